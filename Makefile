@@ -1,0 +1,38 @@
+# Everything runs from a fresh checkout: Python 3.11+ and make are enough, the rest is fetched once.
+
+PYTHON ?= python3
+BIN := .venv/bin
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-full bench lint clean setup
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+demo: setup ## See it work: two real Kafka clusters, a mirror between them (ARGS="--keep" and others)
+	$(BIN)/sparkmirror demo $(ARGS)
+
+test: lint ## Run all checks and the tests, but for the long ones
+	$(BIN)/python -m pytest $(ARGS)
+
+test-full: lint ## Run all checks and all tests: kills, standalone Spark, the real MirrorMaker 2
+	@$(PYTHON) bootstrap.py --mirror-maker
+	$(BIN)/python -m pytest --full $(ARGS)
+
+bench: ## Measure against the real MirrorMaker 2
+	@$(PYTHON) bootstrap.py --mirror-maker
+	$(BIN)/python -m bench $(ARGS)
+
+lint: setup ## Check style, types and layers
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+setup: ## Make .venv, find or install Java, fetch Kafka's jars
+	@$(PYTHON) bootstrap.py
+
+clean: ## Remove what was made in this checkout; downloads stay in their caches
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist build spark-warehouse
+	find src tests bench chaos -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,169 @@
+"""Make this checkout ready to run: a virtual environment with the package in it, Java, Kafka's jars.
+
+    python3 bootstrap.py [--mirror-maker]
+
+Needs nothing but Python. What is there already is left alone, which takes a moment. `--mirror-maker`
+fetches the real MirrorMaker 2's jars too. The Makefile runs this before everything else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+OLDEST = (3, 11)
+NEWEST_TO_TRY = 14
+
+ROOT = Path(__file__).resolve().parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+STAMP = VENV / "ready.json"
+
+
+class SetupError(Exception):
+    """Why this machine can't be made ready, and what to type; one line."""
+
+
+def main() -> int:
+    """Do what is not done yet; return the exit code."""
+    with_mirror_maker = "--mirror-maker" in sys.argv[1:]
+    if is_ready(with_mirror_maker):
+        return 0
+    use_new_enough_python()
+    try:
+        if stamped().get("packages") != packages_hash() or not PYTHON.exists():
+            install_packages()
+        for step in wanted_steps(with_mirror_maker):
+            fetch(step)
+    except SetupError as error:
+        print(f"bootstrap: {error}", file=sys.stderr)
+        return 3
+    return 0
+
+
+def is_ready(with_mirror_maker: bool) -> bool:
+    """Whether everything was done before, for this pyproject.toml, and is still there."""
+    done = stamped()
+    there = all(step in done and os.path.exists(done[step]) for step in wanted_steps(with_mirror_maker))
+    return there and done.get("packages") == packages_hash() and PYTHON.exists()
+
+
+def wanted_steps(with_mirror_maker: bool) -> list[str]:
+    """Return what `sparkmirror.demo.fetch` is to get."""
+    return ["java", "broker", "mirror-maker"] if with_mirror_maker else ["java", "broker"]
+
+
+def stamped() -> dict[str, str]:
+    """Return what was done: the hash of the packages asked for, and the path that each step made."""
+    try:
+        done: dict[str, str] = json.loads(STAMP.read_text())
+    except (OSError, ValueError):
+        return {}
+    return done
+
+
+def stamp(step: str, result: str) -> None:
+    """Note that `step` is done."""
+    STAMP.write_text(json.dumps({**stamped(), step: result}, indent=1))
+
+
+def packages_hash() -> str:
+    """Return a name for what is to be installed, and where: an editable install breaks if it moves."""
+    asked = (ROOT / "pyproject.toml").read_bytes() + str(ROOT).encode()
+    return hashlib.sha256(asked).hexdigest()
+
+
+def use_new_enough_python() -> None:
+    """Start again under a newer Python if this one is too old and there is one."""
+    if sys.version_info >= OLDEST:
+        return
+    for minor in range(OLDEST[1], NEWEST_TO_TRY + 1):
+        newer = shutil.which(f"python3.{minor}")
+        if newer and runs(newer, "--version", quiet=True):
+            os.execv(newer, [newer, *sys.argv])  # noqa: S606
+    oldest = ".".join(map(str, OLDEST))
+    sys.exit(
+        f"bootstrap: Python {oldest} or newer is needed, this is {sys.version.split()[0]}; "
+        f"install one, for example with: sudo apt-get install python{oldest} python{oldest}-venv"
+    )
+
+
+def install_packages() -> None:
+    """Make the virtual environment if there is none, and install the package with all its extras."""
+    if not runs(PYTHON, "-m", "pip", "--version", quiet=True):
+        make_environment()
+    say("Installing Python packages (Spark is 450 MB, once)")
+    try:
+        subprocess.run(
+            [PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--editable", ".[dev]"],
+            cwd=ROOT,
+            check=True,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.CalledProcessError as error:
+        raise SetupError("pip failed, see above; when it can work, run this again") from error
+    stamp("packages", packages_hash())
+
+
+def make_environment() -> None:
+    """Make `.venv`. Debian's Python comes without what that takes: get it, or do without."""
+    say(f"Making a virtual environment in {VENV.name}")
+    shutil.rmtree(VENV, ignore_errors=True)
+    package = f"python3.{sys.version_info.minor}-venv"
+    if can_make_environments():
+        made = runs(sys.executable, "-m", "venv", VENV)
+    elif os.geteuid() == 0 and shutil.which("apt-get"):
+        runs("apt-get", "-qq", "update")
+        runs("apt-get", "-qq", "-y", "--no-install-recommends", "install", package)
+        made = runs(sys.executable, "-m", "venv", VENV)
+    else:
+        made = runs(sys.executable, "-m", "venv", "--without-pip", VENV) and runs(
+            sys.executable, "-m", "pip", "--python", PYTHON, "install", "pip"
+        )
+    if not made:
+        raise SetupError(f"can't make a virtual environment; type: sudo apt-get install {package}")
+
+
+def can_make_environments() -> bool:
+    """Whether this Python brings pip for new environments."""
+    return importlib.util.find_spec("ensurepip") is not None
+
+
+def fetch(step: str) -> None:
+    """Have the package find or fetch what `step` names, and note where it is."""
+    fetching = subprocess.run(
+        [PYTHON, "-m", "sparkmirror.demo.fetch", step],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    if fetching.returncode:
+        raise SetupError(f"no {step}, see above; when it can work, run this again")
+    stamp(step, fetching.stdout.strip())
+
+
+def runs(*command: str | Path, quiet: bool = False) -> bool:
+    """Run a command; return whether it succeeded. What it says is shown if it failed, unless `quiet`."""
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    except OSError:
+        return False
+    if done.returncode and not quiet:
+        print(done.stdout, done.stderr, sep="", end="", file=sys.stderr)
+    return done.returncode == 0
+
+
+def say(what: str) -> None:
+    """Tell the person at the terminal what takes so long."""
+    print(f"{what} ...", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,400 @@
+"""What the driver asks of one cluster: topics, configurations, offsets.
+
+kafka-python's `KafkaAdminClient` in our own words: its types, errors and dictionaries end here.
+Every call is bounded by the admin timeout, whatever happens below it, and a call that can't be
+answered raises `ClusterUnreachable` with one line. What fails for one topic only is part of the result.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from threading import Thread
+from typing import Any, Self, TypeAlias, TypeVar
+from uuid import UUID
+
+from kafka import KafkaAdminClient, OffsetSpec
+from kafka import TopicPartition as _TopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.errors import BrokerResponseError, KafkaError
+
+from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.config.model import ClusterConfig
+from sparkmirror.errors import ClusterUnreachable
+
+TOPICS_PER_REQUEST = 300
+PARTITIONS_PER_REQUEST = 2000
+RETRY_PAUSE_S = 0.2
+PROBE_SHARE = 0.2
+"""Of the connect timeout: kept for finding out why nobody answered."""
+
+TOPIC_ALREADY_EXISTS = 36
+INVALID_PARTITIONS = 37
+ASSUMED_TO_EXIST = frozenset({29, 31, 35, TOPIC_ALREADY_EXISTS})
+"""TOPIC_ and CLUSTER_AUTHORIZATION_FAILED and UNSUPPORTED_VERSION too, as in MirrorMaker 2 (`mm2.md` 2.1)."""
+ADVICE = {
+    17: "rename the topic or exclude it",
+    29: "grant our principal CREATE and DESCRIBE on it",
+    31: "grant our principal CREATE on the cluster",
+    38: "lower its replication factor or add brokers; -1 takes the broker's default",
+    40: "exclude the property from what is copied",
+    44: "the cluster's create.topic.policy forbids it",
+}
+
+TopicPartition: TypeAlias = tuple[str, int]
+_Answer = TypeVar("_Answer")
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionDescription:
+    """One partition as the cluster's metadata has it."""
+
+    partition: int
+    leader: int
+    """Node id; -1 while nobody leads."""
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """One topic as the cluster's metadata has it."""
+
+    name: str
+    topic_id: bytes
+    """16 bytes; all zero if the cluster has no topic ids."""
+    partitions: tuple[PartitionDescription, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopicSpec:
+    """A topic to create; -1 is the broker's default."""
+
+    name: str
+    partitions: int = -1
+    replication_factor: int = -1
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """One property of a topic, and where its value comes from."""
+
+    name: str
+    value: str | None
+    source: str
+    """Kafka's name, such as `DYNAMIC_TOPIC_CONFIG` or `DEFAULT_CONFIG`."""
+    read_only: bool
+    sensitive: bool
+
+
+def client_settings(config: ClusterConfig, role: str) -> dict[str, Any]:
+    """Return what every kafka-python client of this cluster is given; `role` goes into its client id.
+
+    Quietens the `kafka` logger unless the application has set its level: what it logs is either tried
+    again or raised, and then told by us.
+    """
+    logger = logging.getLogger("kafka")
+    if logger.level == logging.NOTSET:
+        logger.setLevel(logging.CRITICAL)
+    return {
+        "bootstrap_servers": list(config.bootstrap_servers),
+        "security_protocol": config.security_protocol.upper(),
+        "client_id": f"{config.client_id}|{role}" if config.client_id else role,
+        "request_timeout_ms": config.request_timeout_ms,
+        "reconnect_backoff_max_ms": 1000,
+    }
+
+
+def build_client(kind: Any, **settings: Any) -> Any:
+    """Construct a kafka-python client; unlike its own constructor, a failure leaves no thread behind."""
+    built: list[Any] = []
+
+    def network(**configs: Any) -> Any:
+        built.append(kind.DEFAULT_CONFIG["kafka_client"](**configs))
+        return built[-1]
+
+    try:
+        return kind(kafka_client=network, **settings)
+    except BaseException:
+        for half in built:
+            half.close()
+        raise
+
+
+class ClusterAdmin:
+    """One cluster seen from the admin side; close it, or use it as a context manager."""
+
+    def __init__(self, config: ClusterConfig, client: Any, timeout_s: float) -> None:
+        self.config = config
+        self._client = client
+        self._timeout_s = timeout_s
+
+    @classmethod
+    def connect(cls, config: ClusterConfig, role: str, timeout_s: float = 60.0) -> Self:
+        """Connect within `timeout_s`, which bounds each later call too.
+
+        `role` is told to the brokers as part of the client id. Raises `ClusterUnreachable`.
+        """
+        settings = client_settings(config, role)
+        settings["request_timeout_ms"] = min(config.request_timeout_ms, int(timeout_s * 1000))
+        patience_s = timeout_s * (1 - PROBE_SHARE)
+        settings["bootstrap_timeout_ms"] = patience_s * 900
+        try:
+            client = _within(patience_s, build_client, KafkaAdminClient, **settings)
+        except (TimeoutError, KafkaError, ValueError, OSError) as error:
+            reason = _why_unreachable(config, error, timeout_s * PROBE_SHARE)
+            servers = ",".join(config.bootstrap_servers)
+            raise ClusterUnreachable(f"cluster {config.alias} can't be reached at {servers}: {reason}") from error
+        return cls(config, client, timeout_s)
+
+    def close(self) -> None:
+        """Close the connections; a second time does nothing."""
+        self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def cluster_id(self) -> str:
+        """Return the id that the cluster was formatted with."""
+        answer = self._ask("reading the cluster id", self._client.describe_cluster)
+        return str(answer["cluster_id"])
+
+    def topics(self, names: Iterable[str] | None = None) -> dict[str, TopicDescription]:
+        """Describe all topics, or these: by name, without those that the brokers keep for themselves.
+
+        Missing and unreadable topics are left out. All topics come in one response, as Kafka has it;
+        named ones in chunks.
+        """
+        what = "reading the topics"
+        if names is None:
+            return _described(self._ask(what, self._client.describe_topics, None))
+        described: dict[str, TopicDescription] = {}
+        for chunk in _chunks(sorted(set(names)), TOPICS_PER_REQUEST):
+            described |= _described(self._ask(what, self._client.describe_topics, chunk))
+        return described
+
+    def topic_configs(self, names: Iterable[str]) -> dict[str, tuple[ConfigEntry, ...]]:
+        """Read every property of these topics; a topic is left out if it is gone or may not be read."""
+        configs: dict[str, tuple[ConfigEntry, ...]] = {}
+        for chunk in _chunks(sorted(set(names)), TOPICS_PER_REQUEST):
+            found = self._describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in chunk])
+            for name, properties in found.get("topic", {}).items():
+                if properties:
+                    configs[name] = tuple(_config_entry(key, data) for key, data in properties.items())
+        return configs
+
+    def broker_config(self, name: str) -> str | None:
+        """Read one broker property, such as `producer.id.expiration.ms`, from the broker of lowest id."""
+        cluster = self._ask("reading the brokers", self._client.describe_cluster)
+        broker = str(min(broker["broker_id"] for broker in cluster["brokers"]))
+        found = self._describe_configs([ConfigResource(ConfigResourceType.BROKER, broker, [name])])
+        data = found.get("broker", {}).get(broker, {}).get(name)
+        return None if data is None else data["value"]
+
+    def create_topics(self, specs: Iterable[NewTopicSpec]) -> dict[str, str | None]:
+        """Create topics; for each name None (it exists now) or one line that says why not."""
+        outcomes = self._create(specs)
+        return {
+            name: None if code in (0, TOPIC_ALREADY_EXISTS) else _refusal(code, message)
+            for name, (code, message) in outcomes.items()
+        }
+
+    def create_compacted_topic(
+        self, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str] | None = None
+    ) -> bool:
+        """Create an internal topic with `cleanup.policy=compact`; True if it was not there.
+
+        It is assumed to exist where we may not create topics (`mm2.md` 2.1). Anything else raises
+        `ClusterUnreachable`.
+        """
+        settings = {"cleanup.policy": "compact", **(configs or {})}
+        outcome = self._create([NewTopicSpec(name, partitions, replication_factor, settings)])
+        code, message = outcome[name]
+        if code and code not in ASSUMED_TO_EXIST:
+            raise self._failed(f"creating the internal topic {name}", _refusal(code, message))
+        return code == 0
+
+    def create_partitions(self, counts: Mapping[str, int]) -> dict[str, str | None]:
+        """Grow topics to these total counts; None where a topic has as many (or more) now."""
+        outcomes: dict[str, str | None] = {}
+        for chunk in _chunks(sorted(counts), TOPICS_PER_REQUEST):
+            wanted = {name: counts[name] for name in chunk}
+            answer = self._ask("adding partitions", self._client.create_partitions, wanted, raise_errors=False)
+            for result in answer.results:
+                fine = result.error_code in (0, INVALID_PARTITIONS)
+                outcomes[result.name] = None if fine else _refusal(result.error_code, result.error_message)
+        return outcomes
+
+    def start_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Read the log start offsets; missing and leaderless partitions are left out."""
+        return self._offsets(partitions, OffsetSpec.EARLIEST)
+
+    def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Read the high watermarks; missing and leaderless partitions are left out."""
+        return self._offsets(partitions, OffsetSpec.LATEST)
+
+    def _create(self, specs: Iterable[NewTopicSpec]) -> dict[str, tuple[int, str]]:
+        outcomes: dict[str, tuple[int, str]] = {}
+        for chunk in _chunks(list(specs), TOPICS_PER_REQUEST):
+            request = {
+                spec.name: {
+                    "num_partitions": spec.partitions,
+                    "replication_factor": spec.replication_factor,
+                    "configs": dict(spec.configs),
+                }
+                for spec in chunk
+            }
+            answer = self._ask("creating topics", self._client.create_topics, request, raise_errors=False)
+            for topic in answer["topics"]:
+                outcomes[topic["name"]] = (topic["error_code"], topic.get("error_message") or "")
+        return outcomes
+
+    def _describe_configs(self, resources: Sequence[Any]) -> dict[str, Any]:
+        ask = self._client.describe_configs
+        found: dict[str, Any] = self._ask("reading configurations", ask, resources, config_filter="all")
+        return found
+
+    def _offsets(self, partitions: Iterable[TopicPartition], spec: Any) -> dict[TopicPartition, int]:
+        wanted = set(partitions)
+        topics = self.topics({topic for topic, _ in wanted})
+        led = {
+            (topic.name, partition.partition)
+            for topic in topics.values()
+            for partition in topic.partitions
+            if partition.leader >= 0
+        }
+        offsets: dict[TopicPartition, int] = {}
+        for chunk in _chunks(sorted(wanted & led), PARTITIONS_PER_REQUEST):
+            offsets |= self._list_offsets(chunk, spec)
+        return offsets
+
+    def _list_offsets(self, partitions: Sequence[TopicPartition], spec: Any) -> dict[TopicPartition, int]:
+        """Halve the request until the partitions are alone that a broker refuses: it refuses them all."""
+        specs = {_TopicPartition(topic, partition): spec for topic, partition in partitions}
+
+        def ask() -> dict[Any, Any] | None:
+            try:
+                answer: dict[Any, Any] = self._client.list_partition_offsets(specs, timeout_ms=2000)
+            except BrokerResponseError:
+                return None
+            return answer
+
+        answer = self._ask("reading offsets", ask)
+        if answer is not None:
+            return {(tp.topic, tp.partition): found.offset for tp, found in answer.items()}
+        if len(partitions) == 1:
+            return {}
+        middle = len(partitions) // 2
+        return self._list_offsets(partitions[:middle], spec) | self._list_offsets(partitions[middle:], spec)
+
+    def _ask(self, what: str, question: Callable[..., _Answer], *args: Any, **options: Any) -> _Answer:
+        """Ask, and ask again after errors that pass, until the admin timeout."""
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                return _within(deadline - time.monotonic(), question, *args, **options)
+            except TimeoutError as error:
+                raise self._failed(what, f"no answer within {self._timeout_s:g} s") from error
+            except (KafkaError, OSError, RuntimeError) as error:
+                passes = getattr(error, "retriable", False)
+                if not passes or time.monotonic() + RETRY_PAUSE_S >= deadline:
+                    raise self._failed(what, _one_line(error)) from error
+            time.sleep(RETRY_PAUSE_S)
+
+    def _failed(self, what: str, reason: str) -> ClusterUnreachable:
+        return ClusterUnreachable(f"cluster {self.config.alias}: {what} failed: {reason}")
+
+
+def _within(timeout_s: float, question: Callable[..., _Answer], *args: Any, **options: Any) -> _Answer:
+    """Ask in a thread of its own: kafka-python waits without bound if its event loop stalls."""
+    outcome: Future[_Answer] = Future()
+
+    def ask() -> None:
+        try:
+            outcome.set_result(question(*args, **options))
+        except BaseException as error:  # it is raised again in the caller's thread
+            outcome.set_exception(error)
+
+    Thread(target=ask, name="cluster-admin", daemon=True).start()
+    return outcome.result(timeout_s)
+
+
+def _why_unreachable(config: ClusterConfig, error: Exception, timeout_s: float) -> str:
+    """Say what is wrong with the servers: kafka-python only says that time is up."""
+    if not isinstance(error, TimeoutError) and "Unable to bootstrap" not in str(error):
+        return _one_line(error)
+    each_s = timeout_s / len(config.bootstrap_servers)
+    reasons = []
+    for server in config.bootstrap_servers:
+        host, _, port = server.rpartition(":")
+        try:
+            _within(each_s, _knock, host.strip("[]"), int(port), each_s)
+        except ConnectionRefusedError:
+            reasons.append("connection refused; check bootstrap.servers and that the brokers run")
+        except socket.gaierror:
+            reasons.append(f"host {host} is not known; check bootstrap.servers")
+        except TimeoutError:
+            reasons.append("no answer; check bootstrap.servers and the firewall")
+        except ValueError:
+            reasons.append(f"{server!r} is not host:port")
+        except OSError as problem:
+            reasons.append(_one_line(problem))
+        else:
+            reasons.append(
+                f"it accepts connections but doesn't answer as a broker with "
+                f"security.protocol={config.security_protocol}; check the port and security.protocol"
+            )
+    return reasons[-1]
+
+
+def _knock(host: str, port: int, timeout_s: float) -> None:
+    socket.create_connection((host, port), timeout_s).close()
+
+
+def _described(topics: Iterable[Mapping[str, Any]]) -> dict[str, TopicDescription]:
+    return {
+        topic["name"]: TopicDescription(
+            topic["name"],
+            UUID(topic["topic_id"]).bytes if topic.get("topic_id") else bytes(16),
+            tuple(
+                PartitionDescription(
+                    partition["partition_index"],
+                    partition["leader_id"],
+                    partition.get("leader_epoch", -1),
+                    tuple(partition["replica_nodes"]),
+                    tuple(partition["isr_nodes"]),
+                )
+                for partition in sorted(topic["partitions"], key=lambda p: int(p["partition_index"]))
+            ),
+        )
+        for topic in topics
+        if topic["partitions"] and not topic["is_internal"]
+    }
+
+
+def _config_entry(name: str, data: Mapping[str, Any]) -> ConfigEntry:
+    return ConfigEntry(name, data["value"], data["config_source"], data["read_only"], data["is_sensitive"])
+
+
+def _refusal(code: int, message: str | None) -> str:
+    line = f"{' '.join((message or error_name(code)).split()).rstrip('.')}"
+    return f"{line}; {ADVICE[code]}" if code in ADVICE else line
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _chunks(items: Sequence[_Item], size: int) -> Iterator[list[_Item]]:
+    for start in range(0, len(items), size):
+        yield list(items[start : start + size])

@@ -1,0 +1,149 @@
+"""A pump's view of one cluster: who leads what, and a blocking connection to each broker it asks.
+
+Blocking by design: it is used from a pump's control thread, never from its loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kafka.protocol.metadata import MetadataRequest
+
+from sparkmirror.config import ClusterConfig
+from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.wire.rpc import BrokerUnreachable, RpcConnection, UnsupportedBroker
+
+TOPICS_PER_REQUEST = 500
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLeader:
+    """Who leads a partition; `leader` is -1 while nobody does."""
+
+    leader: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLeaders:
+    """One topic as the metadata has it; `error` is Kafka's code, 0 if all is well."""
+
+    name: str
+    topic_id: bytes
+    error: int
+    partitions: dict[int, PartitionLeader]
+
+
+class ClusterClient:
+    """Metadata, and a connection a broker; nothing is retried here."""
+
+    def __init__(self, config: ClusterConfig, role: str) -> None:
+        self.config = config
+        self.client_id = f"{config.client_id}|{role}" if config.client_id else role
+        self._timeout_s = min(config.request_timeout_ms / 1000, 10.0)
+        self._addresses: dict[int, tuple[str, int]] = {}
+        self._connections: dict[int, RpcConnection] = {}
+        self.cluster_id = ""
+
+    def metadata(self, topics: Iterable[str]) -> dict[str, TopicLeaders]:
+        """Read afresh who leads these topics; a missing one comes with its error."""
+        names = list(dict.fromkeys(topics))
+        found: dict[str, TopicLeaders] = {}
+        for start in range(0, max(len(names), 1), TOPICS_PER_REQUEST):
+            answer = self._ask_any(names[start : start + TOPICS_PER_REQUEST])
+            self.cluster_id = answer.cluster_id or ""
+            self._addresses = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
+            for topic in answer.topics:
+                found[topic.name] = TopicLeaders(
+                    topic.name,
+                    topic.topic_id.bytes if topic.topic_id else bytes(16),
+                    topic.error_code,
+                    {p.partition_index: PartitionLeader(p.leader_id, p.leader_epoch) for p in topic.partitions},
+                )
+        return found
+
+    def broker(self, node_id: int) -> RpcConnection:
+        """A connection to this broker, kept for the next call."""
+        connection = self._connections.get(node_id)
+        if connection is None:
+            connection = self._connections[node_id] = self.dial(node_id)
+        return connection
+
+    def dial(self, node_id: int, *, send_buffer: int = -1, receive_buffer: int = -1) -> RpcConnection:
+        """A new connection to this broker, the caller's own."""
+        if node_id not in self._addresses:
+            raise BrokerUnreachable(f"cluster {self.config.alias} has no broker {node_id} now")
+        host, port = self._addresses[node_id]
+        return RpcConnection.dial(
+            host,
+            port,
+            client_id=self.client_id,
+            timeout_s=self._timeout_s,
+            send_buffer=send_buffer,
+            receive_buffer=receive_buffer,
+        )
+
+    def ask(self, node_id: int, request: Any) -> Any:
+        """Ask one broker; after an error its connection is not used again (R11)."""
+        try:
+            return self.broker(node_id).call(request)
+        except ConnectionError:
+            self.hang_up(node_id)
+            raise
+
+    def hang_up(self, node_id: int | None = None) -> None:
+        """Close the connection to one broker, or all: the next question is asked on a new one."""
+        for node in [node_id] if node_id is not None else list(self._connections):
+            connection = self._connections.pop(node, None)
+            if connection is not None:
+                connection.close()
+
+    def close(self) -> None:
+        self.hang_up()
+
+    def _ask_any(self, topics: Sequence[str]) -> Any:
+        reasons: list[str] = []
+        for node in list(self._connections):
+            try:
+                return self.ask(node, _metadata_request(topics))
+            except ConnectionError as error:
+                reasons.append(str(error))
+        for host, port in _candidates(self._addresses.values(), self.config.bootstrap_servers):
+            try:
+                connection = RpcConnection.dial(
+                    host, port, client_id=self.client_id, timeout_s=self._timeout_s
+                )
+            except ConnectionError as error:
+                reasons.append(str(error))
+                continue
+            try:
+                return connection.call(_metadata_request(topics))
+            except UnsupportedBroker:
+                raise
+            except ConnectionError as error:
+                reasons.append(f"{host}:{port}: {error}")
+            finally:
+                connection.close()
+        raise ClusterUnreachable(
+            f"cluster {self.config.alias}: no broker of {','.join(self.config.bootstrap_servers)} answers"
+            f" ({reasons[-1] if reasons else 'none is known'})"
+        )
+
+
+def _metadata_request(topics: Sequence[str]) -> Any:
+    return MetadataRequest(
+        topics=[MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics],
+        allow_auto_topic_creation=False,
+    )
+
+
+def _candidates(
+    known: Iterable[tuple[str, int]], bootstrap: Sequence[str]
+) -> list[tuple[str, int]]:
+    places = list(known)
+    for server in bootstrap:
+        host, _, port = server.rpartition(":")
+        places.append((host.strip("[]"), int(port)))
+    return list(dict.fromkeys(places))

@@ -1,0 +1,58 @@
+"""ListOffsets, asked of one leader: where its logs start and end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from kafka.protocol.consumer import ListOffsetsRequest
+
+from sparkmirror.cluster.client import ClusterClient
+
+EARLIEST = -2
+LATEST = -1
+
+CONSUMER = -1
+"""As `replica_id`: the log end is the high watermark."""
+DEBUG_CONSUMER = -2
+"""As `replica_id`: the log end is the leader's own (`exactness.md` section 3)."""
+
+
+class ListedOffset(NamedTuple):
+    """An offset, or Kafka's error code."""
+
+    offset: int
+    error: int
+
+
+def list_offsets(
+    client: ClusterClient,
+    leader: int,
+    partitions: Mapping[str, Sequence[int]],
+    timestamp: int,
+    *,
+    replica_id: int = CONSUMER,
+) -> dict[tuple[str, int], ListedOffset]:
+    """Ask `leader` for one offset of each partition; `timestamp` is EARLIEST, LATEST or milliseconds."""
+    request = ListOffsetsRequest(
+        replica_id=replica_id,
+        isolation_level=0,
+        topics=[
+            ListOffsetsRequest.ListOffsetsTopic(
+                name=topic,
+                partitions=[
+                    ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
+                        partition_index=partition, current_leader_epoch=-1, timestamp=timestamp
+                    )
+                    for partition in indexes
+                ],
+            )
+            for topic, indexes in partitions.items()
+        ],
+        timeout_ms=client.config.request_timeout_ms,
+    )
+    return {
+        (topic.name, part.partition_index): ListedOffset(part.offset, part.error_code)
+        for topic in client.ask(leader, request).topics
+        for part in topic.partitions
+    }

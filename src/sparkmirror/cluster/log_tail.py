@@ -1,0 +1,108 @@
+"""The last batch of one producer in partitions' logs, read from the end backwards.
+
+It must be called with offsets at which the high watermark has reached the log end: what is above it can't be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.wire import fetch
+from sparkmirror.wire.batches import SEQUENCE_MODULUS, BatchHeader, batch_headers
+
+_MAX_BYTES = 8 << 20
+_PARTITION_BYTES = 1 << 20
+_MAX_STEPS = 64
+"""Foreign batches stepped over before giving up on a partition."""
+
+
+class LastBatch(NamedTuple):
+    """Our last batch, as far as a position needs it. `records` tells whether the log has any record at all."""
+
+    last_sequence: int
+    next_offset: int
+    max_timestamp_ms: int
+
+
+class TailUnread(ConnectionError):
+    """A log's tail can't be read now; `code` is Kafka's error."""
+
+    def __init__(self, topic: str, partition: int, code: int) -> None:
+        self.code = code
+        super().__init__(f"{topic}-{partition}: the tail of the log can't be read (error {code})")
+
+
+def last_batches(
+    client: ClusterClient,
+    leader: int,
+    ends: Mapping[tuple[str, int], int],
+    topic_ids: Mapping[str, bytes],
+    producer_id: int,
+    producer_epoch: int,
+) -> dict[tuple[str, int], LastBatch | None]:
+    """For each partition, whose log ends at the offset given: our last batch, or None.
+
+    Control batches are skipped and foreign batches stepped over, up to a bound (R9b). A log end of 0 or
+    below the log start gives None.
+    """
+    connection = client.broker(leader)
+    version = connection.version(fetch.API_KEY, fetch.VERSIONS, "Fetch")
+    found: dict[tuple[str, int], LastBatch | None] = {}
+    looking = {where: end - 1 for where, end in ends.items()}
+    for _ in range(_MAX_STEPS):
+        looking = {where: offset for where, offset in looking.items() if offset >= 0}
+        if not looking:
+            break
+        session = fetch.FetchSession(
+            version,
+            client_id=client.client_id,
+            max_wait_ms=0,
+            min_bytes=0,
+            max_bytes=_MAX_BYTES,
+            partition_max_bytes=_PARTITION_BYTES,
+            incremental=False,
+        )
+        for (topic, index), offset in looking.items():
+            session.want(topic, topic_ids[topic], index, fetch.FetchPosition(offset, -1, -1))
+        try:
+            head, parts = session.read(connection.exchange_raw([session.request(0)]))
+        except ConnectionError:
+            client.hang_up(leader)
+            raise
+        if head.error:
+            raise TailUnread(*next(iter(ends)), head.error)
+        for part in parts:
+            where = part.topic, part.partition
+            if part.error == fetch.OFFSET_OUT_OF_RANGE:
+                del looking[where]  # the log is empty below its end
+            elif part.error:
+                raise TailUnread(*where, part.error)
+            else:
+                last = _last_header(part.records)
+                if last is None:
+                    continue  # the answer was full; asked again
+                if _is_ours(last, producer_id, producer_epoch):
+                    sequence = (last.base_sequence + last.last_offset_delta) % SEQUENCE_MODULUS
+                    found[where] = LastBatch(sequence, last.next_offset, last.max_timestamp)
+                    del looking[where]
+                else:
+                    looking[where] = last.base_offset - 1
+    return {where: found.get(where) for where in ends}
+
+
+def _last_header(records: memoryview) -> BatchHeader | None:
+    last = None
+    for _, last in batch_headers(records):
+        pass
+    return last
+
+
+def _is_ours(header: BatchHeader, producer_id: int, producer_epoch: int) -> bool:
+    return (
+        not header.is_control
+        and header.producer_id == producer_id
+        and header.producer_epoch == producer_epoch
+        and header.base_sequence >= 0
+    )

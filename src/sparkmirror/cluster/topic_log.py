@@ -1,0 +1,173 @@
+"""A small topic used as a log: our segments, control and receipts.
+
+Blocking: append and know that it is durable, or read from an offset to the end.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
+
+from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.list_offsets import EARLIEST, list_offsets
+from sparkmirror.wire import fetch, produce
+from sparkmirror.wire.batches import batch_headers
+
+_APPEND_TIMEOUT_MS = 10_000
+_READ_BYTES = 1 << 20
+_BATCH_BYTES = 512 * 1024
+_TRIES = 5
+_PAUSE_S = 0.2
+_FINAL_ERRORS = {10, 17, 18, 29, 58, 87}
+"""Too large, invalid name or batch, not authorized, refused sign-in: trying again does not help."""
+
+Answer = TypeVar("Answer")
+
+
+class LogUnavailable(ConnectionError):
+    """The topic can't be read or written now; `code` is Kafka's error, 0 if it was the connection."""
+
+    def __init__(self, topic: str, what: str, code: int) -> None:
+        self.code = code
+        super().__init__(f"topic {topic}: {what}" + (f" (error {code})" if code else ""))
+
+
+class Entry(NamedTuple):
+    """One record of the log; a value of None is a tombstone."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+
+
+class TopicLog:
+    """One internal topic on one cluster."""
+
+    def __init__(self, client: ClusterClient, topic: str) -> None:
+        self._client = client
+        self.topic = topic
+        self._topic_id = bytes(16)
+        self._leaders: dict[int, int] = {}
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions the topic has."""
+        if not self._leaders:
+            self._locate()
+        return len(self._leaders)
+
+    def append(self, partition: int, entries: Sequence[tuple[bytes, bytes | None]]) -> int:
+        """Append records with acks=all; returns the offset of the first. May repeat them after a lost answer."""
+        batch = memoryview(_batch(entries))
+
+        def attempt(leader: int) -> int:
+            connection = self._client.broker(leader)
+            version = connection.version(produce.API_KEY, produce.VERSIONS, "Produce")
+            field = produce.topic_field(version, self.topic, self._topic_id)
+            frame = connection.exchange_raw(
+                produce.produce_request(
+                    version, 0, self._client.client_id.encode(), _APPEND_TIMEOUT_MS, {field: {partition: batch}}
+                )
+            )
+            _, acks, _ = produce.read_answer(version, frame)
+            if acks[0].error:
+                raise LogUnavailable(self.topic, f"a record was refused: {acks[0].message}", acks[0].error)
+            return acks[0].base_offset
+
+        return self._at_leader(partition, attempt)
+
+    def read(self, partition: int, offset: int, *, wait_ms: int = 0) -> tuple[list[Entry], int]:
+        """All records from `offset` to the high watermark, and the offset to go on from.
+
+        An offset below the log's start is moved up to it: compaction and retention are expected here.
+        """
+        entries: list[Entry] = []
+        while True:
+            part = self._at_leader(partition, lambda leader: self._fetch(leader, partition, offset, wait_ms))
+            if part.error == 1 and part.log_start_offset < 0:
+                offset = self._log_start(partition)
+                continue
+            if part.error:
+                raise LogUnavailable(self.topic, "it can't be read", part.error)
+            for position, header in batch_headers(part.records):
+                batch = DefaultRecordBatch(part.records[position : position + header.size])
+                entries.extend(
+                    Entry(record.offset, record.key, record.value)
+                    for record in batch
+                    if record.offset >= offset and not header.is_control
+                )
+                offset = header.next_offset
+            if offset >= part.high_watermark:
+                return entries, offset
+            if not part.records:
+                return entries, part.high_watermark
+
+    def _fetch(self, leader: int, partition: int, offset: int, wait_ms: int) -> fetch.FetchedPartition:
+        connection = self._client.broker(leader)
+        version = connection.version(fetch.API_KEY, fetch.VERSIONS, "Fetch")
+        session = fetch.FetchSession(
+            version,
+            client_id=self._client.client_id,
+            max_wait_ms=wait_ms,
+            min_bytes=1,
+            max_bytes=_READ_BYTES,
+            partition_max_bytes=_READ_BYTES,
+            incremental=False,
+        )
+        session.want(self.topic, self._topic_id, partition, fetch.FetchPosition(offset, -1, -1))
+        head, parts = session.read(connection.exchange_raw([session.request(0)]))
+        if head.error:
+            raise LogUnavailable(self.topic, "it can't be read", head.error)
+        part = next(parts)
+        if part.error not in (0, 1):
+            raise LogUnavailable(self.topic, "it can't be read", part.error)
+        return part
+
+    def _log_start(self, partition: int) -> int:
+        listed = list_offsets(self._client, self._leaders[partition], {self.topic: [partition]}, EARLIEST)
+        start = listed[self.topic, partition]
+        if start.error:
+            raise LogUnavailable(self.topic, "its start can't be found", start.error)
+        return start.offset
+
+    def _locate(self) -> None:
+        found = self._client.metadata([self.topic])[self.topic]
+        if found.error:
+            raise LogUnavailable(self.topic, "it isn't there", found.error)
+        self._topic_id = found.topic_id
+        self._leaders = {partition: leader.leader for partition, leader in found.partitions.items()}
+
+    def _at_leader(self, partition: int, attempt: Callable[[int], Answer]) -> Answer:
+        """Try at the partition's leader; look for the leader anew, on new connections, after each failure."""
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                if not self._leaders:
+                    self._locate()
+                return attempt(self._leaders.get(partition, -1))
+            except ConnectionError as error:
+                self._leaders = {}
+                self._client.hang_up()
+                if not tries_left or getattr(error, "code", 0) in _FINAL_ERRORS:
+                    raise
+                time.sleep(_PAUSE_S)
+        raise AssertionError("unreachable")
+
+
+def _batch(entries: Sequence[tuple[bytes, bytes | None]]) -> bytearray:
+    builder = DefaultRecordBatchBuilder(
+        magic=2,
+        compression_type=0,
+        is_transactional=False,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        batch_size=_BATCH_BYTES,
+    )
+    now = int(time.time() * 1000)
+    for offset, (key, value) in enumerate(entries):
+        builder.append(offset, now, key, value, [])
+    batch: bytearray = builder.build()
+    return batch

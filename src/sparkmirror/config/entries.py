@@ -1,0 +1,102 @@
+"""Java properties as they stand: the entries of a file, and the keys they finally set.
+
+Kafka reads its files with `java.util.Properties`: Latin-1, `#` only at a line's start, last one wins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import javaproperties
+
+from sparkmirror.config.settings import CLUSTERS_KEY
+from sparkmirror.errors import ConfigError
+
+COMMAND_LINE = "command line"
+SERVERS = ".bootstrap.servers"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One key and its value, and where they stand: the file's path or `COMMAND_LINE`."""
+
+    key: str
+    value: str
+    where: str
+
+    def error(self, reason: str) -> ConfigError:
+        """An error that names this key; `reason` must not hold a secret."""
+        return ConfigError(reason, where=self.where, key=self.key)
+
+    def note(self, text: str) -> str:
+        """A warning that names this key; `text` must not hold a secret."""
+        return f"{self.where}: {self.key}: {text}"
+
+
+def read_entries(path: str) -> list[Entry]:
+    """All entries of the file at `path`, in order, repetitions included."""
+    try:
+        content = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise ConfigError("there is no such file", where=path) from None
+    except IsADirectoryError:
+        raise ConfigError("is a directory, not a properties file", where=path) from None
+    except OSError as error:
+        raise ConfigError(f"can't be read: {error.strerror}", where=path) from None
+    if content.startswith(b"\xef\xbb\xbf") or b"\0" in content:
+        raise ConfigError("is not a plain properties file: save it as ASCII or Latin-1 text", where=path)
+    try:
+        pairs = javaproperties.loads(content, object_pairs_hook=list)
+    except javaproperties.InvalidUEscapeError:
+        raise ConfigError(r"has a \u that four hexadecimal digits don't follow", where=path) from None
+    return [Entry(key, value, path) for key, value in pairs]
+
+
+def seen_aliases(entries: Iterable[Entry]) -> list[str]:
+    """The clusters that have brokers in the file, in order: what `clusters` could be."""
+    heads = (entry.key.removesuffix(SERVERS) for entry in entries if entry.key.endswith(SERVERS))
+    return list(dict.fromkeys(head for head in heads if re.fullmatch(r"[\w-]+", head)))
+
+
+class Properties(Mapping[str, Entry]):
+    """The keys that count: the last of each in the file, overridden by the command line.
+
+    `warnings` says what was corrected on the way.
+    """
+
+    def __init__(self, entries: Iterable[Entry], overrides: Mapping[str, str], aliases: Sequence[str]) -> None:
+        self.warnings: list[str] = []
+        self._entries: dict[str, Entry] = {}
+        for entry in (self._joined(entry, aliases) for entry in entries):
+            if entry.key in self._entries:
+                self.warnings.append(entry.note("is set more than once; the last one counts"))
+            if re.search(r"\s#", entry.value) and entry.key != CLUSTERS_KEY:
+                self.warnings.append(entry.note("holds a #, which behind a value does not start a comment"))
+            self._entries[entry.key] = entry
+        for key, value in overrides.items():
+            self._entries[key] = Entry(key, value, COMMAND_LINE)
+
+    def __getitem__(self, key: str) -> Entry:
+        return self._entries[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def _joined(self, entry: Entry, aliases: Sequence[str]) -> Entry:
+        """Put a key with spaces around `->` together again: Java ends a key at its first space."""
+        source = entry.key.removesuffix("->")
+        rest = ("->" if source != entry.key else "") + entry.value
+        match = re.fullmatch(r"->\s*([^\s=:]+)\s*[=:]?\s*(.*)", rest, re.DOTALL)
+        if source not in aliases or match is None:
+            return entry
+        key = f"{source}->{match[1]}"
+        self.warnings.append(
+            entry.note(f"MirrorMaker 2 reads this line as a key {entry.key!r} and ignores it; write {key}")
+        )
+        return Entry(key, match[2], entry.where)

@@ -1,0 +1,94 @@
+"""The typed model that every configuration format is read into.
+
+Names are Kafka's keys with dots and dashes as underscores; units are in Kafka's names.
+Defaults: `mm2.md` sections 1.1 and 1.2, and Kafka's own consumer and producer defaults.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+DEFAULT_POLICY = "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"
+IDENTITY_POLICY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+
+
+class Model(BaseModel):
+    """A frozen value; an unknown field is a bug of ours, not of the user's."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ClusterConfig(Model):
+    """One cluster as a flow sees it: where it is and how its clients connect."""
+
+    alias: str
+    bootstrap_servers: tuple[str, ...]
+    """`host:port`, at least one."""
+    security_protocol: str = "PLAINTEXT"
+    client_id: str = ""
+    request_timeout_ms: int = 30_000
+
+
+class FetchConfig(Model):
+    """What a pump asks the source for: the consumer's settings that matter to it."""
+
+    auto_offset_reset: str = "earliest"
+    """`earliest` or `latest`: where a partition starts that this flow has never copied."""
+    fetch_min_bytes: int = 1
+    fetch_max_bytes: int = 52_428_800
+    fetch_max_wait_ms: int = 500
+    max_partition_fetch_bytes: int = 1_048_576
+    receive_buffer_bytes: int = 65_536
+    """-1: the operating system's own."""
+    isolation_level: str = "read_uncommitted"
+    client_rack: str = ""
+
+
+class ProduceConfig(Model):
+    """How a pump writes to the target: the producer's settings that matter to it."""
+
+    max_request_size: int = 1_048_576
+    """A request is closed before it grows over this; a single larger batch still goes, alone."""
+    max_in_flight_requests_per_connection: int = Field(default=5, ge=1, le=5)
+    send_buffer_bytes: int = 131_072
+    request_timeout_ms: int = 30_000
+
+
+class FlowConfig(Model):
+    """One ordered pair of clusters, `source->target`, and what goes along it."""
+
+    source: ClusterConfig
+    target: ClusterConfig
+    tasks_max: int = Field(default=1, ge=1)
+    topics: tuple[str, ...] = (".*",)
+    topics_exclude: tuple[str, ...] = (r"mm2.*\.internal", r".*\.replica", r"__.*")
+    heartbeats_replication_enabled: bool = True
+    replication_policy_class: str = DEFAULT_POLICY
+    replication_policy_separator: str = "."
+    internal_topic_separator_enabled: bool = True
+    replication_factor: int = 2
+    """Of topics that we create at the target; -1 is the broker's default."""
+    refresh_topics_enabled: bool = True
+    refresh_topics_interval_seconds: int = 600
+    offset_lag_max: int = 100
+    admin_timeout_ms: int = 60_000
+    group_session_timeout_ms: int = 10_000
+    """Of the lease: how long after its death a process is replaced (`mm2.md` 1.6, session.timeout.ms)."""
+    fetch: FetchConfig = FetchConfig()
+    produce: ProduceConfig = ProduceConfig()
+
+    @property
+    def name(self) -> str:
+        """`source->target`, as Kafka writes it."""
+        return f"{self.source.alias}->{self.target.alias}"
+
+
+class MirrorConfig(Model):
+    """All flows of one file, to be run as one Spark application."""
+
+    path: str
+    flows: tuple[FlowConfig, ...]
+    spark: dict[str, str] = {}
+    """`spark.*` keys of the file."""
+    warnings: tuple[str, ...] = ()
+    """One line each: what was ignored, corrected or guessed, naming file and key."""

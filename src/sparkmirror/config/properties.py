@@ -1,0 +1,165 @@
+"""MirrorMaker 2's own file, `mm2.properties` of its dedicated mode, as the typed model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from itertools import permutations
+from types import MappingProxyType
+
+from sparkmirror.config.advice import Advisor
+from sparkmirror.config.entries import Entry, Properties, read_entries, seen_aliases
+from sparkmirror.config.model import ClusterConfig, FetchConfig, FlowConfig, MirrorConfig, ProduceConfig
+from sparkmirror.config.refusals import refuse_expression, refuse_unsupported
+from sparkmirror.config.scopes import Level, ScopedKey, Scopes
+from sparkmirror.config.settings import (
+    CLUSTERS_KEY,
+    ENABLED,
+    FETCH_SETTINGS,
+    FLOW_SETTINGS,
+    NAME_CHARACTERS,
+    PRODUCE_SETTINGS,
+    SOURCE_SERVERS,
+    TARGET_SERVERS,
+    Setting,
+)
+from sparkmirror.config.values import Names, Value, repeated
+from sparkmirror.errors import ConfigError
+
+SPARK = "spark."
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+def load_mm2_properties(
+    path: str, *, clusters: Sequence[str] = (), overrides: Mapping[str, str] = NOTHING
+) -> MirrorConfig:
+    """Read the file at `path` as MirrorMaker 2 would (`mm2.md` section 1.6).
+
+    `clusters` leaves only the flows into these targets, as `--clusters` does. `overrides` are keys and
+    values that replace the file's. Raises `ConfigError` for what can't be run, or can't be run as written.
+    """
+    entries = read_entries(path)
+    chosen = overrides.get(CLUSTERS_KEY)
+    stated = [entry for entry in entries if entry.key == CLUSTERS_KEY]
+    if chosen is not None:
+        stated = [Entry(CLUSTERS_KEY, chosen, "command line")]
+    aliases = _aliases(stated, path, seen_aliases(entries))
+    return _Reader(path, Properties(entries, overrides, aliases), aliases).read(clusters)
+
+
+def _aliases(stated: Sequence[Entry], path: str, seen: Sequence[str]) -> tuple[str, ...]:
+    """The clusters' aliases, each once; the last statement counts."""
+    suggestion = f"write {CLUSTERS_KEY} = {', '.join(seen) or 'source, target'}"
+    if not stated or stated[-1].value.strip().startswith("#"):
+        raise ConfigError(f"names no clusters: {suggestion}", where=path, key=CLUSTERS_KEY)
+    entry = stated[-1]
+    try:
+        aliases = tuple(dict.fromkeys(Names().parse(entry.value)))
+        for alias in aliases:
+            NAME_CHARACTERS.parse(alias)
+    except ValueError as error:
+        raise entry.error(str(error)) from None
+    if not aliases:
+        raise entry.error(f"names no clusters: {suggestion}")
+    return aliases
+
+
+class _Reader:
+    """One reading of one file: remembers which keys were looked up, to explain the others."""
+
+    def __init__(self, path: str, properties: Properties, aliases: tuple[str, ...]) -> None:
+        self._path = path
+        self._properties = properties
+        self._aliases = aliases
+        self._warnings = properties.warnings
+        self._looked_up = {CLUSTERS_KEY}
+
+    def read(self, clusters: Sequence[str]) -> MirrorConfig:
+        """The whole file as the model."""
+        pairs = self._running_pairs(clusters)
+        scopes = Scopes(self._aliases, pairs)
+        keys = [key for entry in self._properties.values() if (key := scopes.split(entry)) is not None]
+        spark = {key.name: key.entry.value.strip() for key in keys if _is_spark(key)}
+        refuse_unsupported(keys, pairs)
+        flows = tuple(self._flow(source, target) for source, target in pairs)
+        self._explain([key for key in keys if not _is_spark(key)], Advisor(scopes))
+        return MirrorConfig(path=self._path, flows=flows, spark=spark, warnings=tuple(self._warnings))
+
+    def _running_pairs(self, clusters: Sequence[str]) -> list[tuple[str, str]]:
+        """The enabled flows, in the order of `clusters` in the file, into the targets chosen."""
+        for alias in clusters:
+            if alias not in self._aliases:
+                meant = get_close_matches(alias, self._aliases, n=1)
+                hint = f"did you mean {meant[0]}?" if meant else f"there are {', '.join(self._aliases)}"
+                raise ConfigError(f"{alias} is not among the file's clusters: {hint}", where="--clusters")
+        enabled = [pair for pair in permutations(self._aliases, 2) if self._value(ENABLED, *pair)]
+        if not enabled:
+            raise ConfigError(f"no flow is enabled: write {self._example_flow()}", where=self._path)
+        pairs = [pair for pair in enabled if not clusters or pair[1] in clusters]
+        if not pairs:
+            there = ", ".join(f"{source}->{target}" for source, target in enabled)
+            raise ConfigError(f"no enabled flow leads into {', '.join(clusters)}: {there}", where="--clusters")
+        return pairs
+
+    def _example_flow(self) -> str:
+        if len(self._aliases) == 1:
+            return f"a second alias into {CLUSTERS_KEY}, and {self._aliases[0]}-><alias>.enabled = true"
+        return f"{self._aliases[0]}->{self._aliases[1]}.enabled = true"
+
+    def _flow(self, source: str, target: str) -> FlowConfig:
+        def given(settings: Sequence[Setting]) -> dict[str, Value]:
+            values = ((setting.field, self._value(setting, source, target)) for setting in settings)
+            return {field: value for field, value in values if value is not None}
+
+        fields: dict[str, object] = {
+            **given(FLOW_SETTINGS),
+            "source": self._cluster(SOURCE_SERVERS, source, source, target),
+            "target": self._cluster(TARGET_SERVERS, target, source, target),
+            "fetch": FetchConfig.model_validate(given(FETCH_SETTINGS)),
+            "produce": ProduceConfig.model_validate(given(PRODUCE_SETTINGS)),
+        }
+        return FlowConfig.model_validate(fields)
+
+    def _cluster(self, setting: Setting, alias: str, source: str, target: str) -> ClusterConfig:
+        servers = self._value(setting, source, target)
+        if servers is None:
+            key = f"{alias}.{setting.name}"
+            raise ConfigError(f"is missing: write {key} = host:9092", where=self._path, key=key)
+        return ClusterConfig.model_validate({"alias": alias, setting.field: servers})
+
+    def _value(self, setting: Setting, source: str, target: str) -> Value | None:
+        """What the strongest of the setting's keys says; None if none of them is there."""
+        keys = setting.place.keys(setting.name, source, target)
+        self._looked_up.update(keys)
+        entry = next((self._properties[key] for key in keys if key in self._properties), None)
+        if entry is None:
+            return None
+        refuse_expression(entry)
+        try:
+            value = setting.kind.parse(entry.value)
+        except ValueError as error:
+            raise entry.error(str(error)) from None
+        return self._without_repetitions(entry, value) if isinstance(value, tuple) else value
+
+    def _without_repetitions(self, entry: Entry, items: tuple[str, ...]) -> tuple[str, ...]:
+        """Kafka 4.2 and later take repeated items out of a list and warn."""
+        if again := repeated(items):
+            self._warn(entry.note(f"names {', '.join(again)} more than once"))
+        return tuple(dict.fromkeys(items))
+
+    def _explain(self, keys: Sequence[ScopedKey], advisor: Advisor) -> None:
+        for text in self._advice(keys, advisor):
+            self._warn(text)
+
+    def _advice(self, keys: Sequence[ScopedKey], advisor: Advisor) -> Iterator[str]:
+        for key in keys:
+            if key.entry.key not in self._looked_up and (text := advisor.advise(key)) is not None:
+                yield text
+
+    def _warn(self, text: str) -> None:
+        if text not in self._warnings:
+            self._warnings.append(text)
+
+
+def _is_spark(key: ScopedKey) -> bool:
+    return key.level is Level.TOP and key.name.startswith(SPARK)

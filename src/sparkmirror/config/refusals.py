@@ -1,0 +1,80 @@
+"""Keys that can't be ignored: what they ask for would change what is copied, and isn't supported.
+
+No message here repeats a value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from sparkmirror.config.entries import Entry
+from sparkmirror.config.scopes import ScopedKey
+
+MIRROR = "org.apache.kafka.connect.mirror."
+CONVERTERS = ("org.apache.kafka.connect.converters.ByteArrayConverter", "ByteArrayConverter", "ByteArray")
+PROVIDER = re.compile(r"\$\{[^}]*:[^}]*\}")
+"""A config provider's expression, `${provider:path:key}`."""
+
+_UNCHANGED = "records are copied unchanged: take this key out"
+_CONVERTER = "records are copied as bytes: take this key out, or write " + CONVERTERS[0]
+_JAVA = "Java classes can't be loaded: take this key out, or write "
+
+ACCEPTED: dict[str, tuple[tuple[str, ...], str]] = {
+    "transforms": (("",), _UNCHANGED),
+    "predicates": (("",), _UNCHANGED),
+    "interceptor.classes": (("",), _UNCHANGED),
+    "key.converter": (CONVERTERS, _CONVERTER),
+    "value.converter": (CONVERTERS, _CONVERTER),
+    "header.converter": (CONVERTERS, _CONVERTER),
+    "topic.filter.class": ((MIRROR + "DefaultTopicFilter",), _JAVA + MIRROR + "DefaultTopicFilter"),
+    "forwarding.admin.class": (
+        ("org.apache.kafka.clients.admin.ForwardingAdmin",),
+        _JAVA + "org.apache.kafka.clients.admin.ForwardingAdmin",
+    ),
+    "security.protocol": (("PLAINTEXT", "plaintext"), "only PLAINTEXT is supported in this release"),
+}
+"""The values that ask for nothing special, and what to say about any other; at every level and role."""
+
+
+def refuse_expression(entry: Entry) -> None:
+    """Stop at a config provider's expression in a value that is needed."""
+    if PROVIDER.search(entry.value):
+        raise entry.error("config providers are not supported in this release: write the value itself")
+
+
+def refuse_unsupported(keys: Iterable[ScopedKey], flows: Iterable[tuple[str, str]]) -> None:
+    """Stop at the first key whose effect on the data can't be left out."""
+    pairs = tuple(flows)
+    for key in keys:
+        _refuse_value(key)
+        _refuse_compression(key, {target for _, target in pairs})
+        _refuse_other_cluster(key, pairs)
+
+
+def _refuse_value(key: ScopedKey) -> None:
+    accepted, reason = ACCEPTED.get(key.name, ((), ""))
+    value = key.entry.value.strip()
+    if accepted and value not in accepted and value.upper() not in accepted:
+        raise key.entry.error(reason)
+
+
+def _refuse_compression(key: ScopedKey, targets: set[str]) -> None:
+    """The data producer's codec; other producers' are without effect, as in MirrorMaker 2."""
+    written = key.role == "producer.override." and "->" in key.prefix
+    written = written or (key.role == "producer." and key.prefix.removesuffix(".") in targets)
+    if key.name == "compression.type" and written and key.entry.value.strip() not in ("", "none"):
+        raise key.entry.error(
+            "batches keep the source's codec, and compressing anew is not supported yet: take this key out"
+        )
+
+
+def _refuse_other_cluster(key: ScopedKey, flows: tuple[tuple[str, str], ...]) -> None:
+    """Brokers and aliases come from one place each; a second one would lead the copy elsewhere."""
+    if key.role and key.name == "bootstrap.servers":
+        raise key.entry.error("brokers can be set for a whole cluster only: write <alias>.bootstrap.servers")
+    if key.name in ("source.cluster.alias", "target.cluster.alias"):
+        end = 0 if key.name.startswith("source") else 1
+        meant = {flow[end] for flow in flows if key.prefix in ("", "->".join(flow) + ".")}
+        if meant - {key.entry.value.strip()}:
+            raise key.entry.error("aliases come from the flow's own name: take this key out")

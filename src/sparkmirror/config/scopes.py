@@ -1,0 +1,64 @@
+"""What a key belongs to: `us->eu.source.consumer.fetch.max.bytes` is a flow, a role and a name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from sparkmirror.config import known_keys
+from sparkmirror.config.entries import Entry
+
+
+class Level(Enum):
+    """How far a key reaches."""
+
+    TOP = "top"
+    CLUSTER = "cluster"
+    FLOW = "flow"
+
+
+@dataclass(frozen=True, slots=True)
+class ScopedKey:
+    """An entry's key, taken apart; `prefix + role + name` is the key again."""
+
+    entry: Entry
+    level: Level
+    prefix: str
+    """`us->eu.`, `us.` or nothing."""
+    role: str
+    """One of `ROLES`, or nothing."""
+    name: str
+
+
+class Scopes:
+    """Takes keys apart, knowing the clusters' aliases and which flows will run."""
+
+    def __init__(self, aliases: Sequence[str], flows: Iterable[tuple[str, str]]) -> None:
+        self.flows = tuple(flows)
+        running = {alias for flow in self.flows for alias in flow}
+        self._reach: dict[str, tuple[Level, bool]] = {
+            f"{alias}.": (Level.CLUSTER, alias in running) for alias in aliases
+        } | {
+            f"{source}->{target}.": (Level.FLOW, (source, target) in self.flows)
+            for source in aliases
+            for target in aliases
+        }
+
+    @property
+    def prefixes(self) -> list[str]:
+        """All that may stand at a key's start, aliases and flows, each with its dot."""
+        return list(self._reach)
+
+    def split(self, entry: Entry) -> ScopedKey | None:
+        """Take the entry's key apart; None if it concerns only clusters and flows that don't run."""
+        # An alias may be the start of another one, or end where a known name begins.
+        own = [prefix for prefix in self._reach if entry.key.startswith(prefix)]
+        prefix = "" if entry.key in known_keys.CONNECTOR else max(own, key=len, default="")
+        level, runs = self._reach.get(prefix, (Level.TOP, True))
+        if not runs:
+            return None
+        rest = entry.key.removeprefix(prefix)
+        roles = () if rest in known_keys.CONNECTOR else known_keys.ROLES
+        role = next((role for role in roles if rest.startswith(role)), "")
+        return ScopedKey(entry, level, prefix, role, rest.removeprefix(role))

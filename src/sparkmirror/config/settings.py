@@ -1,0 +1,141 @@
+"""Every setting that has an effect, declared once: name, kind, default, meaning, source, places.
+
+A place is a key's template: `{source}` and `{target}` are aliases, `{name}` is the setting's name.
+Where several places count, the strongest comes first (`mm2.md` section 1.6, and tried with
+MirrorMaker 2 4.3.1: a cluster's own `consumer.` beats the flow's, because it becomes `source.consumer.`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from pydantic import BaseModel
+
+from sparkmirror.config.model import DEFAULT_POLICY, IDENTITY_POLICY, FetchConfig, FlowConfig, ProduceConfig
+from sparkmirror.config.values import LONG_MAX, Boolean, Choice, Endpoints, Integer, Kind, Names, Text
+
+FLOW = "{source}->{target}."
+
+
+class Place(Enum):
+    """Where a setting can be written, the strongest key first."""
+
+    CONNECTOR = (FLOW + "{name}", "{name}")
+    WORKER = ("{target}.{name}",)
+    CONSUMER = (FLOW + "source.consumer.{name}", "{source}.consumer.{name}", FLOW + "consumer.{name}")
+    PRODUCER = (FLOW + "producer.override.{name}", "{target}.producer.{name}")
+    PAIR = (FLOW + "{name}",)
+    SOURCE = ("{source}.{name}", "{name}")
+    TARGET = ("{target}.{name}", "{name}")
+
+    def keys(self, name: str, source: str, target: str) -> list[str]:
+        """The keys that set `name` for the flow `source->target`, the strongest first."""
+        return [template.format(source=source, target=target, name=name) for template in self.value]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting of MirrorMaker 2 that this release obeys."""
+
+    name: str
+    kind: Kind
+    place: Place
+    doc: str
+    origin: str
+    """The section of `mm2.md`, or Kafka's own class, that defines it."""
+    model: type[BaseModel] | None = None
+    renamed: str = ""
+    """The field of `model`, if it isn't the name with underscores."""
+
+    @property
+    def field(self) -> str:
+        """The model's field that holds this setting."""
+        return self.renamed or self.name.replace(".", "_").replace("-", "_")
+
+    @property
+    def default(self) -> object:
+        """What counts if no key sets it; None if that has no meaning."""
+        return self.model.model_fields[self.field].default if self.model else None
+
+
+def _flow(name: str, kind: Kind, doc: str, origin: str, renamed: str = "") -> Setting:
+    return Setting(name, kind, Place.CONNECTOR, doc, origin, FlowConfig, renamed)
+
+
+def _fetch(name: str, kind: Kind, doc: str) -> Setting:
+    return Setting(name, kind, Place.CONSUMER, doc, "ConsumerConfig", FetchConfig)
+
+
+def _produce(name: str, kind: Kind, doc: str) -> Setting:
+    return Setting(name, kind, Place.PRODUCER, doc, "ProducerConfig", ProduceConfig)
+
+
+NAME_CHARACTERS = Text(r"[A-Za-z0-9._-]", "letters, digits, '.', '_' and '-', as a topic's name is")
+SECONDS = Integer(1, LONG_MAX // 1000)
+SIZE = Integer(0)
+BUFFER = Integer(0, also=-1)
+
+CLUSTERS_KEY = "clusters"
+"""The one key that is read before the others: it gives the aliases."""
+
+ENABLED = Setting("enabled", Boolean(), Place.PAIR, "Whether this flow is run.", "1.6")
+SOURCE_SERVERS = Setting("bootstrap.servers", Endpoints(), Place.SOURCE, "Brokers of the source.", "1.6")
+TARGET_SERVERS = Setting("bootstrap.servers", Endpoints(), Place.TARGET, "Brokers of the target.", "1.6")
+
+FLOW_SETTINGS: tuple[Setting, ...] = (
+    _flow("topics", Names(), "Regexes of topics to copy; a whole name must match one.", "1.2"),
+    _flow("topics.exclude", Names(), "Regexes of topics not to copy, though `topics` matches.", "1.2"),
+    _flow(
+        "replication.policy.class",
+        Choice((DEFAULT_POLICY, IDENTITY_POLICY)),
+        "How topics are named at the target.",
+        "1.1",
+    ),
+    _flow("replication.policy.separator", NAME_CHARACTERS, "Between alias and topic.", "1.1"),
+    _flow(
+        "replication.policy.internal.topic.separator.enabled",
+        Boolean(),
+        "Whether internal topics' names use the separator, too, or always a dot.",
+        "1.1",
+        "internal_topic_separator_enabled",
+    ),
+    _flow("replication.factor", Integer(1, 32_767, also=-1), "Of topics created at the target.", "1.2"),
+    _flow("tasks.max", Integer(1), "Most tasks that this flow is spread over.", "1.1"),
+    _flow("refresh.topics.enabled", Boolean(), "Whether new topics and partitions are looked for.", "1.2"),
+    _flow("refresh.topics.interval.seconds", SECONDS, "How often they are looked for.", "1.2"),
+    _flow("offset.lag.max", Integer(0, LONG_MAX), "How stale an offset sync may be, in records.", "1.2"),
+    _flow("heartbeats.replication.enabled", Boolean(), "Whether heartbeats are always copied.", "1.2"),
+    _flow("admin.timeout.ms", Integer(1, LONG_MAX), "How long an administrative duty may take.", "1.1"),
+    Setting(
+        "session.timeout.ms",
+        Integer(1),
+        Place.WORKER,
+        "How long after its death a process is replaced.",
+        "1.6",
+        FlowConfig,
+        "group_session_timeout_ms",
+    ),
+)
+
+FETCH_SETTINGS: tuple[Setting, ...] = (
+    _fetch("auto.offset.reset", Choice(("earliest", "latest")), "Where a partition never copied starts."),
+    _fetch("fetch.min.bytes", SIZE, "What the source gathers before it answers."),
+    _fetch("fetch.max.bytes", SIZE, "Most bytes in one answer."),
+    _fetch("fetch.max.wait.ms", Integer(0), "How long the source waits for the minimum."),
+    _fetch("max.partition.fetch.bytes", SIZE, "Most bytes of one partition in one answer."),
+    _fetch("receive.buffer.bytes", BUFFER, "Socket buffer; -1 is the operating system's own."),
+    _fetch("isolation.level", Choice(("read_uncommitted", "read_committed")), "Whether aborted data counts."),
+    _fetch("client.rack", Text(), "Where the mirror runs, to fetch from a follower nearby."),
+)
+
+PRODUCE_SETTINGS: tuple[Setting, ...] = (
+    _produce("max.request.size", SIZE, "Most bytes in one request; a larger batch goes alone."),
+    _produce(
+        "max.in.flight.requests.per.connection",
+        Integer(1, 5),
+        "Requests not yet answered; brokers recognise repeats among the last five only.",
+    ),
+    _produce("send.buffer.bytes", BUFFER, "Socket buffer; -1 is the operating system's own."),
+    _produce("request.timeout.ms", Integer(0), "How long an answer may take."),
+)

@@ -1,0 +1,126 @@
+"""The kinds of value a setting can have, each with its own rule for reading text.
+
+Text is trimmed first, as Kafka's `ConfigDef.parseType` does; lists follow `mm2.md` section 1.5.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+Value: TypeAlias = bool | int | str | tuple[str, ...]
+
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+PORT_MAX = 65_535
+
+
+class Kind(Protocol):
+    """How one kind of value is read."""
+
+    def parse(self, text: str) -> Value:
+        """The value that `text` stands for; raises `ValueError` that says what is allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boolean:
+    """`true` or `false`, in any case."""
+
+    def parse(self, text: str) -> bool:
+        """Read `text`; Java's own booleans take nothing else either."""
+        word = text.strip().lower()
+        if word not in ("true", "false"):
+            raise _refused(text, "true or false")
+        return word == "true"
+
+
+@dataclass(frozen=True, slots=True)
+class Integer:
+    """A whole number from `low` to `high`; `also` is one more value with a meaning of its own."""
+
+    low: int
+    high: int = INT_MAX
+    also: int | None = None
+
+    def parse(self, text: str) -> int:
+        """Read `text` as Java's `Integer.parseInt` does."""
+        word = text.strip()
+        number = int(word) if re.fullmatch(r"[+-]?[0-9]{1,19}", word) else None
+        if number is None or not (self.low <= number <= self.high or number == self.also):
+            besides = "" if self.also is None else f", or {self.also}"
+            raise _refused(text, f"a whole number from {self.low} to {self.high}{besides}")
+        return number
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of a few words, in exactly this case."""
+
+    options: tuple[str, ...]
+
+    def parse(self, text: str) -> str:
+        """Read `text`."""
+        word = text.strip()
+        if word not in self.options:
+            raise _refused(text, " or ".join(self.options))
+        return word
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Any text in which all characters match `characters`, a regular expression's class."""
+
+    characters: str = "."
+    described: str = "anything but line ends"
+
+    def parse(self, text: str) -> str:
+        """Read `text`."""
+        word = text.strip()
+        if not re.fullmatch(f"{self.characters}*", word):
+            raise _refused(text, f"made of {self.described}")
+        return word
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """A list, separated by commas; it may be empty, its items may not."""
+
+    def parse(self, text: str) -> tuple[str, ...]:
+        """Read `text`, keeping its order and its repetitions."""
+        if not text.strip():
+            return ()
+        items = tuple(re.split(r"\s*,\s*", text.strip()))
+        if "" in items:
+            raise ValueError("has an empty item: take out the comma that separates nothing")
+        return items
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """Brokers to start from: `host:port`, separated by commas; an IPv6 address stands in brackets."""
+
+    def parse(self, text: str) -> tuple[str, ...]:
+        """Read `text`."""
+        endpoints = Names().parse(text)
+        if not endpoints:
+            raise ValueError("is empty: write host:port, several separated by commas")
+        for endpoint in endpoints:
+            self._check(endpoint)
+        return endpoints
+
+    def _check(self, endpoint: str) -> None:
+        match = re.fullmatch(r"(?:\[[0-9A-Fa-f:.%\w]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})", endpoint)
+        if match is None or not 0 < int(match[1]) <= PORT_MAX:
+            raise _refused(endpoint, "host:port, the port from 1 to 65535 and an IPv6 address in brackets")
+
+
+def repeated(items: Sequence[str]) -> list[str]:
+    """The items that come more than once, in order of first appearance."""
+    return [item for item in dict.fromkeys(items) if items.count(item) > 1]
+
+
+def _refused(text: str, allowed: str) -> ValueError:
+    hint = "; a # behind a value is part of it, not a comment" if "#" in text else ""
+    return ValueError(f"{text.strip()!r} is not allowed, it must be {allowed}{hint}")

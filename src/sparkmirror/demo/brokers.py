@@ -1,0 +1,236 @@
+"""Real Kafka on this machine: KRaft clusters of one to a few brokers on 127.0.0.1.
+
+    with KafkaCluster(Path("source")) as cluster:
+        print(cluster.bootstrap_servers)
+
+The brokers die with this process, however it ends.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Self
+
+from javaproperties import dumps
+
+from sparkmirror.demo.jars import BROKER, class_path
+from sparkmirror.demo.jvm import QUICK_START, Jvm
+from sparkmirror.demo.ports import free_ports
+from sparkmirror.demo.readiness import brokers_known_to
+from sparkmirror.demo.storage import format_storage, new_id
+from sparkmirror.errors import SetupError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 30.0
+_POLL_S = 0.05
+
+
+class Broker:
+    """One broker, which is a controller too. Its port, its data and its log outlive every restart."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        node_id: int,
+        port: int,
+        cluster_id: str,
+        heap_mb: int,
+        jvm_options: Sequence[str],
+    ) -> None:
+        self.directory = directory
+        self.node_id = node_id
+        self.port = port
+        self.data = directory / "data"
+        self._cluster_id = cluster_id
+        self._settings = directory / "server.properties"
+        self._heap_mb = heap_mb
+        self._jvm_options = jvm_options
+        self._jvm: Jvm | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process id of the last start; RuntimeError if there was none."""
+        return self._started().pid
+
+    @property
+    def running(self) -> bool:
+        """Whether its process is there, paused or not."""
+        return self._jvm is not None and self._jvm.running
+
+    @property
+    def log(self) -> Path:
+        """The broker's log; RuntimeError before the first start."""
+        return self._started().log
+
+    def launch(self, settings: Mapping[str, str]) -> None:
+        """Write its settings, format its storage if that is new, and start it; does not wait for it."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self._settings.write_text(dumps({**settings, "log.dirs": str(self.data)}))
+        format_storage(self.data, cluster_id=self._cluster_id, node_id=self.node_id)
+        if self._jvm is None:
+            self._jvm = Jvm(
+                self.directory,
+                main_class="kafka.Kafka",
+                arguments=[str(self._settings)],
+                class_path=class_path(BROKER),
+                heap_mb=self._heap_mb,
+                options=self._jvm_options,
+            )
+        self._jvm.start()
+
+    def start(self) -> None:
+        """Start it again with the settings it had, and wait until it serves. Raises SetupError if it dies."""
+        self._started().start()
+        self.wait_until_known(frozenset({self.node_id}))
+
+    def restart(self) -> None:
+        """Stop it in order, start it again and wait until it serves."""
+        self.terminate()
+        self.start()
+
+    def terminate(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        """Stop it in order (SIGTERM), by force after `timeout_s`; return when it has ended."""
+        self._started().terminate(timeout_s)
+
+    def kill(self) -> None:
+        """Kill it (SIGKILL); return when it has ended."""
+        self._started().kill()
+
+    def pause(self) -> None:
+        """Stop its process in its tracks (SIGSTOP): connections stay open, nothing answers."""
+        self._started().send(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a paused process go on (SIGCONT)."""
+        self._started().send(signal.SIGCONT)
+
+    def wait_until_known(self, node_ids: frozenset[int], timeout_s: float = START_TIMEOUT_S) -> None:
+        """Wait until this broker answers and lists all of `node_ids`.
+
+        Raises SetupError, with the end of its log, if it dies or takes longer than `timeout_s`.
+        """
+        jvm = self._started()
+        deadline = time.monotonic() + timeout_s
+        while not node_ids <= brokers_known_to(self.port):
+            if not jvm.running:
+                reason = f"died (exit code {jvm.exit_code})"
+            elif time.monotonic() > deadline:
+                reason = f"does not serve after {timeout_s:.0f} s"
+            else:
+                time.sleep(_POLL_S)
+                continue
+            raise SetupError(f"broker {self.node_id} {reason}; {jvm.log} ends with:\n{jvm.last_lines()}")
+
+    def _started(self) -> Jvm:
+        if self._jvm is None:
+            raise RuntimeError(f"broker {self.node_id} was never started")
+        return self._jvm
+
+
+class KafkaCluster:
+    """A cluster of brokers 1 to `brokers`, kept in `directory`; as a context it runs, and stops at the end.
+
+    `properties` are broker settings on top of ours. Nothing is deleted but by `cleanup`. A broker that was
+    killed can come back only when `broker.session.timeout.ms` is over, which is 3 s here.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        brokers: int = 1,
+        properties: Mapping[str, str] | None = None,
+        heap_mb: int = 512,
+        jvm_options: Sequence[str] = QUICK_START,
+    ) -> None:
+        self.directory = directory.absolute()
+        self.cluster_id = new_id()
+        ports = free_ports(2 * brokers)
+        self._controller_ports = ports[brokers:]
+        self._properties = dict(properties or {})
+        self.brokers = tuple(
+            Broker(
+                self.directory / f"broker-{node_id}",
+                node_id=node_id,
+                port=port,
+                cluster_id=self.cluster_id,
+                heap_mb=heap_mb,
+                jvm_options=jvm_options,
+            )
+            for node_id, port in enumerate(ports[:brokers], start=1)
+        )
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The brokers' addresses, as Kafka's clients take them."""
+        return ",".join(f"127.0.0.1:{broker.port}" for broker in self.brokers)
+
+    def start(self) -> None:
+        """Start all brokers that don't run, and wait until each of them lists all.
+
+        Raises SetupError if there is no Java, if the jars can't be had, or if a broker does not come up.
+        """
+        everyone = frozenset(broker.node_id for broker in self.brokers)
+        try:
+            for broker in self.brokers:
+                broker.launch(self._settings(broker))
+            for broker in self.brokers:
+                broker.wait_until_known(everyone)
+        except BaseException:
+            self.stop(timeout_s=0)
+            raise
+
+    def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        """Stop all brokers in order, by force after `timeout_s`. Their data and logs stay."""
+        running = [broker for broker in self.brokers if broker.running]
+        if running:
+            with ThreadPoolExecutor(len(running)) as pool:
+                list(pool.map(lambda broker: broker.terminate(timeout_s), running))
+
+    def cleanup(self, *, keep_logs: bool = False) -> None:
+        """Kill all brokers, and delete the directory, or only the brokers' data in it."""
+        self.stop(timeout_s=0)
+        doomed = [broker.data for broker in self.brokers] if keep_logs else [self.directory]
+        for directory in doomed:
+            shutil.rmtree(directory, ignore_errors=True)
+
+    def _settings(self, broker: Broker) -> dict[str, str]:
+        controllers = dict(zip((b.node_id for b in self.brokers), self._controller_ports, strict=True))
+        replicas = str(min(3, len(self.brokers)))
+        return {
+            "process.roles": "broker,controller",
+            "node.id": str(broker.node_id),
+            "controller.quorum.voters": ",".join(f"{id_}@127.0.0.1:{port}" for id_, port in controllers.items()),
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "listeners": f"PLAINTEXT://127.0.0.1:{broker.port},CONTROLLER://127.0.0.1:{controllers[broker.node_id]}",
+            "broker.session.timeout.ms": "3000",
+            "broker.heartbeat.interval.ms": "500",
+            "auto.create.topics.enable": "false",
+            "group.initial.rebalance.delay.ms": "0",
+            "offsets.topic.num.partitions": "4",
+            "offsets.topic.replication.factor": replicas,
+            "transaction.state.log.num.partitions": "4",
+            "transaction.state.log.replication.factor": replicas,
+            "transaction.state.log.min.isr": str(min(2, len(self.brokers))),
+            "share.coordinator.state.topic.num.partitions": "4",
+            "share.coordinator.state.topic.replication.factor": replicas,
+            "share.coordinator.state.topic.min.isr": str(min(2, len(self.brokers))),
+            "log.cleaner.dedupe.buffer.size": str(16 << 20),  # of a heap that is small; 128 MiB otherwise
+            **self._properties,
+        }

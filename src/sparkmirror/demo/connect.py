@@ -1,0 +1,132 @@
+"""The real MirrorMaker 2, run as its dedicated process: the oracle, and the one to measure against.
+
+    with RealMirrorMaker({"clusters": "a, b", "a->b.enabled": "true", ...}, Path("mm2")) as mirror:
+        print(mirror.log)
+
+It dies with this process, however that ends.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Self
+
+from javaproperties import dumps
+
+from sparkmirror.demo.jars import MIRROR_MAKER, class_path
+from sparkmirror.demo.jvm import Jvm
+from sparkmirror.errors import SetupError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+START_TIMEOUT_S = 90.0
+STOP_TIMEOUT_S = 30.0
+_POLL_S = 0.1
+_STARTED = "Kafka MirrorMaker started"
+
+
+class RealMirrorMaker:
+    """One node of MirrorMaker 2, run from `properties`, an mm2.properties file's keys and values.
+
+    Its settings and its log are in `directory`, and stay. `jvm_options` is empty by default, as it is
+    measured against; `QUICK_START` of `sparkmirror.demo.jvm` halves its start-up time.
+    """
+
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        directory: Path,
+        *,
+        heap_mb: int = 512,
+        jvm_options: Sequence[str] = (),
+    ) -> None:
+        self.directory = directory.absolute()
+        self._properties = dict(properties)
+        self._heap_mb = heap_mb
+        self._jvm_options = jvm_options
+        self._jvm: Jvm | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def pid(self) -> int:
+        """The process id of the last start; RuntimeError if there was none."""
+        return self._started().pid
+
+    @property
+    def running(self) -> bool:
+        """Whether its process is there."""
+        return self._jvm is not None and self._jvm.running
+
+    @property
+    def log(self) -> Path:
+        """Its log; RuntimeError before the first start."""
+        return self._started().log
+
+    def start(self, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Start it, and wait until it says that it has started; the connectors follow within seconds.
+
+        Raises SetupError, with the end of its log, if it dies or takes longer than `timeout_s`, and if there
+        is no Java or the jars can't be had.
+        """
+        self.directory.mkdir(parents=True, exist_ok=True)
+        settings = self.directory / "mm2.properties"
+        settings.write_text(dumps(self._properties))
+        self._jvm = Jvm(
+            self.directory,
+            main_class="org.apache.kafka.connect.mirror.MirrorMaker",
+            arguments=[str(settings)],
+            class_path=class_path(MIRROR_MAKER),
+            heap_mb=self._heap_mb,
+            options=self._jvm_options,
+        )
+        logged_before = self._jvm.log.stat().st_size if self._jvm.log.exists() else 0
+        self._jvm.start()
+        try:
+            self._wait_until_started(logged_before, timeout_s)
+        except BaseException:
+            self.kill()
+            raise
+
+    def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        """Stop it in order (SIGTERM), by force after `timeout_s`; nothing happens if it does not run."""
+        if self.running:
+            self._started().terminate(timeout_s)
+
+    def kill(self) -> None:
+        """Kill it (SIGKILL); return when it has ended."""
+        self._started().kill()
+
+    def _wait_until_started(self, logged_before: int, timeout_s: float) -> None:
+        jvm = self._started()
+        deadline = time.monotonic() + timeout_s
+        while not _says(jvm.log, _STARTED, logged_before):
+            if not jvm.running:
+                reason = f"died (exit code {jvm.exit_code})"
+            elif time.monotonic() > deadline:
+                reason = f"did not start within {timeout_s:.0f} s"
+            else:
+                time.sleep(_POLL_S)
+                continue
+            raise SetupError(f"MirrorMaker 2 {reason}; {jvm.log} ends with:\n{jvm.last_lines()}")
+
+    def _started(self) -> Jvm:
+        if self._jvm is None:
+            raise RuntimeError("MirrorMaker 2 was never started")
+        return self._jvm
+
+
+def _says(log: Path, words: str, offset: int) -> bool:
+    """Whether `words` are in `log` after its first `offset` bytes."""
+    if not log.exists():
+        return False
+    with log.open("rb") as file:
+        file.seek(offset)
+        return words.encode() in file.read()

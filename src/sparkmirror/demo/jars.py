@@ -1,0 +1,105 @@
+"""Kafka's jars, by jgo from Maven Central, without Maven or Java.
+
+A set of coordinates gets one directory in the cache, which is renamed into place when it is whole: so
+a directory that exists is complete, and the second call only reads its class path.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import TYPE_CHECKING
+
+from sparkmirror.demo.cache import cache_root, locked
+from sparkmirror.errors import SetupError, SparkMirrorError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from rich.progress import Progress
+
+KAFKA_VERSION = "4.3.1"
+
+# Kafka's own modules log to slf4j 1.7 and leave its back end to the distribution.
+_LOGGING = "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4"
+
+BROKER = (f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}", _LOGGING)
+MIRROR_MAKER = (
+    f"org.apache.kafka:connect-mirror:{KAFKA_VERSION}",
+    f"org.apache.kafka:connect-runtime:{KAFKA_VERSION}",
+    _LOGGING,
+)
+
+_CLASS_PATH = "class-path.txt"
+_DOWNLOADS_AT_ONCE = 8
+
+
+def jar_directory(coordinates: Sequence[str] = BROKER) -> Path:
+    """Return the cache directory that holds the jars of `coordinates`, fetching them at the first call.
+
+    `coordinates` are `group:artifact:version`. Raises SetupError if they can't be downloaded.
+    """
+    directory = cache_root() / "jars" / "+".join(coordinate.split(":", 1)[1] for coordinate in coordinates)
+    directory = directory.with_name(directory.name.replace(":", "-"))
+    if (directory / _CLASS_PATH).exists():
+        return directory
+    with locked(directory):
+        if not (directory / _CLASS_PATH).exists():
+            partial = directory.with_name(f"{directory.name}.partial")
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir()
+            jars = _download(coordinates, partial)
+            (partial / _CLASS_PATH).write_text("".join(f"{jar.relative_to(partial)}\n" for jar in jars))
+            partial.rename(directory)
+    return directory
+
+
+def class_path(coordinates: Sequence[str] = BROKER) -> str:
+    """Return the class path of `coordinates` with all they need, fetching it at the first call.
+
+    Raises SetupError if it can't be downloaded.
+    """
+    directory = jar_directory(coordinates)
+    return os.pathsep.join(str(directory / line) for line in (directory / _CLASS_PATH).read_text().splitlines())
+
+
+def _download(coordinates: Sequence[str], directory: Path) -> list[Path]:
+    """Resolve and download into `directory`, with a progress bar; return the jars in class path order."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    try:
+        with Progress(*columns, console=Console(stderr=True)) as progress:
+            return _download_jars(coordinates, directory, progress)
+    except SparkMirrorError:
+        raise
+    except Exception as error:  # jgo raises whatever its HTTP and XML libraries raise
+        reason = " ".join(str(error).split())[:300]
+        raise SetupError(
+            f"{coordinates[0]}: can't be downloaded from Maven Central ({type(error).__name__}: {reason}); "
+            "check the network (HTTPS_PROXY, or [repositories] in ~/.config/jgo.conf) and run this again"
+        ) from error
+
+
+def _download_jars(coordinates: Sequence[str], directory: Path, progress: Progress) -> list[Path]:
+    from jgo.config import GlobalSettings
+    from jgo.constants import MAVEN_CENTRAL_URL
+    from jgo.maven import MavenContext
+
+    label = coordinates[0].split(":", 1)[1]
+    bar = progress.add_task(f"Resolving {label}", total=None)
+    repositories = {"central": MAVEN_CENTRAL_URL, **GlobalSettings.load().repositories}
+    maven = MavenContext(repo_cache=directory, remote_repos=repositories, timeout=60)
+    # jgo lets the first coordinate's managed versions rule all others unless it is marked raw ("!").
+    wanted, needed = maven.resolver.resolve([maven.create_dependency(f"{c}!") for c in coordinates])
+    artifacts = [d.artifact for d in (*wanted, *needed) if d.scope in (None, "compile", "runtime")]
+    progress.update(bar, description=f"Downloading {label}", total=len(artifacts))
+    with ThreadPoolExecutor(_DOWNLOADS_AT_ONCE) as pool:
+        downloads = [pool.submit(artifact.resolve) for artifact in artifacts]
+        for download in as_completed(downloads):
+            download.result()
+            progress.advance(bar)
+    return [download.result() for download in downloads]

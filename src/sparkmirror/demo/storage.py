@@ -1,0 +1,72 @@
+"""A broker's data directory, formatted as `kafka-storage.sh format` does it, without a JVM for each.
+
+The tool runs once for each version of Kafka; the feature levels that it wrote are kept in the cache. The
+rest of a formatted directory is four lines that name the cluster and the node.
+"""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import subprocess
+import tempfile
+import uuid
+from pathlib import Path
+
+from sparkmirror.demo.cache import locked
+from sparkmirror.demo.jars import BROKER, class_path, jar_directory
+from sparkmirror.demo.java import java
+from sparkmirror.errors import SetupError
+
+_FEATURES = "bootstrap.checkpoint"
+
+
+def new_id() -> str:
+    """Return a random id as Kafka writes them: 22 characters of URL-safe base64."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        if not text.startswith("-"):  # Kafka's tools would take it for an option
+            return text
+
+
+def format_storage(directory: Path, *, cluster_id: str, node_id: int) -> None:
+    """Make `directory` the empty storage of a node; leave it as it is if it was formatted before.
+
+    Raises SetupError if there are no jars or no Java, or if Kafka's tool fails.
+    """
+    identity = directory / "meta.properties"
+    if identity.exists():
+        return
+    features = _features()
+    directory.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(features, directory / _FEATURES)
+    identity.write_text(f"version=1\ncluster.id={cluster_id}\nnode.id={node_id}\ndirectory.id={new_id()}\n")
+
+
+def _features() -> Path:
+    """Return the file of feature levels that a new cluster starts from."""
+    kept = jar_directory(BROKER) / _FEATURES
+    if not kept.exists():
+        with locked(kept):
+            if not kept.exists():
+                _run_format_tool(kept)
+    return kept
+
+
+def _run_format_tool(kept: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=kept.parent) as scratch:
+        data, properties = Path(scratch, "data"), Path(scratch, "server.properties")
+        properties.write_text(
+            "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@127.0.0.1:9093\n"
+            "listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093\n"
+            f"controller.listener.names=CONTROLLER\nlog.dirs={data}\n"
+        )
+        tool = (java(), "-cp", class_path(BROKER), "kafka.tools.StorageTool")
+        formatting = subprocess.run(
+            [*tool, "format", "--cluster-id", new_id(), "--config", str(properties)],
+            capture_output=True,
+            text=True,
+        )
+        if formatting.returncode:
+            raise SetupError(f"Kafka's storage tool failed: {(formatting.stderr or formatting.stdout).strip()}")
+        (data / _FEATURES).rename(kept)

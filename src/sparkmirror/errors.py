@@ -1,0 +1,53 @@
+"""Every error a user can meet.
+
+    SparkMirrorError
+    ├── ConfigError            the file or the command line is wrong            exit 2
+    ├── ClusterUnreachable     a cluster can't be reached or won't let us in    exit 3
+    ├── SetupError             something this machine lacks (Java, jars)        exit 3
+    └── CopyIncomplete         the run ended and something was not copied       exit 1
+
+A message is one line: what, where, why, and what to do. It never holds a secret.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class SparkMirrorError(Exception):
+    """Root of all errors that a user can meet; `exit_code` is what the command line returns."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class ConfigError(SparkMirrorError):
+    """The configuration can't be run as it is.
+
+    `where` is the file (or option), `key` the key as the user wrote it, if one is to blame.
+    """
+
+    exit_code = 2
+
+    def __init__(self, reason: str, *, where: str, key: str | None = None) -> None:
+        self.reason = reason
+        self.where = where
+        self.key = key
+        super().__init__(f"{where}: {key}: {reason}" if key else f"{where}: {reason}")
+
+
+class ClusterUnreachable(SparkMirrorError):
+    """A cluster can't be reached, or refuses us, before anything was copied."""
+
+    exit_code = 3
+
+
+class SetupError(SparkMirrorError):
+    """Something that this machine needs is missing and could not be installed."""
+
+    exit_code = 3
+
+
+class CopyIncomplete(SparkMirrorError):
+    """A run ended as asked, but some partitions were not copied to the end."""
+
+    exit_code = 1

@@ -1,0 +1,46 @@
+"""What must not block a pump's loop: connecting, reading positions, making claims durable."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from sparkmirror.pump.loop import Loop
+
+Result = TypeVar("Result")
+
+
+class Background:
+    """One thread; each piece of work is done in turn and its outcome handed back in the loop."""
+
+    def __init__(self, loop: Loop, name: str) -> None:
+        self._loop = loop
+        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def do(
+        self, work: Callable[[], Result], then: Callable[[Result], None], failed: Callable[[Exception], None]
+    ) -> None:
+        """Run `work` in the thread, then `then` or `failed` in the loop."""
+
+        def run() -> None:
+            try:
+                result = work()
+            except Exception as error:  # whatever it is, the loop decides
+                caught = error
+                self._loop.post(lambda: failed(caught))
+            else:
+                self._loop.post(lambda: then(result))
+
+        self._work.put(run)
+
+    def _run(self) -> None:
+        while (work := self._work.get()) is not None:
+            work()
+
+    def close(self) -> None:
+        """Take no more work; what runs now is left to its own timeouts."""
+        self._work.put(None)

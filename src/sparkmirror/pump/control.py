@@ -1,0 +1,120 @@
+"""The control topic: what the driver and operators tell running pumps.
+
+One small compacted topic a flow, on its target, one partition; key and value are JSON text:
+
+    leader    {"incarnation": …, "host": …, "pid": …}     who works; its offset is its rank
+    epoch     {"incarnation": …, "number": n, "phase": "running" | "ending" | "ended"}
+              written again every few seconds while the driver lives
+    pause     {"topics": [regex, …]}                       source topics to leave alone; [] for none
+    throttle  {"bytes_per_second": n | null}               for the whole flow
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from sparkmirror.cluster.topic_log import Entry, TopicLog
+
+Phase = Literal["running", "ending", "ended"]
+
+TICK_S = 2.0
+"""How often a living driver repeats its epoch record."""
+
+SILENCE_S = 8.0
+"""Without a tick for so long a pump ends by itself: its driver is dead, stopped or cut off."""
+
+
+class Leader(BaseModel):
+    """Who works. `rank` is the record's offset: a higher one fences the lower."""
+
+    model_config = ConfigDict(frozen=True)
+    incarnation: str
+    host: str = ""
+    pid: int = 0
+    rank: int = -1
+
+
+class Epoch(BaseModel):
+    """The driver's newest word on its epochs."""
+
+    model_config = ConfigDict(frozen=True)
+    incarnation: str
+    number: int
+    phase: Phase
+
+
+def control_topic(source_alias: str) -> str:
+    """Its name ends so that no MirrorMaker 2 mirrors it (design section 6)."""
+    return f"mm2-sparkmirror-control.{source_alias}.internal"
+
+
+class ControlState:
+    """All that the control topic says, newest first where it matters."""
+
+    def __init__(self) -> None:
+        self.leader: Leader | None = None
+        self.epochs: dict[str, Epoch] = {}
+        """The newest epoch record of each incarnation."""
+        self.last_epoch: Epoch | None = None
+        self.paused: tuple[re.Pattern[str], ...] = ()
+        self.bytes_per_second: float | None = None
+
+    def apply(self, entries: Iterable[Entry]) -> bool:
+        """Take records in order; whether anything changed that a pump must act on."""
+        changed = False
+        for offset, key, value in entries:
+            if key is None:
+                continue
+            changed |= self._apply(key.decode(), json.loads(value) if value else {}, offset)
+        return changed
+
+    def _apply(self, key: str, said: dict[str, Any], offset: int) -> bool:
+        if key == "leader" and said:
+            self.leader = Leader(**{**said, "rank": offset})
+        elif key == "epoch" and said:
+            epoch = Epoch(**said)
+            changed = self.epochs.get(epoch.incarnation) != epoch
+            self.epochs[epoch.incarnation] = self.last_epoch = epoch
+            return changed
+        elif key == "pause":
+            self.paused = tuple(re.compile(topic) for topic in said.get("topics", ()))
+        elif key == "throttle":
+            self.bytes_per_second = said.get("bytes_per_second")
+        else:
+            return False
+        return True
+
+    def is_paused(self, topic: str) -> bool:
+        """Whether a source topic is to be left alone."""
+        return any(pattern.fullmatch(topic) for pattern in self.paused)
+
+
+class Control:
+    """Writing to the control topic."""
+
+    def __init__(self, log: TopicLog) -> None:
+        self._log = log
+
+    def lead(self, leader: Leader) -> int:
+        """Announce that we work now; returns our rank."""
+        return self._say("leader", leader.model_dump(exclude={"rank"}))
+
+    def epoch(self, epoch: Epoch) -> None:
+        """Say (again) in what phase our epoch is."""
+        self._say("epoch", epoch.model_dump())
+
+    def pause(self, topics: Iterable[str]) -> None:
+        """Leave these source topics alone (regular expressions, full match); none: leave none alone."""
+        self._say("pause", {"topics": list(topics)})
+
+    def throttle(self, bytes_per_second: float | None) -> None:
+        """Cap the flow's bandwidth; None takes the cap away."""
+        self._say("throttle", {"bytes_per_second": bytes_per_second})
+
+    def _say(self, key: str, value: dict[str, Any]) -> int:
+        return self._log.append(0, [(key.encode(), json.dumps(value).encode())])

@@ -1,0 +1,399 @@
+"""Pumping one flow's partitions: the two sides' connections, and each partition's next step.
+
+Everything here runs in the loop's thread; what blocks is handed to `Background`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.offsets.reading import Bearings, PositionReader, Refusal, Route
+from sparkmirror.offsets.segment_log import SegmentLog
+from sparkmirror.offsets.segments import Segment, segments_topic
+from sparkmirror.pump.background import Background
+from sparkmirror.pump.clock import wall_ms
+from sparkmirror.pump.control import ControlState
+from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.orders import FlowOrder, PartitionState, Receipt
+from sparkmirror.pump.partition import PartitionCopy, Stage
+from sparkmirror.pump.source_leg import SourceLeg
+from sparkmirror.pump.target_leg import TargetLeg
+from sparkmirror.pump.tally import Tally
+from sparkmirror.pump.verdicts import Verdict, explanation, verdict
+from sparkmirror.wire import fetch, produce
+from sparkmirror.wire.buffers import Frame, FramePool
+from sparkmirror.wire.channel import Channel
+from sparkmirror.wire.fetch import FetchedPartition, FetchSession
+from sparkmirror.wire.produce import Ack
+
+POOL_BLOCK_BYTES = 4 << 20
+"""The most that one fetch asks for."""
+
+SMALLEST_FETCH_BYTES = 64 * 1024
+QUEUE_BYTES = 2 << 20
+"""A partition is not fetched while this much of it waits to be sent."""
+
+THROTTLE_STEP_S = 0.25
+"""Under a throttle one fetch asks for what may pass in this time."""
+
+ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
+
+
+class FlowPump:
+    """One flow's part of a task, from the order to the receipts."""
+
+    def __init__(self, order: FlowOrder, loop: Loop, *, memory_bytes: int) -> None:
+        flow = order.flow
+        self.order = order
+        self.name = flow.name
+        self.tally = Tally()
+        self.fenced = ""
+        """Why this pump may never write again, once that is so."""
+        self._loop = loop
+        self._memory_bytes = memory_bytes
+        self._pool = FramePool(POOL_BLOCK_BYTES, keep=max(2, memory_bytes // POOL_BLOCK_BYTES))
+        self._background = Background(loop, f"sparkmirror {self.name}")
+        self._source = ClusterClient(flow.source, f"{self.name}|sparkmirror-fetch")
+        self._target = ClusterClient(flow.target, f"{self.name}|sparkmirror-produce")
+        segments_client = ClusterClient(flow.target, f"{self.name}|sparkmirror-segments")
+        self._segments = SegmentLog(TopicLog(segments_client, segments_topic(flow.source.alias)))
+        self._clients = (self._source, self._target, segments_client)
+        self._reader = PositionReader(self._source, self._target, self._segments, order.identity)
+        self._source_legs: dict[int, SourceLeg] = {}
+        self._target_legs: dict[int, TargetLeg] = {}
+        self._to_read: list[PartitionCopy] = []
+        self._to_claim: list[PartitionCopy] = []
+        self._fetching: dict[PartitionCopy, SourceLeg] = {}
+        self._control = ControlState()
+        self._budget_at = loop.now
+        self._budget = 0.0
+        self._ending = False
+        self._end_deadline = 0.0
+        incarnation = random.getrandbits(63)
+        self.copies = [
+            PartitionCopy(
+                route.route,
+                order.identity,
+                incarnation,
+                until=route.until,
+                from_latest=flow.fetch.auto_offset_reset == "latest",
+                unclean=order.unclean,
+                fresh_after_ms=wall_ms() - order.state_lifetime_ms // 2,
+                max_in_flight=flow.produce.max_in_flight_requests_per_connection,
+                now=loop.now,
+            )
+            for route in order.routes
+        ]
+        self._by_source = {copy.route.source: copy for copy in self.copies}
+        for copy in self.copies:
+            self._settle(copy)
+
+    # --- one turn of the loop -------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """After each turn: hand out what has come up, and keep the connections busy."""
+        if self._to_read:
+            copies, self._to_read = self._to_read, []
+            self._background.do(
+                lambda: self._reader.read([copy.route for copy in copies]),
+                lambda results: self._on_read(copies, results),
+                lambda error: self._on_unread(copies, error),
+            )
+        if self._to_claim:
+            claiming, self._to_claim = self._to_claim, []
+            claims = [(copy, copy.claim) for copy in claiming if copy.claim is not None]
+            self._background.do(
+                lambda: self._segments.claim([claim for _, claim in claims]),
+                lambda _: self._on_claimed(claims),
+                lambda error: self._on_unclaimed(claims, error),
+            )
+        for target_leg in self._target_legs.values():
+            target_leg.pump()
+        if not self._ending:
+            for source_leg in self._source_legs.values():
+                source_leg.pump()
+
+    def check(self) -> None:
+        """Now and then: overdue answers."""
+        fetch_timeout = (self.order.flow.fetch.fetch_max_wait_ms + self.order.flow.source.request_timeout_ms) / 1000
+        for source_leg in self._source_legs.values():
+            source_leg.check(fetch_timeout)
+        for target_leg in self._target_legs.values():
+            target_leg.check(self.order.flow.produce.request_timeout_ms / 1000)
+
+    def _settle(self, copy: PartitionCopy) -> None:
+        """Put a partition where its stage belongs."""
+        now = self._loop.now
+        if self._ending:
+            self._stop_fetching(copy)
+            return
+        if copy.wants_reading(now):
+            copy.asked = True
+            self._to_read.append(copy)
+        elif copy.stage in (Stage.SEEKING, Stage.PARKED) and not copy.asked:
+            self._loop.at(copy.seek_at, lambda: self._look_again(copy))
+        if copy.claim is not None and not copy.claim_asked:
+            copy.claim_asked = True
+            self._to_claim.append(copy)
+        if copy.sendable(now) and copy.bearings is not None:
+            self._target_leg(copy.bearings.target_leader).offer(copy)
+        self._settle_fetching(copy)
+
+    def _look_again(self, copy: PartitionCopy) -> None:
+        if copy.wants_reading(self._loop.now):
+            self._settle(copy)
+
+    def _settle_fetching(self, copy: PartitionCopy) -> None:
+        position = copy.fetch_position()
+        if position is None or self._control.is_paused(copy.route.source_topic):
+            self._stop_fetching(copy)
+            return
+        assert copy.bearings is not None  # noqa: S101 - it has a fetch position
+        leg = self._fetching.get(copy)
+        if leg is None:
+            leg = self._fetching[copy] = self._source_leg(copy.bearings.source_leader)
+        if copy.queued_bytes < QUEUE_BYTES:
+            leg.want(copy.route.source, copy.bearings.source_topic_id, position)
+        else:
+            leg.hold_back(copy.route.source)
+
+    def _stop_fetching(self, copy: PartitionCopy) -> None:
+        leg = self._fetching.pop(copy, None)
+        if leg is not None:
+            leg.forget(copy.route.source)
+
+    # --- what comes back ------------------------------------------------------------------------
+
+    def _on_read(self, copies: Sequence[PartitionCopy], results: dict[Route, Bearings | Refusal]) -> None:
+        for copy in copies:
+            result = results[copy.route]
+            if isinstance(result, Refusal):
+                copy.refuse(result.reason, transient=result.transient, now=self._loop.now)
+            else:
+                copy.take(result, self._loop.now)
+            self._settle(copy)
+
+    def _on_unread(self, copies: Sequence[PartitionCopy], error: Exception) -> None:
+        for copy in copies:
+            copy.refuse(str(error), transient=True, now=self._loop.now)
+            self._settle(copy)
+
+    def _on_claimed(self, claims: Iterable[tuple[PartitionCopy, Segment]]) -> None:
+        for copy, claim in claims:
+            copy.claimed(claim, self._loop.now)
+            self._settle(copy)
+
+    def _on_unclaimed(self, claims: Iterable[tuple[PartitionCopy, Segment]], error: Exception) -> None:
+        for copy, _ in claims:
+            copy.claim_asked = False
+            copy.doubt(f"its claim could not be written: {error}", self._loop.now)
+            self._settle(copy)
+
+    def _on_fetched(self, part: FetchedPartition, frame: Frame) -> None:
+        copy = self._by_source.get((part.topic, part.partition))
+        if copy is None or copy not in self._fetching:
+            return
+        position = copy.fetch_position()
+        if position is None or part.asked_offset != position.offset:
+            self._settle(copy)
+            return
+        if part.error:
+            reason = f"source: {error_name(part.error)}"
+            if verdict(part.error) is Verdict.PARK:
+                copy.park(f"{reason}: {explanation(part.error)}", self._loop.now)
+            else:
+                copy.doubt(reason, self._loop.now)
+        elif part.diverging is not None:
+            copy.doubt(f"the source's log was cut below {part.diverging[1]}", self._loop.now)
+        else:
+            self._budget -= len(part.records)
+            copy.feed(frame, part.records, part.high_watermark, self._loop.now)
+        self._settle(copy)
+
+    def _on_ack(self, copy: PartitionCopy, ack: Ack) -> None:
+        if verdict(ack.error) is Verdict.STOP:
+            self.fenced = f"{copy.route.target_topic}-{copy.route.partition}: {explanation(ack.error)}"
+        batch = copy.acknowledge(ack, self._loop.now)
+        if batch is not None:
+            self.tally.count(batch.count, len(batch.view), batch.max_timestamp)
+        self._settle(copy)
+
+    def _on_source_lost(self, leg: SourceLeg, reason: str) -> None:
+        self._source_legs.pop(leg.broker, None)
+        for copy in [copy for copy, its_leg in self._fetching.items() if its_leg is leg]:
+            self._fetching.pop(copy)
+            copy.doubt(reason, self._loop.now)
+            self._settle(copy)
+
+    def _on_target_lost(self, leg: TargetLeg, reason: str, copies: list[PartitionCopy]) -> None:
+        self._target_legs.pop(leg.broker, None)
+        for copy in copies:
+            copy.lost_in_flight(self._loop.now, reason)
+            self._settle(copy)
+
+    # --- connections ----------------------------------------------------------------------------
+
+    def _source_leg(self, broker: int) -> SourceLeg:
+        leg = self._source_legs.get(broker)
+        if leg is None:
+            leg = self._source_legs[broker] = SourceLeg(
+                broker,
+                self._loop,
+                dial=self._dial_source,
+                on_fetched=self._on_fetched,
+                on_lost=self._on_source_lost,
+                may_fetch=self._may_fetch,
+                max_wait_ms=self.order.flow.fetch.fetch_max_wait_ms,
+            )
+        return leg
+
+    def _target_leg(self, broker: int) -> TargetLeg:
+        leg = self._target_legs.get(broker)
+        if leg is None:
+            settings = self.order.flow.produce
+            leg = self._target_legs[broker] = TargetLeg(
+                broker,
+                self._loop,
+                client_id=self._target.client_id,
+                timeout_ms=settings.request_timeout_ms,
+                max_request_bytes=settings.max_request_size,
+                max_in_flight=settings.max_in_flight_requests_per_connection,
+                dial=self._dial_target,
+                on_ack=self._on_ack,
+                on_unsendable=self._settle,
+                on_lost=self._on_target_lost,
+                may_send=self._may_send,
+            )
+        return leg
+
+    def _dial_source(self, leg: SourceLeg) -> None:
+        settings = self.order.flow.fetch
+
+        def dial() -> tuple[Channel, FetchSession]:
+            connection = self._source.dial(leg.broker, receive_buffer=settings.receive_buffer_bytes)
+            session = FetchSession(
+                connection.version(fetch.API_KEY, fetch.VERSIONS, "Fetch"),
+                client_id=self._source.client_id,
+                max_wait_ms=settings.fetch_max_wait_ms,
+                min_bytes=settings.fetch_min_bytes,
+                max_bytes=self._fetch_bytes(),
+                partition_max_bytes=min(settings.max_partition_fetch_bytes, POOL_BLOCK_BYTES),
+                isolation_level=ISOLATION[settings.isolation_level],
+                rack=settings.client_rack,
+            )
+            return Channel(connection.detach(), self._pool), session
+
+        self._background.do(dial, lambda made: leg.connected(*made), lambda error: leg.failed(str(error)))
+
+    def _dial_target(self, leg: TargetLeg) -> None:
+        settings = self.order.flow.produce
+
+        def dial() -> tuple[Channel, int]:
+            connection = self._target.dial(leg.broker, send_buffer=settings.send_buffer_bytes)
+            version = connection.version(produce.API_KEY, produce.VERSIONS, "Produce")
+            return Channel(connection.detach(), self._pool), version
+
+        self._background.do(dial, lambda made: leg.connected(*made), lambda error: leg.failed(str(error)))
+
+    # --- limits ---------------------------------------------------------------------------------
+
+    def _fetch_bytes(self) -> int:
+        """What one fetch may bring: the memory is shared by the brokers that are fetched from at once."""
+        share = self._memory_bytes // 2 // max(len(self._source_legs), 1)
+        return max(SMALLEST_FETCH_BYTES, min(self.order.flow.fetch.fetch_max_bytes, POOL_BLOCK_BYTES, share))
+
+    def _may_fetch(self) -> bool:
+        if self._ending or self._pool.in_use > self._memory_bytes // 2:
+            return False
+        rate = self._control.bytes_per_second
+        if rate is None:
+            return True
+        rate *= self.order.share
+        now = self._loop.now
+        self._budget = min(self._budget + (now - self._budget_at) * rate, rate * THROTTLE_STEP_S)
+        self._budget_at = now
+        if self._budget <= 0:
+            self._loop.at(now - self._budget / rate + 0.001, self.flush)
+            return False
+        return True
+
+    def _may_send(self) -> bool:
+        return not self._ending and not self.fenced
+
+    # --- commands -------------------------------------------------------------------------------
+
+    def control(self, state: ControlState) -> None:
+        """Act on what the control topic says: pauses and the throttle."""
+        self._control = state
+        rate = state.bytes_per_second
+        for leg in self._source_legs.values():
+            leg.max_bytes = (
+                None if rate is None else max(SMALLEST_FETCH_BYTES, int(rate * self.order.share * THROTTLE_STEP_S))
+            )
+        for copy in self.copies:
+            self._settle(copy)
+
+    def end(self, deadline_s: float) -> None:
+        """Fetch and send no more; what is in flight may come back until the deadline."""
+        if not self._ending:
+            self._ending = True
+            self._end_deadline = self._loop.now + deadline_s
+            for copy in self.copies:
+                self._stop_fetching(copy)
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing is in flight any more, or the deadline to wait for it has passed."""
+        return self._ending and (
+            self._loop.now > self._end_deadline or not any(leg.in_flight for leg in self._target_legs.values())
+        )
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left to do for an order with ends (`until`)."""
+        return all(
+            copy.stage is Stage.DONE or (copy.stage is Stage.PARKED and copy.until is not None) for copy in self.copies
+        )
+
+    def receipts(self) -> list[Receipt]:
+        """What became of each partition so far."""
+        return [self._receipt(copy) for copy in self.copies]
+
+    def _receipt(self, copy: PartitionCopy) -> Receipt:
+        paused = copy.stage is Stage.RUNNING and self._control.is_paused(copy.route.source_topic)
+        state = _STATES[copy.stage]
+        return Receipt(
+            flow=self.name,
+            source_topic=copy.route.source_topic,
+            target_topic=copy.route.target_topic,
+            partition=copy.route.partition,
+            state="waiting" if paused else state,
+            reason="paused" if paused else copy.reason,
+            records=copy.records,
+            bytes=copy.bytes,
+            upstream=copy.acked_upstream,
+            downstream=copy.acked_downstream,
+            source_end=copy.source_end,
+        )
+
+    def close(self) -> None:
+        for source_leg in self._source_legs.values():
+            source_leg.close()
+        for target_leg in self._target_legs.values():
+            target_leg.close()
+        self._background.close()
+        for client in self._clients:
+            client.close()
+
+
+_STATES: dict[Stage, PartitionState] = {
+    Stage.SEEKING: "waiting",
+    Stage.RUNNING: "running",
+    Stage.DRAINING: "waiting",
+    Stage.PARKED: "parked",
+    Stage.DONE: "done",
+}

@@ -1,0 +1,92 @@
+"""The event loop of a pump: sockets, timers, and messages from its helper threads."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import os
+import selectors
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from sparkmirror.pump.clock import now_s
+from sparkmirror.wire.channel import Channel
+
+
+class Watcher(Protocol):
+    """Whoever owns a channel."""
+
+    def on_readable(self) -> None:
+        """The socket has data."""
+
+    def on_writable(self) -> None:
+        """The socket takes data again."""
+
+
+class Loop:
+    """One thread's loop. Only `post` may be called from other threads."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._timers: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+        self._inbox: deque[Callable[[], None]] = deque()
+        self._wake_out, self._wake_in = os.pipe()
+        os.set_blocking(self._wake_out, False)
+        os.set_blocking(self._wake_in, False)
+        self._selector.register(self._wake_out, selectors.EVENT_READ, None)
+        self.now = now_s()
+        """The time when this turn of the loop began."""
+
+    def watch(self, channel: Channel, watcher: Watcher) -> None:
+        self._selector.register(channel.fileno(), selectors.EVENT_READ, watcher)
+
+    def want_write(self, channel: Channel, watcher: Watcher, wanted: bool) -> None:
+        """Call `on_writable` too, or no more."""
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if wanted else 0)
+        if self._selector.get_key(channel.fileno()).events != events:
+            self._selector.modify(channel.fileno(), events, watcher)
+
+    def unwatch(self, channel: Channel) -> None:
+        self._selector.unregister(channel.fileno())
+
+    def at(self, when: float, call: Callable[[], None]) -> None:
+        """Call back at or after `when` (`clock.now_s`)."""
+        heapq.heappush(self._timers, (when, next(self._order), call))
+
+    def post(self, call: Callable[[], None]) -> None:
+        """From any thread: call back in the loop, soon."""
+        self._inbox.append(call)
+        try:
+            os.write(self._wake_in, b"!")
+        except BlockingIOError:
+            pass  # the pipe is full of wake-ups already
+        except OSError:
+            self._inbox.clear()  # the loop is closed; nobody wants it any more
+
+    def turn(self, longest_s: float) -> None:
+        """Wait for something to happen, at most `longest_s`, and let everybody concerned act on it."""
+        wait = longest_s
+        if self._timers:
+            wait = min(wait, max(self._timers[0][0] - now_s(), 0.0))
+        ready = self._selector.select(0 if self._inbox else wait)
+        self.now = now_s()
+        for key, events in ready:
+            watcher: Watcher | None = key.data
+            if watcher is None:
+                os.read(self._wake_out, 4096)
+                continue
+            if events & selectors.EVENT_WRITE:
+                watcher.on_writable()
+            if events & selectors.EVENT_READ:
+                watcher.on_readable()
+        while self._inbox:
+            self._inbox.popleft()()
+        while self._timers and self._timers[0][0] <= self.now:
+            heapq.heappop(self._timers)[2]()
+
+    def close(self) -> None:
+        self._selector.close()
+        os.close(self._wake_in)
+        os.close(self._wake_out)

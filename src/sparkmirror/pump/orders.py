@@ -1,0 +1,110 @@
+"""What the driver tells a pump to do, and what the pump reports.
+
+Both are plain values that travel as JSON: an order inside the Spark job, reports through the
+receipts topic while the epoch runs, and a receipt a partition when it ends.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from sparkmirror.config import FlowConfig
+from sparkmirror.offsets.reading import Route
+from sparkmirror.offsets.segments import Identity
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class RouteOrder(_Value):
+    """One partition to pump."""
+
+    source_topic: str
+    target_topic: str
+    partition: int
+    until: int | None = None
+    """Stop when everything below this upstream offset is copied; None: go on."""
+
+    @property
+    def route(self) -> Route:
+        return Route(self.source_topic, self.target_topic, self.partition)
+
+
+class FlowOrder(_Value):
+    """One flow's part of a task."""
+
+    flow: FlowConfig
+    cluster_id: str
+    """Of the target."""
+    producer_id: int
+    producer_epoch: int
+    routes: tuple[RouteOrder, ...]
+    share: float = 1.0
+    """This task's part of the flow's bandwidth cap."""
+    leader_rank: int = -1
+    """Offset of our driver's leader record in the control topic; -1: no lease, nobody is fenced."""
+    state_lifetime_ms: int = 86_400_000
+    """`producer.id.expiration.ms` of the target (R4)."""
+    unclean: bool = False
+    """The predecessor did not report its end: it may still be alive (R5)."""
+
+    @property
+    def identity(self) -> Identity:
+        return Identity(self.cluster_id, self.producer_id, self.producer_epoch)
+
+
+class PumpOrder(_Value):
+    """All that one Spark task does in one epoch."""
+
+    epoch: int
+    task: int
+    incarnation: str
+    """The driver's; a pump has a random one of its own for its claims."""
+    seconds: float
+    """After which the epoch ends by itself."""
+    flows: tuple[FlowOrder, ...]
+
+
+PartitionState = Literal["running", "done", "parked", "waiting"]
+
+
+class Receipt(_Value):
+    """What became of one partition in one epoch. Offsets are the next ones, -1 where unknown."""
+
+    flow: str
+    source_topic: str
+    target_topic: str
+    partition: int
+    state: PartitionState
+    reason: str = ""
+    records: int = 0
+    bytes: int = 0
+    upstream: int = -1
+    downstream: int = -1
+    source_end: int = -1
+
+
+class FlowReport(_Value):
+    """One pump's live figures of one flow. Counts are since the pump started."""
+
+    epoch: int
+    task: int
+    pump: str
+    incarnation: str
+    at_ms: int
+    records: int = 0
+    bytes: int = 0
+    partitions: int = 0
+    lag: int = 0
+    """Upstream offsets not acknowledged yet, all partitions."""
+    latency_ms: tuple[float, float] | None = None
+    """p50 and p99 of record timestamp to acknowledgement, over the last report's time."""
+    memory_bytes: int = 0
+    waiting: str = ""
+    """Why the pump waits, if it does."""
+    receipts: tuple[Receipt, ...] = ()
+    """Partitions that changed since the last report."""
+    ended: bool = False

@@ -1,0 +1,134 @@
+"""The pump: what one Spark task runs for one epoch."""
+
+from __future__ import annotations
+
+import logging
+import os
+import resource
+import uuid
+from pathlib import Path
+
+from sparkmirror.pump.clock import now_s, wall_ms
+from sparkmirror.pump.control import SILENCE_S, ControlState
+from sparkmirror.pump.flow_pump import FlowPump
+from sparkmirror.pump.line import Line
+from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.orders import FlowOrder, FlowReport, PumpOrder, Receipt
+
+MEMORY_BYTES = 64 << 20
+"""For data on its way, in all flows of a pump together. With Python itself it stays below 256 MB."""
+
+DRAIN_S = 5.0
+"""How long an ending epoch waits for acknowledgements."""
+
+_TURN_S = 0.5
+_CHECK_S = 1.0
+_REPORT_S = 1.0
+
+log = logging.getLogger(__name__)
+
+
+class _Run:
+    """One flow in this pump, with its line to the driver."""
+
+    def __init__(self, order: PumpOrder, flow: FlowOrder, loop: Loop, pump: str, memory_bytes: int) -> None:
+        self._order = order
+        self._flow = flow
+        self._loop = loop
+        self._pump_name = pump
+        self._heard_at = loop.now
+        self._last: dict[tuple[str, int], Receipt] = {}
+        self.flow_pump = FlowPump(flow, loop, memory_bytes=memory_bytes)
+        self._line = Line(flow.flow, loop, self._hear)
+        self.report()
+
+    def _hear(self, state: ControlState) -> None:
+        ours = state.epochs.get(self._order.incarnation)
+        rank = self._flow.leader_rank
+        if rank >= 0 and state.leader is not None and state.leader.rank > rank:
+            self.end("another process leads this flow now")
+        elif ours is not None and (ours.number, ours.phase != "running") > (self._order.epoch, False):
+            self.end("")
+        self._heard_at = self._loop.now
+        self.flow_pump.control(state)
+
+    def end(self, why: str) -> None:
+        if why:
+            log.warning("%s: %s", self.flow_pump.name, why)
+        self.flow_pump.end(DRAIN_S)
+
+    def check(self) -> None:
+        self.flow_pump.check()
+        if self.flow_pump.fenced:
+            self.end(self.flow_pump.fenced)
+        if self._loop.now - self._heard_at > SILENCE_S:
+            self.end(f"no word from the driver for {SILENCE_S:.0f} s")
+        if self.flow_pump.finished:
+            self.flow_pump.end(DRAIN_S)
+
+    def report(self, *, ended: bool = False) -> None:
+        receipts = self.flow_pump.receipts()
+        changed = [one for one in receipts if self._last.get((one.source_topic, one.partition)) != one]
+        self._last.update({(one.source_topic, one.partition): one for one in changed})
+        tally = self.flow_pump.tally
+        waiting = {one.reason for one in receipts if one.reason and one.state != "done"}
+        self._line.report(
+            FlowReport(
+                epoch=self._order.epoch,
+                task=self._order.task,
+                pump=self._pump_name,
+                incarnation=self._order.incarnation,
+                at_ms=wall_ms(),
+                records=tally.records,
+                bytes=tally.bytes,
+                partitions=len(receipts),
+                lag=sum(max(one.source_end - one.upstream, 0) for one in receipts if one.upstream >= 0),
+                latency_ms=tally.take_latency_ms(),
+                memory_bytes=resident_bytes(),
+                waiting=sorted(waiting)[0] if waiting else "",
+                receipts=tuple(changed),
+                ended=ended,
+            )
+        )
+
+    def close(self) -> list[Receipt]:
+        receipts = self.flow_pump.receipts()
+        self.report(ended=True)
+        self._line.close(2.0)
+        self.flow_pump.close()
+        return receipts
+
+
+def resident_bytes() -> int:
+    """Resident memory of this process now, or its peak where the system doesn't tell."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def pump(order: PumpOrder) -> list[Receipt]:
+    """Pump until the epoch ends; a receipt for each partition."""
+    loop = Loop()
+    name = f"{order.epoch}/{order.task}/{uuid.uuid4().hex[:8]}"
+    runs = [_Run(order, flow, loop, name, MEMORY_BYTES // len(order.flows)) for flow in order.flows]
+    deadline = now_s() + order.seconds
+    next_check = next_report = loop.now
+    try:
+        while not all(run.flow_pump.ended for run in runs):
+            for run in runs:
+                run.flow_pump.flush()
+            loop.turn(_TURN_S)
+            if loop.now >= next_check:
+                next_check = loop.now + _CHECK_S
+                for run in runs:
+                    run.check()
+                    if loop.now > deadline:
+                        run.end("")
+            if loop.now >= next_report:
+                next_report = loop.now + _REPORT_S
+                for run in runs:
+                    run.report()
+        return [receipt for run in runs for receipt in run.close()]
+    finally:
+        loop.close()

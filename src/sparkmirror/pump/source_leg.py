@@ -1,0 +1,161 @@
+"""Fetching from one source broker: one incremental session, one request in flight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from sparkmirror.pump.loop import Loop
+from sparkmirror.wire.buffers import Frame
+from sparkmirror.wire.channel import Channel, ChannelClosed
+from sparkmirror.wire.fetch import (
+    FetchedPartition,
+    FetchPosition,
+    FetchSession,
+    TopicPartition,
+)
+
+HELD_BACK_WAIT_MS = 10
+"""The broker's longest wait while a partition is held back: it must get in again soon."""
+
+
+
+class Fetched(Protocol):
+    """Takes one partition's part of an answer; it must hold the frame if it keeps the records."""
+
+    def __call__(self, part: FetchedPartition, frame: Frame) -> None: ...
+
+
+class SourceLeg:
+    """One connection that fetches. `dial` asks for a channel; `connected` or `failed` answers."""
+
+    def __init__(
+        self,
+        broker: int,
+        loop: Loop,
+        *,
+        dial: Callable[[SourceLeg], None],
+        on_fetched: Fetched,
+        on_lost: Callable[[SourceLeg, str], None],
+        may_fetch: Callable[[], bool],
+        max_wait_ms: int,
+    ) -> None:
+        self.broker = broker
+        self._loop = loop
+        self._dial = dial
+        self._on_fetched = on_fetched
+        self._on_lost = on_lost
+        self._may_fetch = may_fetch
+        self._max_wait_ms = max_wait_ms
+        self._channel: Channel | None = None
+        self._session: FetchSession | None = None
+        self._dialing = False
+        self._asked_at: float | None = None
+        self._correlation_id = 0
+        self._wanted: dict[TopicPartition, tuple[bytes, FetchPosition]] = {}
+        self.held_back: set[TopicPartition] = set()
+        """Partitions that would be fetched if their queues weren't full."""
+        self.not_before = 0.0
+        """No request before then: the throttle's, or the broker's own."""
+        self.max_bytes: int | None = None
+        """The most that one fetch may ask for, if less than the session's own."""
+
+    def want(self, key: TopicPartition, topic_id: bytes, position: FetchPosition) -> None:
+        """Fetch this partition from there."""
+        self.held_back.discard(key)
+        if self._wanted.get(key) != (topic_id, position):
+            self._wanted[key] = topic_id, position
+            if self._session is not None:
+                self._session.want(key[0], topic_id, key[1], position)
+
+    def forget(self, key: TopicPartition) -> None:
+        """Don't fetch it for now."""
+        self.held_back.discard(key)
+        if self._wanted.pop(key, None) is not None and self._session is not None:
+            self._session.forget(*key)
+
+    def hold_back(self, key: TopicPartition) -> None:
+        """Don't fetch it until its queue is shorter."""
+        self.forget(key)
+        self.held_back.add(key)
+
+    def connected(self, channel: Channel, session: FetchSession) -> None:
+        """Here is the channel that was asked for."""
+        self._dialing = False
+        self._channel, self._session = channel, session
+        self._loop.watch(channel, self)
+        for (topic, partition), (topic_id, position) in self._wanted.items():
+            session.want(topic, topic_id, partition, position)
+        self.pump()
+
+    def failed(self, reason: str) -> None:
+        """There is no channel to be had now."""
+        self._dialing = False
+        self._lose(reason)
+
+    def pump(self) -> None:
+        """Send the next request, if there is something to fetch and room for it."""
+        if self._asked_at is not None or not self._wanted:
+            return
+        if self._channel is None or self._session is None:
+            if not self._dialing:
+                self._dialing = True
+                self._dial(self)
+            return
+        if self._loop.now < self.not_before:
+            self._loop.at(self.not_before, self.pump)
+            return
+        if not self._may_fetch():
+            return
+        self._correlation_id += 1
+        self._asked_at = self._loop.now
+        self._session.limit = self.max_bytes
+        self._session.max_wait_ms = HELD_BACK_WAIT_MS if self.held_back else self._max_wait_ms
+        try:
+            self._channel.send([self._session.request(self._correlation_id)])
+            self._loop.want_write(self._channel, self, self._channel.unsent)
+        except ChannelClosed as error:
+            self._lose(str(error))
+
+    def check(self, timeout_s: float) -> None:
+        """Give the connection up if its answer is overdue."""
+        if self._asked_at is not None and self._loop.now - self._asked_at > timeout_s:
+            self._lose(f"source broker {self.broker} did not answer a fetch in {timeout_s:.0f} s")
+
+    def on_writable(self) -> None:
+        if self._channel is not None:
+            try:
+                self._channel.flush()
+                self._loop.want_write(self._channel, self, self._channel.unsent)
+            except ChannelClosed as error:
+                self._lose(str(error))
+
+    def on_readable(self) -> None:
+        channel, session = self._channel, self._session
+        if channel is None or session is None:
+            return
+        try:
+            for frame in channel.receive():
+                self._asked_at = None
+                head, parts = session.read(frame.view)
+                if head.throttle_ms:
+                    self.not_before = max(self.not_before, self._loop.now + head.throttle_ms / 1000)
+                if session.accept(head):
+                    for part in parts:
+                        self._on_fetched(part, frame)
+                frame.release()
+        except ChannelClosed as error:
+            self._lose(str(error))
+            return
+        self.pump()
+
+    def _lose(self, reason: str) -> None:
+        self.close()
+        self._on_lost(self, f"source broker {self.broker}: {reason}")
+
+    def close(self) -> None:
+        if self._channel is not None:
+            self._loop.unwatch(self._channel)
+            self._channel.close()
+        self._channel = self._session = None
+        self._asked_at = None

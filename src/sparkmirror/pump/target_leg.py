@@ -1,0 +1,187 @@
+"""Producing to one target broker: up to five requests in flight, one batch a partition in each."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.partition import PartitionCopy
+from sparkmirror.wire.channel import Channel, ChannelClosed
+from sparkmirror.wire.produce import Ack, TopicPartitionKey, produce_request, read_answer, topic_field
+
+MAX_PARTITIONS_PER_REQUEST = 256
+
+
+class _Request(NamedTuple):
+    copies: dict[TopicPartitionKey, PartitionCopy]
+    sent_at: float
+
+
+class TargetLeg:
+    """One connection that produces. `dial` asks for a channel; `connected` or `failed` answers."""
+
+    def __init__(
+        self,
+        broker: int,
+        loop: Loop,
+        *,
+        client_id: str,
+        timeout_ms: int,
+        max_request_bytes: int,
+        max_in_flight: int,
+        dial: Callable[[TargetLeg], None],
+        on_ack: Callable[[PartitionCopy, Ack], None],
+        on_unsendable: Callable[[PartitionCopy], None],
+        on_lost: Callable[[TargetLeg, str, list[PartitionCopy]], None],
+        may_send: Callable[[], bool],
+    ) -> None:
+        self.broker = broker
+        self._loop = loop
+        self._client_id = client_id.encode()
+        self._timeout_ms = timeout_ms
+        self._max_request_bytes = max_request_bytes
+        self._max_in_flight = max_in_flight
+        self._dial = dial
+        self._on_ack = on_ack
+        self._on_unsendable = on_unsendable
+        self._on_lost = on_lost
+        self._may_send = may_send
+        self._channel: Channel | None = None
+        self._version = 0
+        self._dialing = False
+        self._requests: deque[_Request] = deque()
+        self._correlation_id = 0
+        self._ready: dict[PartitionCopy, None] = {}
+        self._muted_until = 0.0
+
+    def offer(self, copy: PartitionCopy) -> None:
+        """This partition has a batch to send."""
+        self._ready[copy] = None
+
+    def connected(self, channel: Channel, version: int) -> None:
+        """Here is the channel that was asked for; `version` is that of Produce."""
+        self._dialing = False
+        self._channel, self._version = channel, version
+        self._loop.watch(channel, self)
+        self.pump()
+
+    def failed(self, reason: str) -> None:
+        """There is no channel to be had now."""
+        self._dialing = False
+        self._lose(reason)
+
+    def pump(self) -> None:
+        """Send as many requests as there are batches and room in flight for."""
+        if not self._ready:
+            return
+        if self._channel is None:
+            if not self._dialing:
+                self._dialing = True
+                self._dial(self)
+            return
+        if self._loop.now < self._muted_until:
+            self._loop.at(self._muted_until, self.pump)
+            return
+        try:
+            while self._ready and len(self._requests) < self._max_in_flight and self._may_send():
+                if not self._send_one(self._channel):
+                    break
+            self._loop.want_write(self._channel, self, self._channel.unsent)
+        except ChannelClosed as error:
+            self._lose(str(error))
+
+    def _send_one(self, channel: Channel) -> bool:
+        now = self._loop.now
+        size = 0
+        batches: dict[bytes, dict[int, memoryview]] = {}
+        copies: dict[TopicPartitionKey, PartitionCopy] = {}
+        again: list[PartitionCopy] = []
+        for copy in list(self._ready):
+            if not copy.sendable(now):
+                del self._ready[copy]
+                self._on_unsendable(copy)
+                continue
+            batch_size = len(copy.queue[0].view)
+            if copies and (size + batch_size > self._max_request_bytes or len(copies) >= MAX_PARTITIONS_PER_REQUEST):
+                break
+            del self._ready[copy]
+            batch = copy.send()
+            size += batch_size
+            assert copy.bearings is not None  # noqa: S101 - it is sendable
+            field = topic_field(self._version, copy.route.target_topic, copy.bearings.target_topic_id)
+            batches.setdefault(field, {})[copy.route.partition] = batch.view
+            copies[field, copy.route.partition] = copy
+            if copy.queue:
+                again.append(copy)
+        for copy in again:
+            if copy.sendable(now):
+                self._ready[copy] = None
+        if not copies:
+            return False
+        self._correlation_id += 1
+        self._requests.append(_Request(copies, now))
+        channel.send(
+            produce_request(self._version, self._correlation_id, self._client_id, self._timeout_ms, batches)
+        )
+        return True
+
+    def check(self, timeout_s: float) -> None:
+        """Give the connection up if its oldest answer is overdue; time that the broker muted us doesn't count."""
+        if self._requests:
+            since = max(self._requests[0].sent_at, self._muted_until)
+            if self._loop.now - since > timeout_s:
+                self._lose(f"target broker {self.broker} did not acknowledge in {timeout_s:.0f} s")
+
+    def on_writable(self) -> None:
+        if self._channel is not None:
+            try:
+                self._channel.flush()
+                self._loop.want_write(self._channel, self, self._channel.unsent)
+            except ChannelClosed as error:
+                self._lose(str(error))
+
+    def on_readable(self) -> None:
+        channel = self._channel
+        if channel is None:
+            return
+        try:
+            for frame in channel.receive():
+                _, acks, throttle_ms = read_answer(self._version, frame.view)
+                frame.release()
+                if throttle_ms:
+                    self._muted_until = max(self._muted_until, self._loop.now + throttle_ms / 1000)
+                request = self._requests.popleft()
+                for ack in acks:
+                    self._on_ack(request.copies.pop(ack.key), ack)
+        except ChannelClosed as error:
+            self._lose(str(error))
+            return
+        self.pump()
+
+    def _lose(self, reason: str) -> None:
+        if self._channel is not None:
+            self._loop.unwatch(self._channel)
+            self._channel.close()
+            self._channel = None
+        hit = list(
+            dict.fromkeys(
+                [copy for request in self._requests for copy in request.copies.values()] + list(self._ready)
+            )
+        )
+        self._requests.clear()
+        self._ready.clear()
+        self._on_lost(self, f"target broker {self.broker}: {reason}", hit)
+
+    @property
+    def in_flight(self) -> bool:
+        return bool(self._requests)
+
+    def close(self) -> None:
+        if self._channel is not None:
+            self._loop.unwatch(self._channel)
+            self._channel.close()
+            self._channel = None
+        self._requests.clear()
+        self._ready.clear()

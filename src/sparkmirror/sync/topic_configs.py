@@ -1,0 +1,39 @@
+"""Which of a source topic's properties its remote topic is created with.
+
+MirrorMaker 2's `targetConfig(incremental=false)` with its default property filter (`mm2.md` 1.5, 3.2).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from sparkmirror.cluster.admin import ConfigEntry
+
+DEFAULT_EXCLUDE = (
+    "follower.replication.throttled.replicas",
+    "leader.replication.throttled.replicas",
+    "message.timestamp.difference.max.ms",
+    "log.message.timestamp.before.max.ms",
+    "log.message.timestamp.after.max.ms",
+    "message.timestamp.type",
+    "unclean.leader.election.enable",
+    "min.insync.replicas",
+)
+"""Of `config.properties.exclude`: regular expressions that match a whole name."""
+
+LEFT_TO_THE_TARGET = frozenset({"DEFAULT_CONFIG", "STATIC_BROKER_CONFIG"})
+
+
+def creation_configs(entries: Iterable[ConfigEntry], exclude: Iterable[str] = DEFAULT_EXCLUDE) -> dict[str, str]:
+    """Return the properties that someone set: for the topic, or for the source's brokers while they ran."""
+    excluded = re.compile("|".join(f"(?:{pattern})" for pattern in exclude) or r"(?!)")
+    return {
+        entry.name: entry.value
+        for entry in entries
+        if entry.value is not None
+        and entry.source not in LEFT_TO_THE_TARGET
+        and not entry.read_only
+        and not entry.sensitive
+        and not excluded.fullmatch(entry.name)
+    }

@@ -1,0 +1,197 @@
+"""The topic duty: every source topic that the flow replicates has a remote topic to be pumped into.
+
+Settings: `topics`, `topics.exclude`, `replication.policy.*`, `replication.factor` of the flow.
+`TopicDuty.sync_once` creates what is missing and grows what is too small, as MirrorMaker 2 does
+(`mm2.md` 3.2); it never shrinks or deletes, may run at any time, and run again it changes nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec, TopicDescription
+from sparkmirror.sync.topic_configs import DEFAULT_EXCLUDE, creation_configs
+
+logger = logging.getLogger(__name__)
+
+SETTLE_S = 10.0
+"""How long a topic may take from its creation until the target lists it with its leaders."""
+SETTLE_PAUSE_S = 0.1
+LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRules:
+    """What the flow's configuration says about topics."""
+
+    wanted: Callable[[str], bool]
+    """Whether a source topic is replicated: filter, heartbeats, internal topics and cycles."""
+    remote_name: Callable[[str], str]
+    """The name that the replication policy gives it at the target."""
+    replication_factor: int
+    """Of created topics; -1 is the target's default."""
+    config_properties_exclude: tuple[str, ...] = DEFAULT_EXCLUDE
+
+
+@dataclass(frozen=True, slots=True)
+class MirroredTopic:
+    """A source topic and the remote topic that stands ready for it."""
+
+    source: TopicDescription
+    remote: TopicDescription
+
+    @property
+    def partitions(self) -> tuple[int, ...]:
+        """The partitions that are there on both sides."""
+        remote = {partition.partition for partition in self.remote.partitions}
+        return tuple(p.partition for p in self.source.partitions if p.partition in remote)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSync:
+    """What one run found and did."""
+
+    mirrored: tuple[MirroredTopic, ...]
+    """What can be pumped now."""
+    created: tuple[str, ...]
+    """Remote topics."""
+    grown: tuple[str, ...]
+    """Remote topics."""
+    refused: Mapping[str, str]
+    """Source topic -> one line: why it, or its newest partitions, can't be pumped. Tried again next time."""
+
+
+class TopicDuty:
+    """Keeps the remote topics of one flow in step with the source's topics."""
+
+    def __init__(self, source: ClusterAdmin, target: ClusterAdmin, rules: TopicRules) -> None:
+        self._source = source
+        self._target = target
+        self._rules = rules
+
+    def sync_once(self) -> TopicSync:
+        """Look at both clusters and put the target right; raises `ClusterUnreachable`."""
+        sources = self._source.topics()
+        remotes = self._target.topics()
+        refused: dict[str, str] = {}
+        names = self._remote_names(sources, refused)
+        missing = [name for name, remote in names.items() if remote not in remotes]
+        small = [
+            name
+            for name, remote in names.items()
+            if remote in remotes and len(remotes[remote].partitions) < len(sources[name].partitions)
+        ]
+        created = self._create(missing, sources, names, refused)
+        grown = self._grow(small, sources, names, refused)
+        due = {names[name]: len(sources[name].partitions) for name in [*created, *grown]}
+        remotes |= self._settled(due)
+        for name in created:
+            if names[name] not in remotes:
+                refused[name] = f"topic {names[name]} was created, but cluster {self._at} does not list it yet"
+        for name in sorted(refused):
+            logger.warning("topic not replicated: %s: %s", name, refused[name])
+        return TopicSync(
+            mirrored=tuple(
+                MirroredTopic(sources[name], remotes[remote]) for name, remote in names.items() if remote in remotes
+            ),
+            created=tuple(names[name] for name in created),
+            grown=tuple(names[name] for name in grown),
+            refused=refused,
+        )
+
+    @property
+    def _at(self) -> str:
+        return self._target.config.alias
+
+    def _remote_names(self, sources: Iterable[str], refused: dict[str, str]) -> dict[str, str]:
+        """Map the topics to replicate to their remote names, as far as those can exist."""
+        names: dict[str, str] = {}
+        owners: dict[str, str] = {}
+        for name in sorted(filter(self._rules.wanted, sources)):
+            remote = self._rules.remote_name(name)
+            if not LEGAL_NAME.fullmatch(remote) or remote in (".", ".."):
+                refused[name] = _illegal(remote)
+            elif remote in owners:
+                refused[name] = f"topic {owners[remote]} has the same remote name, {remote}"
+            else:
+                names[name] = remote
+                owners[remote] = name
+        return names
+
+    def _create(
+        self,
+        missing: Iterable[str],
+        sources: Mapping[str, TopicDescription],
+        names: Mapping[str, str],
+        refused: dict[str, str],
+    ) -> list[str]:
+        configs = self._source.topic_configs(missing)
+        specs = {}
+        for name in missing:
+            if name in configs:
+                specs[name] = NewTopicSpec(
+                    names[name],
+                    len(sources[name].partitions),
+                    self._rules.replication_factor,
+                    creation_configs(configs[name], self._rules.config_properties_exclude),
+                )
+            else:
+                refused[name] = (
+                    f"its configuration can't be read on cluster {self._source.config.alias}: "
+                    f"it is gone, or our principal needs DESCRIBE_CONFIGS on it"
+                )
+        outcomes = self._target.create_topics(specs.values())
+        return self._successes(specs, names, outcomes, "created", refused)
+
+    def _grow(
+        self,
+        small: Iterable[str],
+        sources: Mapping[str, TopicDescription],
+        names: Mapping[str, str],
+        refused: dict[str, str],
+    ) -> list[str]:
+        counts = {names[name]: len(sources[name].partitions) for name in small}
+        outcomes = self._target.create_partitions(counts)
+        return self._successes(small, names, outcomes, "given more partitions", refused)
+
+    def _successes(
+        self,
+        topics: Iterable[str],
+        names: Mapping[str, str],
+        outcomes: Mapping[str, str | None],
+        what: str,
+        refused: dict[str, str],
+    ) -> list[str]:
+        done = []
+        for name in topics:
+            reason = outcomes.get(names[name], "the broker said nothing about it")
+            if reason is None:
+                logger.info("topic %s: %s on cluster %s", what, names[name], self._at)
+                done.append(name)
+            else:
+                refused[name] = f"topic {names[name]} can't be {what} on cluster {self._at}: {reason}"
+        return done
+
+    def _settled(self, due: Mapping[str, int]) -> dict[str, TopicDescription]:
+        """Describe changed topics when all their partitions have leaders, or as they are when time is up."""
+        deadline = time.monotonic() + SETTLE_S
+        while True:
+            found = self._target.topics(due)
+            ready = all(name in found and _led(found[name]) >= count for name, count in due.items())
+            if ready or time.monotonic() > deadline:
+                return found
+            time.sleep(SETTLE_PAUSE_S)
+
+
+def _led(topic: TopicDescription) -> int:
+    return sum(partition.leader >= 0 for partition in topic.partitions)
+
+
+def _illegal(remote: str) -> str:
+    if len(remote) > 249:
+        return f"its remote name would have {len(remote)} characters, and Kafka allows 249: {remote}"
+    return f"its remote name would not be legal in Kafka: {remote!r}"

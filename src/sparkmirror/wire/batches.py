@@ -1,0 +1,117 @@
+"""Record batches (magic 2): reading a header, and rewriting it in place.
+
+Nothing here looks at a record. A batch that is forwarded whole needs four header changes: base
+offset 0, our producer id, epoch and sequence, only the codec left of the attributes, and the
+CRC-32C of all that (design section 2; `exactness.md` section 1, "broker changes to a batch").
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+HEADER = struct.Struct(">qiibIhiqqqhii")
+HEADER_SIZE = HEADER.size  # 61
+LENGTH_OVERHEAD = 12
+"""Bytes before what the length field counts: base offset and the length itself."""
+
+MAGIC = 2
+CODEC_MASK = 0x07
+TIMESTAMP_TYPE_BIT = 0x08
+TRANSACTIONAL_BIT = 0x10
+CONTROL_BIT = 0x20
+SEQUENCE_MODULUS = 1 << 31
+"""Sequences are int32 and wrap 2147483647 -> 0, also inside a batch."""
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+
+_BASE_OFFSET = struct.Struct(">q")
+_CRC = struct.Struct(">I")
+_ATTRIBUTES = struct.Struct(">h")
+_PRODUCER = struct.Struct(">qhi")
+_CRC_AT, _ATTRIBUTES_AT, _PRODUCER_AT = 17, 21, 43
+
+
+class BatchHeader(NamedTuple):
+    """The 61 bytes before a batch's records, as stored; offsets and counts are Kafka's own."""
+
+    base_offset: int
+    length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    records: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch, header included; what max.message.bytes is compared with."""
+        return self.length + LENGTH_OVERHEAD
+
+    @property
+    def next_offset(self) -> int:
+        """The first offset after this batch; the count says nothing about it (compaction)."""
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def codec(self) -> str:
+        return CODECS[self.attributes & CODEC_MASK]
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & CONTROL_BIT)
+
+
+def batch_headers(records: memoryview) -> Iterator[tuple[int, BatchHeader]]:
+    """Each whole batch of a Fetch response's records: (position, header).
+
+    The last batch of a response may be cut off: it is left out. A batch of an older magic is
+    given with the fields that all formats share; the others mean nothing.
+    """
+    position, end = 0, len(records)
+    while position + HEADER_SIZE <= end:
+        header = BatchHeader._make(HEADER.unpack_from(records, position))
+        size = header.length + LENGTH_OVERHEAD
+        if position + size > end:
+            return
+        yield position, header
+        position += size
+
+
+def rewrite(
+    records: memoryview, position: int, size: int, attributes: int, producer_id: int, epoch: int, sequence: int
+) -> int:
+    """Make the batch at `position` ours, in place; returns its new CRC.
+
+    `sequence` is the flow's count of records before this batch, unwrapped.
+    """
+    _BASE_OFFSET.pack_into(records, position, 0)
+    _ATTRIBUTES.pack_into(records, position + _ATTRIBUTES_AT, attributes & CODEC_MASK)
+    _PRODUCER.pack_into(
+        records, position + _PRODUCER_AT, producer_id, epoch, sequence % SEQUENCE_MODULUS
+    )
+    crc: int = crc32c(records[position + _ATTRIBUTES_AT : position + size])
+    _CRC.pack_into(records, position + _CRC_AT, crc)
+    return crc
+
+
+def slow_path_reason(header: BatchHeader) -> str | None:
+    """Why this batch can't be forwarded whole, or None if it can (design section 2)."""
+    if header.magic != MAGIC:
+        return f"message format v{header.magic}"
+    if header.attributes & CONTROL_BIT:
+        return "a transaction marker"
+    if header.records != header.last_offset_delta + 1:
+        return f"a compacted batch ({header.records} records over {header.last_offset_delta + 1} offsets)"
+    if header.attributes & TIMESTAMP_TYPE_BIT:
+        return "a batch stamped by its broker (LogAppendTime)"
+    return None

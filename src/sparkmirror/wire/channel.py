@@ -1,0 +1,115 @@
+"""One non-blocking connection to a broker: requests out by `sendmsg`, frames in by `recv_into`.
+
+It is already connected (see `dial`); whoever owns it watches its socket and calls
+`flush` when it is writable and `receive` when it is readable.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from sparkmirror.wire.buffers import Frame, FramePool
+
+_SIZE = struct.Struct(">i")
+_MAX_BUFFERS = 1024  # IOV_MAX of Linux
+_MAX_FRAME = 1 << 30
+
+Buffer = bytes | bytearray | memoryview
+
+
+class ChannelClosed(ConnectionError):
+    """The broker closed the connection, or it broke; everything in flight on it is in doubt."""
+
+
+class Channel:
+    """Frames over a connected socket. Any socket error surfaces as `ChannelClosed`."""
+
+    def __init__(self, sock: socket.socket, pool: FramePool) -> None:
+        sock.setblocking(False)
+        self._sock = sock
+        self._pool = pool
+        self._out: deque[memoryview] = deque()
+        self._size_bytes = bytearray(4)
+        self._size_view = memoryview(self._size_bytes)
+        self._got = 0
+        self._frame: Frame | None = None
+
+    def fileno(self) -> int:
+        return self._sock.fileno()
+
+    @property
+    def unsent(self) -> bool:
+        """Whether `flush` must be called again when the socket is writable."""
+        return bool(self._out)
+
+    def send(self, buffers: Sequence[Buffer]) -> None:
+        """Send one request, its size put before it; what the socket doesn't take now waits."""
+        size = sum(len(buffer) for buffer in buffers)
+        self._out.append(memoryview(_SIZE.pack(size)))
+        self._out.extend(memoryview(buffer) for buffer in buffers)
+        self.flush()
+
+    def flush(self) -> None:
+        out = self._out
+        while out:
+            try:
+                sent = self._sock.sendmsg(list(out) if len(out) <= _MAX_BUFFERS else self._first(_MAX_BUFFERS))
+            except BlockingIOError:
+                return
+            except OSError as error:
+                raise ChannelClosed(str(error)) from error
+            while sent:
+                first = out[0]
+                if sent >= len(first):
+                    sent -= len(first)
+                    out.popleft()
+                else:
+                    out[0] = first[sent:]
+                    sent = 0
+            while out and not out[0]:
+                out.popleft()
+
+    def _first(self, count: int) -> list[memoryview]:
+        return [self._out[index] for index in range(count)]
+
+    def receive(self) -> Iterator[Frame]:
+        """Every frame that is complete by now; each is the caller's to release."""
+        while True:
+            frame = self._frame
+            if frame is None:
+                if not self._read(self._size_view, 4):
+                    return
+                size = _SIZE.unpack(self._size_bytes)[0]
+                if not 0 <= size <= _MAX_FRAME:
+                    raise ChannelClosed(f"a frame of {size} bytes: this is not a Kafka broker")
+                frame = self._frame = self._pool.take(size)
+                self._got = 0
+            if not self._read(frame.view, frame.size):
+                return
+            self._frame = None
+            self._got = 0
+            yield frame
+
+    def _read(self, into: memoryview, size: int) -> bool:
+        """Fill `into`; False if the socket has no more for now."""
+        while self._got < size:
+            try:
+                got = self._sock.recv_into(into[self._got :] if self._got else into)
+            except BlockingIOError:
+                return False
+            except OSError as error:
+                raise ChannelClosed(str(error)) from error
+            if got == 0:
+                raise ChannelClosed("the broker closed the connection")
+            self._got += got
+        return True
+
+    def close(self) -> None:
+        if self._frame is not None:
+            self._frame.release()
+            self._frame = None
+        self._out.clear()
+        self._sock.close()

@@ -1,0 +1,115 @@
+"""Kafka's compact encodings, for the two hot requests (flexible versions only)."""
+
+from __future__ import annotations
+
+import struct
+
+INT8 = struct.Struct(">b")
+INT16 = struct.Struct(">h")
+INT32 = struct.Struct(">i")
+INT64 = struct.Struct(">q")
+
+NO_TAGS = b"\x00"
+
+
+def uvarint(value: int) -> bytes:
+    """An UNSIGNED_VARINT."""
+    if value < 0x80:
+        return bytes((value,))
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def compact_string(text: str) -> bytes:
+    """A COMPACT_STRING: its length plus one, then UTF-8."""
+    data = text.encode()
+    return uvarint(len(data) + 1) + data
+
+
+def request_header(api_key: int, api_version: int, correlation_id: int, client_id: bytes) -> bytes:
+    """Request header v2 (flexible versions); the client id is not compact in any version."""
+    return struct.pack(">hhih", api_key, api_version, correlation_id, len(client_id)) + client_id + NO_TAGS
+
+
+class Reader:
+    """A cursor over one response frame; a read past its end raises `struct.error` or `IndexError`."""
+
+    __slots__ = ("at", "view")
+
+    def __init__(self, view: memoryview, at: int = 0) -> None:
+        self.view = view
+        self.at = at
+
+    def int8(self) -> int:
+        value: int = INT8.unpack_from(self.view, self.at)[0]
+        self.at += 1
+        return value
+
+    def int16(self) -> int:
+        value: int = INT16.unpack_from(self.view, self.at)[0]
+        self.at += 2
+        return value
+
+    def int32(self) -> int:
+        value: int = INT32.unpack_from(self.view, self.at)[0]
+        self.at += 4
+        return value
+
+    def int64(self) -> int:
+        value: int = INT64.unpack_from(self.view, self.at)[0]
+        self.at += 8
+        return value
+
+    def unpack(self, layout: struct.Struct) -> tuple[int, ...]:
+        """Several fields of fixed size at once."""
+        values = layout.unpack_from(self.view, self.at)
+        self.at += layout.size
+        return values
+
+    def uvarint(self) -> int:
+        view, at = self.view, self.at
+        byte = view[at]
+        at += 1
+        if byte < 0x80:
+            self.at = at
+            return byte
+        value, shift = byte & 0x7F, 7
+        while True:
+            byte = view[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                self.at = at
+                return value
+            shift += 7
+
+    def compact_length(self) -> int:
+        """Of a compact array, string or records field; -1 where it is null."""
+        return self.uvarint() - 1
+
+    def slice(self, size: int) -> memoryview:
+        piece = self.view[self.at : self.at + size]
+        self.at += size
+        return piece
+
+    def compact_text(self) -> str | None:
+        length = self.compact_length()
+        return None if length < 0 else str(self.slice(length), "utf-8", "replace")
+
+    def uuid(self) -> bytes:
+        return bytes(self.slice(16))
+
+    def tags(self) -> dict[int, memoryview]:
+        """Tagged fields: tag -> its bytes."""
+        count = self.uvarint()
+        if not count:
+            return {}
+        found = {}
+        for _ in range(count):
+            tag = self.uvarint()
+            found[tag] = self.slice(self.uvarint())
+        return found

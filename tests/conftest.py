@@ -1,0 +1,66 @@
+"""What all tests share: the pair of real brokers, names for topics, and the choice of the long tests."""
+
+from __future__ import annotations
+
+import itertools
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sparkmirror.demo import KafkaCluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_topic_numbers = itertools.count(1)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--full`."""
+    parser.addoption("--full", action="store_true", help="run the long tests too (marker `full`)")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the long tests, unless `--full` is given."""
+    if config.getoption("--full"):
+        return
+    long = [item for item in items if item.get_closest_marker("full")]
+    if long:
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if not item.get_closest_marker("full")]
+
+
+@pytest.fixture(scope="session")
+def cluster_pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
+    """Source and target, one broker each, for the whole run; their logs stay in pytest's directory."""
+    pair = (
+        KafkaCluster(tmp_path_factory.mktemp("source", numbered=False)),
+        KafkaCluster(tmp_path_factory.mktemp("target", numbered=False)),
+    )
+    try:
+        with ThreadPoolExecutor(len(pair)) as pool:
+            list(pool.map(KafkaCluster.start, pair))
+        yield pair
+    finally:
+        for cluster in pair:
+            cluster.cleanup(keep_logs=True)
+
+
+@pytest.fixture(scope="session")
+def source_cluster(cluster_pair: tuple[KafkaCluster, KafkaCluster]) -> KafkaCluster:
+    """Return the cluster to copy from; shared by all tests, so leave it running."""
+    return cluster_pair[0]
+
+
+@pytest.fixture(scope="session")
+def target_cluster(cluster_pair: tuple[KafkaCluster, KafkaCluster]) -> KafkaCluster:
+    """Return the cluster to copy to; shared by all tests, so leave it running."""
+    return cluster_pair[1]
+
+
+@pytest.fixture
+def topic_name(request: pytest.FixtureRequest) -> str:
+    """Return a topic name that no other test of the run uses."""
+    test = "".join(letter if letter.isalnum() else "-" for letter in request.node.name)
+    return f"{test[:100]}-{next(_topic_numbers)}"

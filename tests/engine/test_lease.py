@@ -1,0 +1,209 @@
+"""The lease: one process works, the others stand by and take over."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from kafka import KafkaConsumer
+
+from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.config.model import ClusterConfig
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.engine.lease import Claim, Lease, choose_holder
+
+SESSION_MS = 6000
+"""The shortest that a broker allows by default."""
+
+CHILD = """
+import sys, time
+from sparkmirror.config.model import ClusterConfig
+from sparkmirror.engine.lease import Lease
+
+servers, group, topic, session_ms = sys.argv[1:]
+lease = Lease(ClusterConfig(alias="b", bootstrap_servers=(servers,)), group, topic, int(session_ms))
+lease.start()
+told = None
+while True:
+    held = lease.held()
+    if held != told:
+        told = held
+        print("held" if held else "not held", flush=True)
+    time.sleep(0.01)
+"""
+
+
+def test_the_holder_stays() -> None:
+    assert choose_holder([Claim("a", None), Claim("b", 4), Claim("c", None)]) == "b"
+
+
+def test_of_two_that_claim_the_lease_the_later_one_is_right() -> None:
+    assert choose_holder([Claim("a", 3), Claim("b", 4)]) == "b"
+    assert choose_holder([Claim("b", 4), Claim("a", 3)]) == "b"
+
+
+def test_without_a_holder_all_agree_on_one() -> None:
+    assert choose_holder([Claim("b", None), Claim("a", None)]) == "a"
+
+
+def config_of(cluster: KafkaCluster) -> ClusterConfig:
+    return ClusterConfig(alias="b", bootstrap_servers=tuple(cluster.bootstrap_servers.split(",")))
+
+
+MakeLease = Callable[[], Lease]
+
+
+@pytest.fixture
+def make_lease(target_cluster: KafkaCluster, topic_name: str) -> Iterator[MakeLease]:
+    """Make leases for one group; all are released at the end."""
+    config = config_of(target_cluster)
+    with ClusterAdmin.connect(config, "test", 10) as admin:
+        admin.create_compacted_topic(topic_name, 1, 1)
+    leases: list[Lease] = []
+
+    def make() -> Lease:
+        lease = Lease(config, f"{topic_name}-mm2", topic_name, SESSION_MS)
+        leases.append(lease)
+        lease.start()
+        return lease
+
+    yield make
+    for lease in leases:
+        lease.release()
+
+
+@pytest.mark.broker
+def test_newcomers_wait_and_take_over_at_once_when_it_is_released(make_lease: MakeLease) -> None:
+    first = make_lease()
+    assert first.wait(10)
+    standbys = [make_lease(), make_lease()]
+    watch_until = time.monotonic() + 3
+    while time.monotonic() < watch_until:
+        assert first.held()
+        assert not any(lease.held() for lease in standbys)
+        time.sleep(0.02)
+    assert first.term == 1
+
+    first.release()
+    released = time.monotonic()
+    assert not first.held()
+    while not any(lease.held() for lease in standbys):
+        assert time.monotonic() - released < 3
+        time.sleep(0.02)
+    time.sleep(1)
+    assert sum(lease.held() for lease in standbys) == 1
+
+
+def child(cluster: KafkaCluster, topic: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", CHILD, cluster.bootstrap_servers, f"{topic}-mm2", topic, str(SESSION_MS)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+
+
+def wait_for_line(process: subprocess.Popen[str], line: str) -> None:
+    assert process.stdout is not None
+    for told in process.stdout:
+        if told.strip() == line:
+            return
+    raise AssertionError(f"the process ended before it said {line!r}")
+
+
+@pytest.mark.broker
+def test_a_killed_and_a_frozen_holder_are_replaced(
+    target_cluster: KafkaCluster, topic_name: str, make_lease: MakeLease
+) -> None:
+    """SIGKILL, then SIGSTOP of its successor: the frozen one must know that it lost when it goes on."""
+    killed = child(target_cluster, topic_name)
+    try:
+        wait_for_line(killed, "held")
+        frozen = child(target_cluster, topic_name)
+        wait_for_line(frozen, "not held")
+        time.sleep(1)
+        killed.kill()
+        died = time.monotonic()
+        wait_for_line(frozen, "held")
+        assert time.monotonic() - died < SESSION_MS / 1000 + 3
+
+        successor = make_lease()
+        time.sleep(1)
+        frozen.send_signal(signal.SIGSTOP)
+        stopped = time.monotonic()
+        assert not successor.held()
+        assert successor.wait(SESSION_MS / 1000 + 3)
+        assert time.monotonic() - stopped > SESSION_MS / 1000 / 2
+        frozen.send_signal(signal.SIGCONT)
+        wait_for_line(frozen, "not held")
+        for _ in range(100):
+            assert successor.held()
+            time.sleep(0.02)
+        assert successor.term == 1
+    finally:
+        for process in (killed, frozen):
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.broker
+def test_a_holder_that_no_broker_answers_lets_go_by_its_own_clock(tmp_path: Path) -> None:
+    with KafkaCluster(tmp_path) as cluster:
+        config = config_of(cluster)
+        with ClusterAdmin.connect(config, "test", 10) as admin:
+            admin.create_compacted_topic("lease", 1, 1)
+        lease = Lease(config, "a-mm2", "lease", SESSION_MS)
+        lease.start()
+        assert lease.wait(10)
+        cluster.brokers[0].pause()
+        paused = time.monotonic()
+        assert lease.wait_lost(SESSION_MS / 1000 + 0.5)
+        assert time.monotonic() - paused > SESSION_MS / 1000 / 2
+        cluster.brokers[0].resume()
+        assert lease.wait(15)
+        assert lease.term == 2
+        lease.release()
+
+
+@pytest.mark.broker
+def test_another_kind_of_group_is_named_and_then_waited_for(
+    target_cluster: KafkaCluster, topic_name: str, make_lease: MakeLease
+) -> None:
+    other = KafkaConsumer(
+        topic_name, bootstrap_servers=target_cluster.bootstrap_servers, group_id=f"{topic_name}-mm2"
+    )
+    stop = threading.Event()
+
+    def take_part() -> None:
+        while not stop.is_set():
+            other.poll(timeout_ms=100)
+
+    member = threading.Thread(target=take_part)
+    member.start()
+    try:
+        deadline = time.monotonic() + 10
+        while not other.assignment():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        lease = make_lease()
+        while not lease.refused:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        assert lease.refused == (
+            f"a MirrorMaker 2 (or another Connect worker) still runs in group {topic_name}-mm2 "
+            f"on cluster b; stop it first"
+        )
+        assert not lease.held()
+    finally:
+        stop.set()
+        member.join()
+        other.close()
+    assert lease.wait(5)
+    assert lease.refused is None
