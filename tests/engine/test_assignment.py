@@ -51,9 +51,7 @@ def tasks_of_flows(assignment: Assignment) -> dict[str, set[int]]:
     return used
 
 
-def check_rules(
-    assignment: Assignment, loads: list[PartitionLoad], slots: int, tasks_max: dict[str, int]
-) -> None:
+def check_rules(assignment: Assignment, loads: list[PartitionLoad], slots: int, tasks_max: dict[str, int]) -> None:
     assert Counter(key for task in assignment for key in task) == Counter(load.key for load in loads)
     assert len(assignment) <= slots
     assert all(assignment)
@@ -63,9 +61,7 @@ def check_rules(
 
 
 @given(workloads(), slot_counts, caps)
-def test_each_partition_once_and_caps_kept(
-    loads: list[PartitionLoad], slots: int, tasks_max: dict[str, int]
-) -> None:
+def test_each_partition_once_and_caps_kept(loads: list[PartitionLoad], slots: int, tasks_max: dict[str, int]) -> None:
     assignment = plan(loads, slots, tasks_max)
     check_rules(assignment, loads, slots, tasks_max)
     partitions = Counter(load.flow for load in loads)
@@ -129,9 +125,7 @@ def test_small_changes_of_load_move_nothing() -> None:
     rates = [rng.uniform(5e5, 2e6) for _ in range(200)]
     loads = [PartitionLoad("a->b", "t", p, p % 3, rate) for p, rate in enumerate(rates)]
     previous = plan(loads, 8, {"a->b": 8})
-    later = [
-        PartitionLoad("a->b", "t", p, p % 3, rate * rng.uniform(0.9, 1.1)) for p, rate in enumerate(rates)
-    ]
+    later = [PartitionLoad("a->b", "t", p, p % 3, rate * rng.uniform(0.9, 1.1)) for p, rate in enumerate(rates)]
     assert plan(later, 8, {"a->b": 8}, previous) == previous
 
 

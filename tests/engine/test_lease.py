@@ -176,9 +176,7 @@ def test_a_holder_that_no_broker_answers_lets_go_by_its_own_clock(tmp_path: Path
 def test_another_kind_of_group_is_named_and_then_waited_for(
     target_cluster: KafkaCluster, topic_name: str, make_lease: MakeLease
 ) -> None:
-    other = KafkaConsumer(
-        topic_name, bootstrap_servers=target_cluster.bootstrap_servers, group_id=f"{topic_name}-mm2"
-    )
+    other = KafkaConsumer(topic_name, bootstrap_servers=target_cluster.bootstrap_servers, group_id=f"{topic_name}-mm2")
     stop = threading.Event()
 
     def take_part() -> None:

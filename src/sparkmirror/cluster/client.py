@@ -5,7 +5,8 @@ Blocking by design: it is used from a pump's control thread, never from its loop
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import functools
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +53,8 @@ class ClusterClient:
         names = list(dict.fromkeys(topics))
         found: dict[str, TopicLeaders] = {}
         for start in range(0, max(len(names), 1), TOPICS_PER_REQUEST):
-            answer = self._ask_any(names[start : start + TOPICS_PER_REQUEST])
+            chunk = names[start : start + TOPICS_PER_REQUEST]
+            answer = self.ask_any(functools.partial(_metadata_request, chunk))
             self.cluster_id = answer.cluster_id or ""
             self._addresses = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
             for topic in answer.topics:
@@ -103,23 +105,22 @@ class ClusterClient:
     def close(self) -> None:
         self.hang_up()
 
-    def _ask_any(self, topics: Sequence[str]) -> Any:
+    def ask_any(self, request: Callable[[], Any]) -> Any:
+        """Ask whichever broker answers; `request` makes a new request for each try."""
         reasons: list[str] = []
         for node in list(self._connections):
             try:
-                return self.ask(node, _metadata_request(topics))
+                return self.ask(node, request())
             except ConnectionError as error:
                 reasons.append(str(error))
         for host, port in _candidates(self._addresses.values(), self.config.bootstrap_servers):
             try:
-                connection = RpcConnection.dial(
-                    host, port, client_id=self.client_id, timeout_s=self._timeout_s
-                )
+                connection = RpcConnection.dial(host, port, client_id=self.client_id, timeout_s=self._timeout_s)
             except ConnectionError as error:
                 reasons.append(str(error))
                 continue
             try:
-                return connection.call(_metadata_request(topics))
+                return connection.call(request())
             except UnsupportedBroker:
                 raise
             except ConnectionError as error:

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.list_offsets import EARLIEST, list_offsets
+from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.wire import fetch, produce
 from sparkmirror.wire.batches import batch_headers
 
@@ -104,6 +104,13 @@ class TopicLog:
                 return entries, offset
             if not part.records:
                 return entries, part.high_watermark
+
+    def end(self, partition: int) -> int:
+        """The offset after the newest record that can be read."""
+        if not self._leaders:
+            self._locate()
+        listed = list_offsets(self._client, self._leaders[partition], {self.topic: [partition]}, LATEST)
+        return listed[self.topic, partition].offset
 
     def _fetch(self, leader: int, partition: int, offset: int, wait_ms: int) -> fetch.FetchedPartition:
         connection = self._client.broker(leader)

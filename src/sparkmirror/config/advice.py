@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 from sparkmirror.config import known_keys
+from sparkmirror.config.refusals import ACCEPTED
 from sparkmirror.config.scopes import Level, ScopedKey, Scopes
 from sparkmirror.config.settings import (
     CLUSTERS_KEY,
@@ -14,7 +15,6 @@ from sparkmirror.config.settings import (
     FLOW_SETTINGS,
     PRODUCE_SETTINGS,
     SOURCE_SERVERS,
-    Place,
     Setting,
 )
 
@@ -37,20 +37,19 @@ class Advisor:
         self._scopes = scopes
 
     def advise(self, key: ScopedKey) -> str | None:
-        """A warning about a key without effect; None if it only switches off what isn't done anyway."""
-        text = self._misplaced(key) or self._known(key)
-        if text is None and self._is_known_switch_off(key):
+        """A warning about a key without effect; None if it asks for what is done anyway."""
+        if _asks_for_nothing(key):
             return None
-        return key.entry.note(text or self._unknown(key))
+        return key.entry.note(self._misplaced(key) or _known(key) or self._unknown(key))
 
     def _misplaced(self, key: ScopedKey) -> str | None:
         setting = _meant(key)
         if setting is None:
             return None
+        if setting is ENABLED:
+            return "enables no flow here; write <source>-><target>.enabled = true for each one"
         where = " or ".join(self._places(setting))
-        if setting is ENABLED and not key.prefix:
-            return f"switches nothing on by itself; write {where}"
-        return f"has no effect on the copy here, nor in MirrorMaker 2; write {where}"
+        return f"has no effect in this place, nor in MirrorMaker 2; write {where}"
 
     def _places(self, setting: Setting) -> list[str]:
         """The keys that would count: of the one flow that runs, or with words to fill in."""
@@ -58,56 +57,52 @@ class Advisor:
         targets = {target for _, target in self._scopes.flows}
         source = min(sources) if len(sources) == 1 else "<source>"
         target = min(targets) if len(targets) == 1 else "<target>"
-        keys = setting.place.keys(setting.name, source, target)
-        if setting.place is Place.CONSUMER:
-            # The flow's weaker form is only needed by those who know why.
-            keys = [keys[1], keys[0]]
-        elif setting.place is Place.PRODUCER:
-            keys = keys[::-1]
-        return keys
-
-    def _known(self, key: ScopedKey) -> str | None:
-        """Why a key that Kafka knows does nothing; None for one it doesn't know, or that asks for nothing."""
-        name = key.name
-        if name.startswith(known_keys.SECURITY_FAMILIES):
-            return "has no effect with security.protocol PLAINTEXT"
-        if name.startswith(known_keys.PROVIDER_FAMILY):
-            return "has no effect: config providers are not supported in this release"
-        if name in known_keys.REMOVED:
-            instead = known_keys.REMOVED[name]
-            return "has no effect since Kafka 4.0" + (f"; write {key.prefix}{instead}" if instead else "")
-        if self._is_known_switch_off(key):
-            return None
-        if not key.role and (name in known_keys.CONNECT or name.startswith(known_keys.CONNECT_FAMILIES)):
-            return "has no effect: it is for Kafka Connect, which isn't used here"
-        client = key.role or key.level is not Level.TOP
-        if name in known_keys.CONNECTOR or (client and name in _CLIENT_NAMES):
-            return "has no effect in this release"
-        return None
-
-    def _is_known_switch_off(self, key: ScopedKey) -> bool:
-        known = key.name in known_keys.CONNECTOR
-        return known and key.name.endswith(".enabled") and key.entry.value.strip().lower() == "false"
+        strongest, *general = setting.place.keys(setting.name, source, target)[:2]
+        return [*general, strongest]
 
     def _unknown(self, key: ScopedKey) -> str:
-        meant = self._close_name(key) or self._close_prefix(key.entry.key)
-        if meant:
+        if meant := _close_name(key):
             return f"is not known; did you mean {meant}?"
-        return "is not known, and has no effect"
-
-    def _close_name(self, key: ScopedKey) -> str | None:
-        """The key with its name corrected, if a known name is close."""
-        names = _CLIENT_NAMES if key.role else _TOP_NAMES | {r + n for r in known_keys.ROLES for n in _FETCH}
-        name = _closest(key.name, sorted(names))
-        return f"{key.prefix}{key.role}{name}" if name else None
-
-    def _close_prefix(self, key: str) -> str | None:
-        """The key with its alias, flow or role corrected, if what follows is a known name."""
-        name = next((name for name in _ALL_NAMES if key.endswith(f".{name}")), None)
+        name = next((name for name in _ALL_NAMES if key.entry.key.endswith(f".{name}")), None)
         if name is None:
-            return None
-        prefix = _closest(key.removesuffix(name), [*self._scopes.prefixes, *known_keys.ROLES])
-        return prefix + name if prefix else None
+            return "is not known, and has no effect"
+        prefix = key.entry.key.removesuffix(name)
+        if meant := _closest(prefix, [*self._scopes.prefixes, *known_keys.ROLES]):
+            return f"is not known; did you mean {meant}{name}?"
+        return f"is not known: {prefix.removesuffix('.')} is no cluster, flow or client"
+
+
+def _close_name(key: ScopedKey) -> str | None:
+    """The key with its name corrected, if a known name is close."""
+    names = _CLIENT_NAMES if key.role else _TOP_NAMES | {role + name for role in known_keys.ROLES for name in _FETCH}
+    name = _closest(key.name, sorted(names))
+    # What is only shorter has a good name behind a bad prefix.
+    return f"{key.prefix}{key.role}{name}" if name and not key.name.endswith(f".{name}") else None
+
+
+def _asks_for_nothing(key: ScopedKey) -> bool:
+    """Whether a known key switches off what isn't done, or states what is the only possibility."""
+    value = key.entry.value.strip().lower()
+    switched_off = value == "false" and key.name in known_keys.CONNECTOR | known_keys.CONNECT | known_keys.CLIENT
+    return switched_off or key.name in ACCEPTED or (key.name == "compression.type" and value == "none")
+
+
+def _known(key: ScopedKey) -> str | None:
+    """Why a key that Kafka knows does nothing; None if Kafka doesn't know it either."""
+    name = key.name
+    if name.startswith(known_keys.SECURITY_FAMILIES):
+        return "has no effect with security.protocol PLAINTEXT"
+    if name.startswith(known_keys.PROVIDER_FAMILY):
+        return "has no effect: config providers are not supported in this release"
+    if name in known_keys.REMOVED:
+        instead = known_keys.REMOVED[name]
+        return "has no effect since Kafka 4.0" + (f"; write {key.prefix}{instead}" if instead else "")
+    if not key.role and (name in known_keys.CONNECT or name.startswith(known_keys.CONNECT_FAMILIES)):
+        return "has no effect: it is for Kafka Connect, which isn't used here"
+    client = key.role or key.level is not Level.TOP
+    if name in known_keys.CONNECTOR or (client and name in _CLIENT_NAMES):
+        return "has no effect in this release"
+    return None
 
 
 def _meant(key: ScopedKey) -> Setting | None:

@@ -67,17 +67,16 @@ class Properties(Mapping[str, Entry]):
     `warnings` says what was corrected on the way.
     """
 
-    def __init__(self, entries: Iterable[Entry], overrides: Mapping[str, str], aliases: Sequence[str]) -> None:
+    def __init__(self, in_file: Iterable[Entry], on_top: Iterable[Entry], aliases: Sequence[str]) -> None:
         self.warnings: list[str] = []
         self._entries: dict[str, Entry] = {}
-        for entry in (self._joined(entry, aliases) for entry in entries):
+        for entry in (self._joined(entry, aliases) for entry in in_file):
             if entry.key in self._entries:
                 self.warnings.append(entry.note("is set more than once; the last one counts"))
             if re.search(r"\s#", entry.value) and entry.key != CLUSTERS_KEY:
                 self.warnings.append(entry.note("holds a #, which behind a value does not start a comment"))
             self._entries[entry.key] = entry
-        for key, value in overrides.items():
-            self._entries[key] = Entry(key, value, COMMAND_LINE)
+        self._entries.update((entry.key, entry) for entry in on_top)
 
     def __getitem__(self, key: str) -> Entry:
         return self._entries[key]

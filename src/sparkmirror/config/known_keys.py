@@ -6,7 +6,12 @@ effect are in `settings`; a name may be in both, as it can mean different things
 
 from __future__ import annotations
 
-CONNECTOR = frozenset(
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+CONNECTOR = _names(
     """
     checkpoints.topic.replication.factor config.properties.exclude config.property.filter.class
     config.providers consumer.poll.timeout.ms emit.checkpoints.enabled emit.checkpoints.interval.seconds
@@ -17,11 +22,11 @@ CONNECTOR = frozenset(
     security.protocol source.cluster.alias sync.group.offsets.enabled sync.group.offsets.interval.seconds
     sync.topic.acls.enabled sync.topic.acls.interval.seconds sync.topic.configs.enabled
     sync.topic.configs.interval.seconds target.cluster.alias topic.filter.class use.defaults.from
-    """.split()
+    """
 )
 """Of the three connectors and their filters."""
 
-CONNECT = frozenset(
+CONNECT = _names(
     """
     access.control.allow.methods access.control.allow.origin admin.listeners config.action.reload
     config.storage.replication.factor config.storage.topic connect.protocol connector.class
@@ -39,7 +44,7 @@ CONNECT = frozenset(
     status.storage.topic task.shutdown.graceful.timeout.ms tasks.max.enforce topic.creation.enable
     topic.tracking.allow.reset topic.tracking.enable transforms value.converter
     value.converter.plugin.version worker.sync.timeout.ms worker.unsync.backoff.ms
-    """.split()
+    """
 )
 """Of Kafka Connect, which isn't here: its workers, REST interface, storage topics, error handling."""
 
@@ -57,7 +62,7 @@ CONNECT_FAMILIES = (
     "value.converter.",
 )
 
-CLIENT = frozenset(
+CLIENT = _names(
     """
     acks allow.auto.create.topics auto.commit.interval.ms batch.size bootstrap.controllers buffer.memory
     check.crcs client.dns.lookup client.id compression.gzip.level compression.lz4.level compression.type
@@ -74,7 +79,7 @@ CLIENT = frozenset(
     retry.backoff.ms security.protocol security.providers send.buffer.bytes session.timeout.ms
     socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms transaction.timeout.ms
     transaction.two.phase.commit.enable transactional.id value.deserializer value.serializer
-    """.split()
+    """
 )
 """Of consumers, producers and admin clients."""
 

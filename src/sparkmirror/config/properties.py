@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from itertools import permutations
 from types import MappingProxyType
 
 from sparkmirror.config.advice import Advisor
-from sparkmirror.config.entries import Entry, Properties, read_entries, seen_aliases
+from sparkmirror.config.entries import COMMAND_LINE, Entry, Properties, read_entries, seen_aliases
 from sparkmirror.config.model import ClusterConfig, FetchConfig, FlowConfig, MirrorConfig, ProduceConfig
 from sparkmirror.config.refusals import refuse_expression, refuse_unsupported
 from sparkmirror.config.scopes import Level, ScopedKey, Scopes
@@ -38,30 +38,24 @@ def load_mm2_properties(
     `clusters` leaves only the flows into these targets, as `--clusters` does. `overrides` are keys and
     values that replace the file's. Raises `ConfigError` for what can't be run, or can't be run as written.
     """
-    entries = read_entries(path)
-    chosen = overrides.get(CLUSTERS_KEY)
-    stated = [entry for entry in entries if entry.key == CLUSTERS_KEY]
-    if chosen is not None:
-        stated = [Entry(CLUSTERS_KEY, chosen, "command line")]
-    aliases = _aliases(stated, path, seen_aliases(entries))
-    return _Reader(path, Properties(entries, overrides, aliases), aliases).read(clusters)
+    in_file = read_entries(path)
+    on_top = [Entry(key, value, COMMAND_LINE) for key, value in overrides.items()]
+    aliases = _aliases(path, [*in_file, *on_top])
+    return _Reader(path, Properties(in_file, on_top, aliases), aliases).read(clusters)
 
 
-def _aliases(stated: Sequence[Entry], path: str, seen: Sequence[str]) -> tuple[str, ...]:
+def _aliases(path: str, entries: Sequence[Entry]) -> tuple[str, ...]:
     """The clusters' aliases, each once; the last statement counts."""
-    suggestion = f"write {CLUSTERS_KEY} = {', '.join(seen) or 'source, target'}"
-    if not stated or stated[-1].value.strip().startswith("#"):
-        raise ConfigError(f"names no clusters: {suggestion}", where=path, key=CLUSTERS_KEY)
-    entry = stated[-1]
+    stated = next((entry for entry in reversed(entries) if entry.key == CLUSTERS_KEY), None)
+    text = stated.value.strip() if stated else ""
+    if stated is None or not text or text.startswith("#"):
+        suggested = ", ".join(seen_aliases(entries)) or "source, target"
+        reason = f"names no clusters: write {CLUSTERS_KEY} = {suggested}"
+        raise ConfigError(reason, where=stated.where if stated else path, key=CLUSTERS_KEY)
     try:
-        aliases = tuple(dict.fromkeys(Names().parse(entry.value)))
-        for alias in aliases:
-            NAME_CHARACTERS.parse(alias)
+        return tuple(NAME_CHARACTERS.parse(alias) for alias in dict.fromkeys(Names().parse(text)))
     except ValueError as error:
-        raise entry.error(str(error)) from None
-    if not aliases:
-        raise entry.error(f"names no clusters: {suggestion}")
-    return aliases
+        raise stated.error(str(error)) from None
 
 
 class _Reader:
@@ -79,11 +73,17 @@ class _Reader:
         pairs = self._running_pairs(clusters)
         scopes = Scopes(self._aliases, pairs)
         keys = [key for entry in self._properties.values() if (key := scopes.split(entry)) is not None]
-        spark = {key.name: key.entry.value.strip() for key in keys if _is_spark(key)}
+        for_spark = [key for key in keys if key.level is Level.TOP and key.name.startswith(SPARK)]
         refuse_unsupported(keys, pairs)
         flows = tuple(self._flow(source, target) for source, target in pairs)
-        self._explain([key for key in keys if not _is_spark(key)], Advisor(scopes))
-        return MirrorConfig(path=self._path, flows=flows, spark=spark, warnings=tuple(self._warnings))
+        self._looked_up.update(key.name for key in for_spark)
+        self._explain(keys, Advisor(scopes))
+        return MirrorConfig(
+            path=self._path,
+            flows=flows,
+            spark={key.name: key.entry.value.strip() for key in for_spark},
+            warnings=tuple(self._warnings),
+        )
 
     def _running_pairs(self, clusters: Sequence[str]) -> list[tuple[str, str]]:
         """The enabled flows, in the order of `clusters` in the file, into the targets chosen."""
@@ -148,18 +148,11 @@ class _Reader:
         return tuple(dict.fromkeys(items))
 
     def _explain(self, keys: Sequence[ScopedKey], advisor: Advisor) -> None:
-        for text in self._advice(keys, advisor):
-            self._warn(text)
-
-    def _advice(self, keys: Sequence[ScopedKey], advisor: Advisor) -> Iterator[str]:
+        """Say what became of the keys that no flow has looked up."""
         for key in keys:
             if key.entry.key not in self._looked_up and (text := advisor.advise(key)) is not None:
-                yield text
+                self._warn(text)
 
     def _warn(self, text: str) -> None:
         if text not in self._warnings:
             self._warnings.append(text)
-
-
-def _is_spark(key: ScopedKey) -> bool:
-    return key.level is Level.TOP and key.name.startswith(SPARK)

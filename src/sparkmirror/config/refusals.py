@@ -32,7 +32,7 @@ ACCEPTED: dict[str, tuple[tuple[str, ...], str]] = {
         ("org.apache.kafka.clients.admin.ForwardingAdmin",),
         _JAVA + "org.apache.kafka.clients.admin.ForwardingAdmin",
     ),
-    "security.protocol": (("PLAINTEXT", "plaintext"), "only PLAINTEXT is supported in this release"),
+    "security.protocol": (("PLAINTEXT",), "only PLAINTEXT is supported in this release"),
 }
 """The values that ask for nothing special, and what to say about any other; at every level and role."""
 
@@ -53,10 +53,12 @@ def refuse_unsupported(keys: Iterable[ScopedKey], flows: Iterable[tuple[str, str
 
 
 def _refuse_value(key: ScopedKey) -> None:
-    accepted, reason = ACCEPTED.get(key.name, ((), ""))
-    value = key.entry.value.strip()
-    if accepted and value not in accepted and value.upper() not in accepted:
-        raise key.entry.error(reason)
+    if key.name in ACCEPTED:
+        accepted, reason = ACCEPTED[key.name]
+        value = key.entry.value.strip()
+        # A security protocol may be written in any case.
+        if not {value, value.upper()} & set(accepted):
+            raise key.entry.error(reason)
 
 
 def _refuse_compression(key: ScopedKey, targets: set[str]) -> None:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import permutations
 
 from sparkmirror.config import known_keys
 from sparkmirror.config.entries import Entry
+from sparkmirror.config.settings import FLOW_SETTINGS
+
+WHOLE_NAMES = known_keys.CONNECTOR | known_keys.CONNECT | {setting.name for setting in FLOW_SETTINGS}
+"""Names that may begin as an alias or a role does: `admin.timeout.ms`, `source.cluster.alias`."""
 
 
 class Level(Enum):
@@ -41,8 +46,7 @@ class Scopes:
             f"{alias}.": (Level.CLUSTER, alias in running) for alias in aliases
         } | {
             f"{source}->{target}.": (Level.FLOW, (source, target) in self.flows)
-            for source in aliases
-            for target in aliases
+            for source, target in permutations(aliases, 2)
         }
 
     @property
@@ -54,11 +58,11 @@ class Scopes:
         """Take the entry's key apart; None if it concerns only clusters and flows that don't run."""
         # An alias may be the start of another one, or end where a known name begins.
         own = [prefix for prefix in self._reach if entry.key.startswith(prefix)]
-        prefix = "" if entry.key in known_keys.CONNECTOR else max(own, key=len, default="")
+        prefix = "" if entry.key in WHOLE_NAMES else max(own, key=len, default="")
         level, runs = self._reach.get(prefix, (Level.TOP, True))
         if not runs:
             return None
         rest = entry.key.removeprefix(prefix)
-        roles = () if rest in known_keys.CONNECTOR else known_keys.ROLES
+        roles = () if rest in WHOLE_NAMES else known_keys.ROLES
         role = next((role for role in roles if rest.startswith(role)), "")
         return ScopedKey(entry, level, prefix, role, rest.removeprefix(role))

@@ -1,0 +1,83 @@
+"""`sparkmirror pause`, `resume` and `throttle`: words to a running mirror, through its control topics."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from sparkmirror.cli.run import Clusters, File, load
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.config import MirrorConfig
+from sparkmirror.errors import ClusterUnreachable, ConfigError
+from sparkmirror.pump.control import Control, control_topic
+
+Flow = Annotated[str | None, typer.Option("--flow", help="Only this flow, as SOURCE->TARGET.")]
+
+_UNITS = {"": 1, "K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
+
+
+def pause(
+    file: File,
+    topics: Annotated[str, typer.Option("--topics", help="Source topics (regular expressions, comma separated).")] = ".*",
+    flow: Flow = None,
+    clusters: Clusters = None,
+) -> None:
+    """Leave topics alone until `resume`. Replaces what was paused before."""
+    patterns = [pattern.strip() for pattern in topics.split(",") if pattern.strip()]
+    for pattern in patterns:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ConfigError(f"not a regular expression: {error}", where="--topics", key=pattern) from error
+    for name, control in _controls(load(file, clusters, None), flow):
+        control.pause(patterns)
+        typer.echo(f"{name}: paused {', '.join(patterns)}")
+
+
+def resume(file: File, flow: Flow = None, clusters: Clusters = None) -> None:
+    """Go on with everything that was paused."""
+    for name, control in _controls(load(file, clusters, None), flow):
+        control.pause([])
+        typer.echo(f"{name}: resumed")
+
+
+def throttle(
+    file: File,
+    rate: Annotated[str, typer.Argument(help="Bytes a second for a flow, such as 500K or 20M; or `off`.")],
+    flow: Flow = None,
+    clusters: Clusters = None,
+) -> None:
+    """Cap the bandwidth of running flows, at once."""
+    limit = _bytes_per_second(rate)
+    for name, control in _controls(load(file, clusters, None), flow):
+        control.throttle(limit)
+        typer.echo(f"{name}: " + ("no throttle" if limit is None else f"at most {limit:,.0f} bytes/s"))
+
+
+def _bytes_per_second(text: str) -> float | None:
+    if text.lower() == "off":
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMG]?)", text.strip().upper())
+    if not found or not float(found[1]):
+        raise ConfigError("write a number of bytes a second such as 500K or 20M, or off", where="RATE", key=text)
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def _controls(config: MirrorConfig, wanted: str | None) -> Iterator[tuple[str, Control]]:
+    names = [flow.name for flow in config.flows]
+    if wanted is not None and wanted not in names:
+        raise ConfigError(f"{config.path} has no such flow; it has {', '.join(names)}", where="--flow", key=wanted)
+    for flow in config.flows:
+        if wanted not in (None, flow.name):
+            continue
+        client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-cli")
+        try:
+            yield flow.name, Control(TopicLog(client, control_topic(flow.source.alias)))
+        except ConnectionError as error:
+            raise ClusterUnreachable(f"flow {flow.name}: {error}") from error
+        finally:
+            client.close()

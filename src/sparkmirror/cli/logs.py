@@ -1,0 +1,22 @@
+"""Logging to standard error, one line a message."""
+
+from __future__ import annotations
+
+import logging
+
+from rich.console import Console
+from rich.logging import RichHandler
+
+console = Console(stderr=True, soft_wrap=True)
+
+
+def set_up_logging(verbose: bool) -> None:
+    """Our own messages from INFO (or DEBUG) on; libraries' only when they warn."""
+    handler = RichHandler(console=console, show_path=False, log_time_format="%H:%M:%S")
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[handler])
+    logging.getLogger("sparkmirror").setLevel(logging.DEBUG if verbose else logging.INFO)
+
+
+def warn(line: str) -> None:
+    """A line that the user should see, though the run goes on."""
+    console.print(f"[yellow]warning:[/yellow] {line}", highlight=False)

@@ -1,0 +1,24 @@
+"""`sparkmirror pack`: the archive for Spark clusters whose workers have no sparkmirror."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sparkmirror.errors import ConfigError
+
+
+def pack(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The archive to write, such as sparkmirror.tar.gz.")],
+) -> None:
+    """Pack sparkmirror and what it needs for workers of the same Python version; print how to ship it."""
+    from sparkmirror.engine.pack import settings_for, write_pack
+
+    if not file.parent.is_dir():
+        raise ConfigError("there is no such directory", where=str(file.parent))
+    count = write_pack(file)
+    typer.echo(f"{file}: {count} files, {file.stat().st_size / 1e6:.0f} MB. Ship it with")
+    for key, value in settings_for(file).items():
+        typer.echo(f"  --spark {key}={value}")

@@ -1,0 +1,103 @@
+"""The live view: a table on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self
+
+from rich.live import Live
+from rich.table import Table
+
+from sparkmirror.cli.logs import console
+
+if TYPE_CHECKING:
+    from sparkmirror.engine.progress import FlowProgress
+
+_LINE_S = 10.0
+_MOST_PARKED = 5
+
+
+class ProgressView:
+    """Shows what a mirror reports; a context manager."""
+
+    def __init__(self) -> None:
+        self._live = Live(console=console, refresh_per_second=2) if console.is_terminal else None
+        self._line_at = 0.0
+        self._states: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, flows: Sequence[FlowProgress]) -> None:
+        """Take the newest progress of all flows."""
+        if self._live is not None:
+            self._live.update(_table(flows))
+            return
+        changed = {flow.flow: flow.state for flow in flows} != self._states
+        if changed or time.monotonic() >= self._line_at:
+            self._line_at = time.monotonic() + _LINE_S
+            self._states = {flow.flow: flow.state for flow in flows}
+            for flow in flows:
+                console.print(_line(flow), highlight=False)
+
+
+def _table(flows: Sequence[FlowProgress]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for column in ("flow", "state"):
+        table.add_column(column)
+    for column in ("records", "records/s", "MB/s", "lag", "ETA", "latency p50/p99", "partitions"):
+        table.add_column(column, justify="right")
+    for flow in flows:
+        table.add_row(
+            flow.flow,
+            flow.state,
+            f"{flow.records:,}",
+            f"{flow.records_per_s:,.0f}",
+            f"{flow.bytes_per_s / 1e6:.1f}",
+            f"{flow.lag:,}",
+            _duration(flow.eta_s),
+            _latency(flow.latency_ms),
+            f"{flow.partitions:,}" + (f" ({len(flow.parked)} parked)" if flow.parked else ""),
+        )
+        for line in flow.parked[:_MOST_PARKED]:
+            table.add_row("", f"[red]parked[/red] {line}")
+        if flow.waiting and not flow.parked:
+            table.add_row("", f"[yellow]waits[/yellow] {flow.waiting}")
+    return table
+
+
+def _line(flow: FlowProgress) -> str:
+    parts = [
+        f"{flow.flow}: {flow.state}",
+        f"{flow.records:,} records",
+        f"{flow.records_per_s:,.0f}/s",
+        f"{flow.bytes_per_s / 1e6:.1f} MB/s",
+        f"lag {flow.lag:,}",
+    ]
+    if flow.eta_s is not None:
+        parts.append(f"ETA {_duration(flow.eta_s)}")
+    if flow.latency_ms is not None:
+        parts.append(f"latency {_latency(flow.latency_ms)}")
+    if flow.parked:
+        parts.append(f"{len(flow.parked)} parked, first: {flow.parked[0]}")
+    elif flow.waiting:
+        parts.append(f"waits: {flow.waiting}")
+    return ", ".join(parts)
+
+
+def _duration(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    minutes, rest = divmod(int(seconds + 0.5), 60)
+    return f"{minutes}m{rest:02d}s" if minutes else f"{rest}s"
+
+
+def _latency(latency_ms: tuple[float, float] | None) -> str:
+    return f"{latency_ms[0]:.0f}/{latency_ms[1]:.0f} ms" if latency_ms else ""

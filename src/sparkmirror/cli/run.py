@@ -1,0 +1,59 @@
+"""`sparkmirror run`: MirrorMaker 2's dedicated mode."""
+
+from __future__ import annotations
+
+import signal
+from typing import Annotated
+
+import typer
+
+from sparkmirror.cli.logs import set_up_logging, warn
+from sparkmirror.cli.progress import ProgressView
+from sparkmirror.config import MirrorConfig, load_mm2_properties
+from sparkmirror.errors import ConfigError
+
+File = Annotated[str, typer.Argument(metavar="FILE", help="An mm2.properties file, as MirrorMaker 2 takes it.")]
+Clusters = Annotated[
+    list[str] | None, typer.Option("--clusters", help="Only the flows into these clusters (repeat, or separate by commas).")
+]
+
+
+def run(
+    file: File,
+    clusters: Clusters = None,
+    once: Annotated[bool, typer.Option("--once", help="Copy up to the end offsets of now, then exit.")] = False,
+    spark: Annotated[
+        list[str] | None, typer.Option("--spark", metavar="KEY=VALUE", help="A setting of the Spark session.")
+    ] = None,
+    lease: Annotated[bool, typer.Option("--lease/--no-lease", hidden=True)] = True,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
+) -> None:
+    """Mirror what FILE says, until stopped.
+
+    Exit codes: 0 done or stopped, 1 something was not copied (--once), 2 the file is wrong,
+    3 a cluster can't be reached.
+    """
+    set_up_logging(verbose)
+    config = load(file, clusters, spark)
+    for line in config.warnings:
+        warn(line)
+    from sparkmirror.engine.mirror import Mirror  # Spark is slow to import; errors in the file come first
+
+    with ProgressView() as view:
+        mirror = Mirror(config, once=once, use_lease=lease, on_progress=view.show)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: mirror.stop())
+        mirror.run()
+
+
+def load(file: str, clusters: list[str] | None, spark: list[str] | None) -> MirrorConfig:
+    """The file's model, with the command line's Spark settings over the file's."""
+    wanted = [alias for group in clusters or () for alias in group.replace(",", " ").split()]
+    config = load_mm2_properties(file, clusters=wanted)
+    settings = dict(config.spark)
+    for setting in spark or ():
+        key, equals, value = setting.partition("=")
+        if not equals or not key.startswith("spark."):
+            raise ConfigError("write spark.KEY=VALUE", where="--spark", key=setting)
+        settings[key] = value
+    return config.model_copy(update={"spark": settings})

@@ -1,0 +1,153 @@
+"""The proof: two partitions' logs compared byte for byte, batch by batch, as the brokers store them.
+
+Equal means equal batch offsets, timestamps, codecs, attributes and records. Left out is what a copy can't share:
+producer id, epoch and sequence, the partition leader epoch, and the CRC, which covers them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.config import ClusterConfig
+from sparkmirror.wire import fetch
+from sparkmirror.wire.batches import CODECS, HEADER_SIZE, BatchHeader, batch_headers
+
+_FETCH_BYTES = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first place where two logs differ."""
+
+    offset: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionProof:
+    """What the comparison of one partition found."""
+
+    source_topic: str
+    target_topic: str
+    partition: int
+    batches: int
+    records: int
+    bytes: int
+    codecs: tuple[str, ...]
+    difference: Difference | None
+
+    @property
+    def identical(self) -> bool:
+        return self.difference is None
+
+
+class LogReader:
+    """Raw batches of one cluster's partitions."""
+
+    def __init__(self, bootstrap_servers: str, alias: str = "cluster") -> None:
+        config = ClusterConfig(alias=alias, bootstrap_servers=tuple(bootstrap_servers.split(",")))
+        self._client = ClusterClient(config, "sparkmirror-proof")
+
+    def partitions(self, topic: str) -> tuple[int, ...]:
+        return tuple(sorted(self._client.metadata([topic])[topic].partitions))
+
+    def batches(self, topic: str, partition: int) -> Iterator[tuple[BatchHeader, memoryview]]:
+        """Every batch from the log's start to the high watermark of now: its header and all its bytes."""
+        found = self._client.metadata([topic])[topic]
+        leader = found.partitions[partition].leader
+        where = {topic: [partition]}
+        offset = list_offsets(self._client, leader, where, EARLIEST)[topic, partition].offset
+        end = list_offsets(self._client, leader, where, LATEST)[topic, partition].offset
+        connection = self._client.broker(leader)
+        version = connection.version(fetch.API_KEY, fetch.VERSIONS, "Fetch")
+        while offset < end:
+            session = fetch.FetchSession(
+                version,
+                client_id="sparkmirror-proof",
+                max_wait_ms=500,
+                min_bytes=1,
+                max_bytes=_FETCH_BYTES,
+                partition_max_bytes=_FETCH_BYTES,
+                incremental=False,
+            )
+            session.want(topic, found.topic_id, partition, fetch.FetchPosition(offset, -1, -1))
+            _, parts = session.read(connection.exchange_raw([session.request(0)]))
+            records = next(parts).records
+            if not records:
+                return
+            for position, header in batch_headers(records):
+                if header.base_offset >= end:
+                    return
+                yield header, records[position : position + header.size]
+                offset = header.next_offset
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def compare_partition(
+    source: LogReader, target: LogReader, source_topic: str, target_topic: str, partition: int
+) -> PartitionProof:
+    """Compare two logs to their ends."""
+    batches = records = size = 0
+    codecs: dict[str, None] = {}
+    difference: Difference | None = None
+    theirs = target.batches(target_topic, partition)
+    for header, data in source.batches(source_topic, partition):
+        copy = next(theirs, None)
+        if copy is None:
+            difference = Difference(header.base_offset, "missing at the target")
+            break
+        difference = _compare(header, data, *copy)
+        if difference is not None:
+            break
+        batches += 1
+        records += header.records
+        size += header.size
+        codecs[CODECS[header.attributes & 7]] = None
+    else:
+        extra = next(theirs, None)
+        if extra is not None:
+            difference = Difference(extra[0].base_offset, "only at the target")
+    return PartitionProof(
+        source_topic, target_topic, partition, batches, records, size, tuple(sorted(codecs)), difference
+    )
+
+
+def _compare(ours: BatchHeader, data: memoryview, theirs: BatchHeader, copy: memoryview) -> Difference | None:
+    for field in (
+        "base_offset",
+        "length",
+        "magic",
+        "attributes",
+        "last_offset_delta",
+        "base_timestamp",
+        "max_timestamp",
+        "records",
+    ):
+        if getattr(ours, field) != getattr(theirs, field):
+            return Difference(
+                ours.base_offset, f"{field.replace('_', ' ')}: {getattr(ours, field)}, target {getattr(theirs, field)}"
+            )
+    if data[HEADER_SIZE:] != copy[HEADER_SIZE:]:
+        return Difference(ours.base_offset, "the records' bytes differ")
+    return None
+
+
+def compare_topics(
+    source_servers: str, target_servers: str, topics: dict[str, str]
+) -> list[PartitionProof]:
+    """Compare every partition of these topics; `topics` maps source names to target names."""
+    source, target = LogReader(source_servers, "source"), LogReader(target_servers, "target")
+    try:
+        return [
+            compare_partition(source, target, source_topic, target_topic, partition)
+            for source_topic, target_topic in topics.items()
+            for partition in source.partitions(source_topic)
+        ]
+    finally:
+        source.close()
+        target.close()

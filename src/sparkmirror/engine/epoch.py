@@ -1,0 +1,45 @@
+"""An epoch: one Spark job that runs the pumps, watched from the driver."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+
+from sparkmirror.engine.task import RECEIPTS, run_task
+from sparkmirror.pump.orders import PumpOrder, Receipt
+
+
+class EpochJob:
+    """One job of a DataFrame, one task an order, in a thread of its own."""
+
+    def __init__(self, spark: SparkSession, number: int, orders: Sequence[PumpOrder]) -> None:
+        self.orders = orders
+        self.receipts: list[Receipt] | None = None
+        """All receipts, once every task has ended; None if one failed for good."""
+        self.failure = ""
+        self._spark = spark
+        self._tag = f"sparkmirror-epoch-{number}"
+        self._thread = threading.Thread(target=self._run, name=self._tag, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        work = functools.partial(run_task, {order.task: order.model_dump_json() for order in self.orders})
+        count = len(self.orders)
+        try:
+            self._spark.addTag(self._tag)
+            rows = self._spark.range(0, count, 1, count).mapInArrow(work, RECEIPTS).collect()
+            self.receipts = [Receipt(**row.asDict()) for row in rows]
+        except Exception as error:  # whatever Spark raises, the next epoch reads every position anew
+            self.failure = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether the job has ended by then."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def cancel(self) -> None:
+        """The last resort: Spark kills the pumps hard, and their successors may meet them (R5)."""
+        self._spark.interruptTag(self._tag)

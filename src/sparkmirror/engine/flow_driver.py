@@ -1,0 +1,362 @@
+"""One flow as the driver sees it: its clusters, lease, identity, topics, and what its pumps report."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from kafka.protocol.producer import InitProducerIdRequest
+
+from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.config import FlowConfig
+from sparkmirror.engine.assignment import PartitionKey, PartitionLoad
+from sparkmirror.engine.lease import Lease
+from sparkmirror.errors import ClusterUnreachable, ConfigError, SparkMirrorError
+from sparkmirror.offsets.segment_log import SegmentLog
+from sparkmirror.offsets.segments import Identity, segments_topic
+from sparkmirror.policy import TopicFilter, policy_for, should_replicate
+from sparkmirror.pump.control import TICK_S, Control, ControlState, Epoch, Leader, Phase, control_topic
+from sparkmirror.pump.orders import FlowOrder, FlowReport, Receipt, RouteOrder
+from sparkmirror.pump.receipts import read_reports, receipts_topic
+from sparkmirror.sync.topics import TopicDuty, TopicRules, TopicSync
+
+CONNECT_TIMEOUT_S = 15.0
+SEGMENTS_PARTITIONS = 8
+RECEIPTS_KEPT_MS = 3_600_000
+STATE_LIFETIME_KEY = "producer.id.expiration.ms"
+STATE_LIFETIME_DEFAULT_MS = 86_400_000
+WATCH_S = 0.4
+
+_NOT_YET = {14, 15, 16}
+_ID_TRIES, _ID_PAUSE_S = 50, 0.2
+_FAILED_WATCH_PAUSE_S = 1.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class PartitionView:
+    """The newest that is known about one partition."""
+
+    receipt: Receipt | None = None
+    bytes_per_s: float = 0.0
+    seen_at: float = 0.0
+    pump: str = ""
+
+
+@dataclass(slots=True)
+class FlowView:
+    """The newest that is known about a flow; counts since this process began."""
+
+    pumps: dict[str, FlowReport] = field(default_factory=dict)
+    partitions: dict[PartitionKey, PartitionView] = field(default_factory=dict)
+
+    @property
+    def records(self) -> int:
+        return sum(report.records for report in self.pumps.values())
+
+    @property
+    def bytes(self) -> int:
+        return sum(report.bytes for report in self.pumps.values())
+
+
+class FlowDriver:
+    """`open`, `start`, then while `held`: `take_charge`, `sync_topics`, `order`, `say`."""
+
+    def __init__(self, flow: FlowConfig, incarnation: str, *, use_lease: bool, once: bool) -> None:
+        self.flow = flow
+        self.view = FlowView()
+        self.topics = TopicSync((), (), (), {})
+        self.unclean = False
+        """Pumps of the last epoch may still be alive."""
+        self._rules = topic_rules(flow)
+        self._incarnation = incarnation
+        self._use_lease = use_lease
+        self._once = once
+        self._lease: Lease | None = None
+        self._rank = -1
+        self._identity: Identity | None = None
+        self._state_lifetime_ms = STATE_LIFETIME_DEFAULT_MS
+        self._until: dict[tuple[str, int], int] | None = None
+        self._charge_term = -1
+        self._source: ClusterAdmin | None = None
+        self._target: ClusterAdmin | None = None
+        self._control_client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-driver")
+        self._control_log = TopicLog(self._control_client, control_topic(flow.source.alias))
+        self._control = Control(self._control_log)
+        self._phase: tuple[int, Phase] | None = None
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, name=f"watch {flow.name}", daemon=True)
+
+    @property
+    def name(self) -> str:
+        return self.flow.name
+
+    # --- start and lease ------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Connect to both clusters and see to our internal topics; raises `ClusterUnreachable`."""
+        self._source = ClusterAdmin.connect(self.flow.source, f"{self.name}|driver", CONNECT_TIMEOUT_S)
+        self._target = ClusterAdmin.connect(self.flow.target, f"{self.name}|driver", CONNECT_TIMEOUT_S)
+        source_id, target_id = self._source.cluster_id(), self._target.cluster_id()
+        if source_id == target_id:
+            raise ConfigError(
+                f"both aliases are the same cluster ({source_id}): records would be copied for ever",
+                where=f"flow {self.name}",
+            )
+        alias = self.flow.source.alias
+        factor = self.flow.replication_factor
+        self._target.create_compacted_topic(segments_topic(alias), SEGMENTS_PARTITIONS, factor)
+        self._target.create_compacted_topic(control_topic(alias), 1, factor)
+        self._target.create_compacted_topic(
+            receipts_topic(alias),
+            1,
+            factor,
+            {"cleanup.policy": "delete", "retention.ms": str(RECEIPTS_KEPT_MS), "segment.ms": str(RECEIPTS_KEPT_MS)},
+        )
+
+    def start(self) -> None:
+        """Ask for the lease, and watch what pumps report."""
+        if self._use_lease:
+            self._lease = Lease(
+                self.flow.target,
+                f"{self.flow.source.alias}-mm2",
+                control_topic(self.flow.source.alias),
+                self.flow.group_session_timeout_ms,
+            )
+            self._lease.start()
+        self._watcher.start()
+
+    def held(self) -> bool:
+        """Whether this process works on the flow now."""
+        return self._lease is None or self._lease.held()
+
+    @property
+    def standing_by(self) -> str:
+        """Why this process does not work on the flow, in one line."""
+        return (self._lease.refused if self._lease else None) or "another process works on it"
+
+    def take_charge(self) -> None:
+        """After the lease was got: announce ourselves, learn how the predecessor ended, agree on the identity."""
+        term = self._lease.term if self._lease else 0
+        if term == self._charge_term:
+            return
+        state = ControlState()
+        entries, _ = self._control_log.read(0, 0)
+        state.apply(entries)
+        self.unclean = state.last_epoch is not None and state.last_epoch.phase != "ended"
+        if self._use_lease:
+            self._rank = self._control.lead(
+                Leader(incarnation=self._incarnation, host=socket.gethostname(), pid=os.getpid())
+            )
+        self._identity = self._agree()
+        lifetime = self._opened(self._target).broker_config(STATE_LIFETIME_KEY)
+        self._state_lifetime_ms = int(lifetime) if lifetime else STATE_LIFETIME_DEFAULT_MS
+        self._charge_term = term
+
+    def _agree(self) -> Identity:
+        client = ClusterClient(self.flow.target, f"{self.name}|sparkmirror-identity")
+        try:
+            segments = SegmentLog(TopicLog(client, segments_topic(self.flow.source.alias)))
+            client.metadata([])
+            agreed = segments.agree(client.cluster_id, None)
+            if agreed is None:
+                producer_id, epoch = _new_producer_id(client)
+                agreed = segments.agree(client.cluster_id, Identity(client.cluster_id, producer_id, epoch))
+            if agreed is None:
+                raise ClusterUnreachable(
+                    f"cluster {self.flow.target.alias}: our own record in {segments_topic(self.flow.source.alias)} "
+                    "can't be read back"
+                )
+            return agreed
+        finally:
+            client.close()
+
+    # --- topics and orders ----------------------------------------------------------------------
+
+    def sync_topics(self) -> bool:
+        """Run the topic duty; whether there is something else to pump than before."""
+        before = self.partitions()
+        self.topics = TopicDuty(self._opened(self._source), self._opened(self._target), self._rules).sync_once()
+        if self._once and self._until is None:
+            where = [(topic.source.name, index) for topic in self.topics.mirrored for index in topic.partitions]
+            self._until = self._opened(self._source).end_offsets(where)
+        return self.partitions() != before
+
+    def partitions(self) -> dict[PartitionKey, tuple[str, int]]:
+        """What can be pumped: its remote topic, and the source leader."""
+        found = {}
+        for topic in self.topics.mirrored:
+            leaders = {partition.partition: partition.leader for partition in topic.source.partitions}
+            for index in topic.partitions:
+                if self._until is None or (topic.source.name, index) in self._until:
+                    found[PartitionKey(self.name, topic.source.name, index)] = (topic.remote.name, leaders[index])
+        return found
+
+    def loads(self) -> list[PartitionLoad]:
+        """For the planner: what each partition moves and has waiting."""
+        loads = []
+        for key, (_, leader) in self.partitions().items():
+            view = self.view.partitions.get(key)
+            rate = view.bytes_per_s if view else 0.0
+            backlog = 0.0
+            if view and view.receipt and view.receipt.records:
+                lag = max(view.receipt.source_end - view.receipt.upstream, 0)
+                backlog = lag * view.receipt.bytes / view.receipt.records
+            loads.append(PartitionLoad(self.name, key.topic, key.partition, leader, rate, backlog))
+        return loads
+
+    def order(self, keys: Iterable[PartitionKey]) -> FlowOrder:
+        """This flow's part of a task."""
+        assert self._identity is not None  # noqa: S101 - take_charge came first
+        known = self.partitions()
+        routes = tuple(
+            RouteOrder(
+                source_topic=key.topic,
+                target_topic=known[key][0],
+                partition=key.partition,
+                until=None if self._until is None else self._until[key.topic, key.partition],
+            )
+            for key in keys
+        )
+        return FlowOrder(
+            flow=self.flow,
+            cluster_id=self._identity.cluster_id,
+            producer_id=self._identity.producer_id,
+            producer_epoch=self._identity.producer_epoch,
+            routes=routes,
+            share=len(routes) / max(len(known), 1),
+            leader_rank=self._rank,
+            state_lifetime_ms=self._state_lifetime_ms,
+            unclean=self.unclean,
+        )
+
+    # --- while an epoch runs --------------------------------------------------------------------
+
+    def say(self, epoch: int, phase: Phase) -> None:
+        """Tell the pumps of an epoch to run, to end, or that it has ended."""
+        with self._lock:
+            self._phase = (epoch, phase) if phase != "ended" else None
+            self._control.epoch(Epoch(incarnation=self._incarnation, number=epoch, phase=phase))
+
+    def started_tasks(self, epoch: int) -> set[int]:
+        """Which tasks of an epoch have reported."""
+        return {
+            report.task
+            for report in list(self.view.pumps.values())
+            if report.epoch == epoch and report.incarnation == self._incarnation
+        }
+
+    def _watch(self) -> None:
+        client = ClusterClient(self.flow.target, f"{self.name}|sparkmirror-watch")
+        receipts = TopicLog(client, receipts_topic(self.flow.source.alias))
+        offset: int | None = None
+        ticked = 0.0
+        while not self._closing.wait(WATCH_S):
+            try:
+                if time.monotonic() - ticked >= TICK_S:
+                    self._tick()
+                    ticked = time.monotonic()
+                if offset is None:
+                    offset = receipts.end(0)
+                entries, offset = receipts.read(0, offset)
+                for report in read_reports(entries):
+                    if report.incarnation == self._incarnation:
+                        self._note(report)
+            except (ConnectionError, SparkMirrorError) as error:
+                log.debug("flow %s: %s", self.name, error)
+                self._closing.wait(_FAILED_WATCH_PAUSE_S)
+        client.close()
+
+    def _tick(self) -> None:
+        with self._lock:
+            if self._phase is not None and self.held():
+                number, phase = self._phase
+                self._control.epoch(Epoch(incarnation=self._incarnation, number=number, phase=phase))
+
+    def _note(self, report: FlowReport) -> None:
+        now = time.monotonic()
+        self.view.pumps[report.pump] = report
+        for receipt in report.receipts:
+            key = PartitionKey(self.name, receipt.source_topic, receipt.partition)
+            view = self.view.partitions.setdefault(key, PartitionView())
+            if view.receipt is not None and view.pump == report.pump and now > view.seen_at:
+                view.bytes_per_s = (receipt.bytes - view.receipt.bytes) / (now - view.seen_at)
+            view.receipt, view.seen_at, view.pump = receipt, now, report.pump
+
+    def take_receipts(self, receipts: Mapping[PartitionKey, Receipt]) -> None:
+        """What the pumps said when the epoch ended: the last word on it."""
+        for key, receipt in receipts.items():
+            self.view.partitions.setdefault(key, PartitionView()).receipt = receipt
+
+    def close(self) -> None:
+        """Give the lease up and hang up. Pumps must have ended."""
+        self._closing.set()
+        if self._lease is not None:
+            self._lease.release()
+        if self._watcher.is_alive():
+            self._watcher.join(2.0)
+        for admin in (self._source, self._target):
+            if admin is not None:
+                admin.close()
+        self._control_client.close()
+
+    def _opened(self, admin: ClusterAdmin | None) -> ClusterAdmin:
+        assert admin is not None  # noqa: S101 - open came first
+        return admin
+
+
+def topic_rules(flow: FlowConfig) -> TopicRules:
+    """What the flow's settings say about topics; raises `ConfigError` for a pattern that can't be used."""
+    try:
+        policy = policy_for(
+            flow.replication_policy_class,
+            source_alias=flow.source.alias,
+            separator=flow.replication_policy_separator,
+            internal_separator_enabled=flow.internal_topic_separator_enabled,
+        )
+        topics = TopicFilter(flow.topics, flow.topics_exclude)
+    except ValueError as error:
+        raise ConfigError(str(error), where=f"flow {flow.name}", key="topics, topics.exclude") from error
+    wanted = functools.partial(
+        should_replicate,
+        policy=policy,
+        topics=topics,
+        target_alias=flow.target.alias,
+        heartbeats_replication_enabled=flow.heartbeats_replication_enabled,
+    )
+    return TopicRules(
+        wanted=wanted,
+        remote_name=lambda topic: policy.format_remote_topic(flow.source.alias, topic),
+        replication_factor=flow.replication_factor,
+    )
+
+
+def _new_producer_id(client: ClusterClient) -> tuple[int, int]:
+    """A producer id and epoch that nobody else has; a fresh broker needs a moment (R13)."""
+    answer = None
+    for _ in range(_ID_TRIES):
+        answer = client.ask_any(
+            lambda: InitProducerIdRequest(
+                transactional_id=None, transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1
+            )
+        )
+        if not answer.error_code:
+            return answer.producer_id, answer.producer_epoch
+        if answer.error_code not in _NOT_YET:
+            break
+        time.sleep(_ID_PAUSE_S)
+    raise ClusterUnreachable(
+        f"cluster {client.config.alias} gives no producer id: {error_name(answer.error_code if answer else -1)}; "
+        "grant our principal IDEMPOTENT_WRITE on the cluster"
+    )

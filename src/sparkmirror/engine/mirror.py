@@ -1,0 +1,303 @@
+"""The mirror: all flows of one configuration as one Spark application, epoch after epoch."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+
+from pyspark.sql import SparkSession
+
+from sparkmirror.config import MirrorConfig
+from sparkmirror.engine.assignment import Assignment, PartitionKey, plan
+from sparkmirror.engine.epoch import EpochJob
+from sparkmirror.engine.flow_driver import FlowDriver
+from sparkmirror.engine.progress import FlowProgress, ProgressMeter
+from sparkmirror.engine.session import is_local, local_slots, open_session
+from sparkmirror.errors import CopyIncomplete, SparkMirrorError
+from sparkmirror.pump.orders import PumpOrder, Receipt
+
+EPOCH_S = 300.0
+"""How long an epoch lasts if nothing ends it sooner: then it is planned anew, by load."""
+
+START_S = 10.0
+"""Tasks that have not reported by then have no slot: the next plan does without them."""
+
+END_S = 8.0
+"""How long an epoch may take to end by itself before it is cancelled: the pumps' own drain time and a margin."""
+
+_TURN_S = 0.2
+_PROGRESS_S = 0.5
+_AFTER_FAILURE_S, _LONGEST_PAUSE_S = 1.0, 30.0
+_MOST_FAILURES = 5
+
+log = logging.getLogger(__name__)
+
+OnProgress = Callable[[Sequence[FlowProgress]], None]
+
+
+class Mirror:
+    """Run it with `run`; `stop`, from any thread or a signal handler, ends it within seconds.
+
+    `once`: copy until every partition has caught up with the end offset seen at the start.
+    `use_lease`: False lets several processes work on one flow at the same time; only tests want that.
+    """
+
+    def __init__(
+        self,
+        config: MirrorConfig,
+        *,
+        once: bool = False,
+        use_lease: bool = True,
+        on_progress: OnProgress | None = None,
+        epoch_s: float = EPOCH_S,
+    ) -> None:
+        self._config = config
+        self._once = once
+        self._on_progress = on_progress
+        self._epoch_s = epoch_s
+        self._incarnation = uuid.uuid4().hex
+        self.drivers = [
+            FlowDriver(flow, self._incarnation, use_lease=use_lease, once=once) for flow in config.flows
+        ]
+        self._meters = {driver.name: ProgressMeter(driver) for driver in self.drivers}
+        self._stop = threading.Event()
+        self._end_epoch = threading.Event()
+        self._session: Future[SparkSession] | None = None
+        self._epoch = 0
+        self._failures = 0
+        self._slots = self._most_tasks()
+        self._assignment: Assignment = ()
+        self._refresh_at: dict[str, float] = {}
+        self._progress_at = 0.0
+        self._done: set[str] = set()
+        self._missing: list[str] = []
+
+    def _most_tasks(self) -> int:
+        asked = sum(flow.tasks_max for flow in self._config.flows)
+        given = local_slots(self._config.spark) if is_local(self._config.spark) else None
+        return given or asked
+
+    def stop(self) -> None:
+        """End the epoch, give the leases up, and let `run` return."""
+        self._stop.set()
+
+    def replan(self) -> None:
+        """End the running epoch and plan anew."""
+        self._end_epoch.set()
+
+    def run(self) -> None:
+        """Mirror until stopped or, with `once`, done.
+
+        Raises `ClusterUnreachable` or `ConfigError` before anything is copied, and `CopyIncomplete` where
+        `once` could not copy everything.
+        """
+        starter = ThreadPoolExecutor(1, thread_name_prefix="spark")
+        try:
+            with ThreadPoolExecutor(max(len(self.drivers), 1)) as pool:
+                list(pool.map(FlowDriver.open, self.drivers))
+            for driver in self.drivers:
+                driver.start()
+            while not self._stop.is_set() and not self._finished():
+                held = self._held()
+                if not held:
+                    self._show()
+                    self._stop.wait(_TURN_S)
+                    continue
+                if self._session is None:
+                    self._session = starter.submit(open_session, self._config.spark, self._slots)
+                try:
+                    ready = self._prepare(held)
+                except (ConnectionError, SparkMirrorError) as error:
+                    if self._epoch == 0:
+                        raise
+                    log.warning("%s", error)
+                    self._stop.wait(_AFTER_FAILURE_S)
+                    continue
+                if any(driver.partitions() for driver in ready):
+                    self._run_epoch(self._session.result(), ready)
+                else:
+                    self._idle(ready)
+        finally:
+            self._close()
+            starter.shutdown(wait=False)
+        self._account()
+
+    # --- between epochs -------------------------------------------------------------------------
+
+    def _held(self) -> list[FlowDriver]:
+        return [driver for driver in self.drivers if driver.held() and driver.name not in self._done]
+
+    def _finished(self) -> bool:
+        return self._once and len(self._done) == len(self.drivers)
+
+    def _prepare(self, held: Sequence[FlowDriver]) -> list[FlowDriver]:
+        for driver in held:
+            driver.take_charge()
+            self._refresh(driver)
+        return list(held)
+
+    def _refresh(self, driver: FlowDriver) -> bool:
+        """Run the topic duty if it is due; whether it changed what there is to pump."""
+        now = time.monotonic()
+        if now < self._refresh_at.get(driver.name, 0.0):
+            return False
+        interval = driver.flow.refresh_topics_interval_seconds
+        self._refresh_at[driver.name] = now + interval if driver.flow.refresh_topics_enabled else float("inf")
+        return driver.sync_topics()
+
+    def _idle(self, held: Sequence[FlowDriver]) -> None:
+        """Nothing matches yet: look again at the refresh interval, or give up if it is to be done once."""
+        self._show()
+        if self._once:
+            self._done.update(driver.name for driver in held)
+            self._missing += [
+                f"{driver.name}: no topic of the source matches topics={','.join(driver.flow.topics)}"
+                for driver in held
+                if not driver.topics.refused
+            ]
+        else:
+            self._stop.wait(_TURN_S)
+
+    # --- an epoch -------------------------------------------------------------------------------
+
+    def _run_epoch(self, spark: SparkSession, held: Sequence[FlowDriver]) -> None:
+        self._epoch += 1
+        self._end_epoch.clear()
+        orders = self._orders(held)
+        for driver in held:
+            driver.say(self._epoch, "running")
+        job = EpochJob(spark, self._epoch, orders)
+        started = time.monotonic()
+        checked_start = False
+        while not job.wait(_TURN_S):
+            self._show()
+            if self._stop.is_set() or self._end_epoch.is_set() or self._held() != list(held):
+                break
+            if not checked_start and time.monotonic() - started > START_S:
+                checked_start = True
+                if self._some_have_no_slot(orders, held):
+                    break
+            try:
+                if any([self._refresh(driver) for driver in held]):
+                    break
+            except (ConnectionError, SparkMirrorError) as error:
+                log.warning("%s", error)
+        self._end(job, held)
+        self._settle(job, held)
+
+    def _orders(self, held: Sequence[FlowDriver]) -> list[PumpOrder]:
+        loads = [load for driver in held for load in driver.loads()]
+        caps = {driver.name: driver.flow.tasks_max for driver in held}
+        self._assignment = plan(loads, self._slots, caps, self._assignment)
+        by_name = {driver.name: driver for driver in held}
+        orders = []
+        for task, keys in enumerate(self._assignment):
+            by_flow: dict[str, list[PartitionKey]] = defaultdict(list)
+            for key in keys:
+                by_flow[key.flow].append(key)
+            orders.append(
+                PumpOrder(
+                    epoch=self._epoch,
+                    task=task,
+                    incarnation=self._incarnation,
+                    seconds=self._epoch_s,
+                    flows=tuple(by_name[flow].order(flow_keys) for flow, flow_keys in by_flow.items()),
+                )
+            )
+        return orders
+
+    def _some_have_no_slot(self, orders: Sequence[PumpOrder], held: Sequence[FlowDriver]) -> bool:
+        started = set().union(*(driver.started_tasks(self._epoch) for driver in held))
+        missing = len(orders) - len(started)
+        if not missing or not started:
+            return False
+        log.warning("%d of %d tasks have no slot: planning for %d", missing, len(orders), len(started))
+        self._slots = len(started)
+        return True
+
+    def _end(self, job: EpochJob, held: Sequence[FlowDriver]) -> None:
+        if not job.wait(0):
+            for driver in held:
+                self._say(driver, "ending")
+            if not job.wait(END_S):
+                log.warning("epoch %d did not end by itself and is cancelled", self._epoch)
+                job.cancel()
+                job.wait(END_S)
+
+    def _settle(self, job: EpochJob, held: Sequence[FlowDriver]) -> None:
+        receipts: dict[str, dict[PartitionKey, Receipt]] = defaultdict(dict)
+        for receipt in job.receipts or ():
+            receipts[receipt.flow][PartitionKey(receipt.flow, receipt.source_topic, receipt.partition)] = receipt
+        for driver in held:
+            driver.take_receipts(receipts[driver.name])
+            driver.unclean = job.receipts is None
+            if not driver.unclean:
+                self._say(driver, "ended")
+            if self._once and not driver.unclean and all(map(_is_settled, receipts[driver.name].values())):
+                self._done.add(driver.name)
+        self._show(now=True)
+        if job.receipts is not None:
+            self._failures = 0
+        elif not self._stop.is_set():
+            self._failures += 1
+            if self._once and self._failures >= _MOST_FAILURES:
+                raise CopyIncomplete(f"{self._failures} epochs in a row failed, the last one so: {job.failure}")
+            log.warning("epoch %d failed and is planned anew: %s", self._epoch, job.failure)
+            self._stop.wait(min(_AFTER_FAILURE_S * 2 ** (self._failures - 1), _LONGEST_PAUSE_S))
+
+    def _say(self, driver: FlowDriver, phase: str) -> None:
+        try:
+            driver.say(self._epoch, "ending" if phase == "ending" else "ended")
+        except (ConnectionError, SparkMirrorError) as error:
+            log.warning("flow %s: %s", driver.name, error)
+
+    # --- the end --------------------------------------------------------------------------------
+
+    def _show(self, *, now: bool = False) -> None:
+        if self._on_progress is None or (not now and time.monotonic() < self._progress_at):
+            return
+        self._progress_at = time.monotonic() + _PROGRESS_S
+        self._on_progress([self._meters[driver.name].read(self._state(driver)) for driver in self.drivers])
+
+    def _state(self, driver: FlowDriver) -> str:
+        if driver.name in self._done:
+            return "done"
+        if not driver.held():
+            return f"standing by: {driver.standing_by}"
+        return "ending" if self._stop.is_set() else ""
+
+    def _close(self) -> None:
+        for driver in self.drivers:
+            with suppress(ConnectionError, SparkMirrorError):
+                driver.close()
+        if self._session is not None:
+            with suppress(Exception):  # the JVM may be gone already
+                self._session.result().stop()
+
+    def _account(self) -> None:
+        """With `once`: raise if something was not copied."""
+        if not self._once or self._stop.is_set():
+            return
+        lines = list(self._missing)
+        for driver in self.drivers:
+            lines += [f"{driver.name}: topic {topic}: {why}" for topic, why in sorted(driver.topics.refused.items())]
+            lines += [
+                f"{driver.name}: {view.receipt.source_topic}-{view.receipt.partition} stopped at offset "
+                f"{view.receipt.upstream}: {view.receipt.reason}"
+                for view in driver.view.partitions.values()
+                if view.receipt is not None and view.receipt.state == "parked"
+            ]
+        if lines:
+            raise CopyIncomplete("\n".join(lines))
+
+
+def _is_settled(receipt: Receipt) -> bool:
+    return receipt.state in ("done", "parked")
+
+

@@ -1,0 +1,81 @@
+"""What people see while a mirror runs: one value a flow, made from the pumps' reports."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from sparkmirror.engine.flow_driver import FlowDriver
+
+_WINDOW_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class FlowProgress:
+    """A flow at one moment. Counts are since this process began to work on it."""
+
+    flow: str
+    state: str
+    """`starting`, `copying`, `caught up`, `standing by` or `ending`."""
+    records: int = 0
+    bytes: int = 0
+    records_per_s: float = 0.0
+    bytes_per_s: float = 0.0
+    lag: int = 0
+    """Upstream offsets that are not acknowledged at the target yet."""
+    eta_s: float | None = None
+    latency_ms: tuple[float, float] | None = None
+    """p50 and p99."""
+    partitions: int = 0
+    done: int = 0
+    parked: tuple[str, ...] = ()
+    """One line for each partition that can't be copied now."""
+    waiting: str = ""
+    """Why it waits, if it does."""
+    memory_bytes: int = 0
+    """Of the largest pump."""
+
+
+class ProgressMeter:
+    """Turns one flow's reports into progress; rates are over the last seconds."""
+
+    def __init__(self, driver: FlowDriver) -> None:
+        self._driver = driver
+        self._samples: list[tuple[float, int, int]] = []
+
+    def read(self, state: str = "") -> FlowProgress:
+        """The progress now; `state` overrides what the figures say."""
+        view = self._driver.view
+        now = time.monotonic()
+        records, size = view.records, view.bytes
+        self._samples.append((now, records, size))
+        self._samples = [sample for sample in self._samples if now - sample[0] <= _WINDOW_S]
+        since, old_records, old_size = self._samples[0]
+        elapsed = max(now - since, 0.1)
+        records_per_s = (records - old_records) / elapsed
+        known = [one.receipt for one in list(view.partitions.values()) if one.receipt is not None]
+        lag = sum(max(receipt.source_end - receipt.upstream, 0) for receipt in known if receipt.upstream >= 0)
+        live = [report for report in list(view.pumps.values()) if not report.ended]
+        latencies = [report.latency_ms for report in live if report.latency_ms is not None]
+        parked = tuple(
+            f"{receipt.source_topic}-{receipt.partition}: {receipt.reason}"
+            for receipt in known
+            if receipt.state == "parked"
+        )
+        waiting = next((report.waiting for report in live if report.waiting), "")
+        return FlowProgress(
+            flow=self._driver.name,
+            state=state or ("starting" if not live and not known else "copying" if lag else "caught up"),
+            records=records,
+            bytes=size,
+            records_per_s=records_per_s,
+            bytes_per_s=(size - old_size) / elapsed,
+            lag=lag,
+            eta_s=lag / records_per_s if lag and records_per_s > 0 else None,
+            latency_ms=(max(p50 for p50, _ in latencies), max(p99 for _, p99 in latencies)) if latencies else None,
+            partitions=len(self._driver.partitions()),
+            done=sum(receipt.state == "done" for receipt in known),
+            parked=parked,
+            waiting=waiting,
+            memory_bytes=max((report.memory_bytes for report in live), default=0),
+        )

@@ -1,0 +1,63 @@
+"""The Spark session of a mirror: local mode unless `spark.*` settings say otherwise."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+MASTER = "spark.master"
+ATTEMPTS = 4
+
+_LOG4J = Path(__file__).with_name("log4j2.properties").as_uri()
+_DEFAULTS = {
+    "spark.app.name": "sparkmirror",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.speculation": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.driver.memory": "512m",
+    "spark.task.maxFailures": str(ATTEMPTS),
+}
+_LOCAL_DEFAULTS = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": (
+        f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dlog4j2.configurationFile={_LOG4J}"
+    ),
+}
+
+
+def is_local(settings: Mapping[str, str]) -> bool:
+    """Whether the tasks run in this process' own JVM, where the slots are ours to set."""
+    return settings.get(MASTER, "local").startswith("local")
+
+
+def local_slots(settings: Mapping[str, str]) -> int | None:
+    """How many tasks a local master given by the user runs at once; None: the user gave none, or a star."""
+    inside = settings.get(MASTER, "").partition("[")[2].rstrip("]")
+    count = inside.partition(",")[0]
+    return int(count) if count.isdigit() else None
+
+
+def open_session(settings: Mapping[str, str], tasks: int) -> SparkSession:
+    """Start Spark. In local mode without a master of the user's there is a slot for each of `tasks`.
+
+    The tasks wait for the network, so there may be more of them than cores. `local[N]` would mean one attempt for
+    each task.
+    """
+    chosen = dict(_DEFAULTS)
+    if is_local(settings):
+        chosen |= _LOCAL_DEFAULTS
+        chosen[MASTER] = f"local[{local_slots(settings) or tasks},{ATTEMPTS}]"
+        settings = {key: value for key, value in settings.items() if key != MASTER}
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    chosen |= settings
+    builder = SparkSession.builder
+    for key, value in chosen.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()

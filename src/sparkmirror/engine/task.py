@@ -1,0 +1,50 @@
+"""What runs in a Spark task: an order in, receipts out. Records never pass here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from sparkmirror.pump.orders import PumpOrder, Receipt
+from sparkmirror.pump.pump import pump
+
+RECEIPTS = (
+    "flow string, source_topic string, target_topic string, partition int, state string, reason string, "
+    "records long, bytes long, upstream long, downstream long, source_end long"
+)
+"""The schema of an epoch's result: a row a partition, offsets are the next ones, -1 where unknown."""
+
+_COLUMNS = pa.schema(
+    [
+        ("flow", pa.string()),
+        ("source_topic", pa.string()),
+        ("target_topic", pa.string()),
+        ("partition", pa.int32()),
+        ("state", pa.string()),
+        ("reason", pa.string()),
+        ("records", pa.int64()),
+        ("bytes", pa.int64()),
+        ("upstream", pa.int64()),
+        ("downstream", pa.int64()),
+        ("source_end", pa.int64()),
+    ]
+)
+
+
+def run_task(orders: Mapping[int, str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Pump what the order for each row's id says. A second attempt may meet the first, still alive (R5)."""
+    context = TaskContext.get()
+    again = context is not None and context.attemptNumber() > 0
+    for batch in batches:
+        for task in batch.column(0).to_pylist():
+            order = PumpOrder.model_validate_json(orders[task])
+            if again:
+                flows = tuple(flow.model_copy(update={"unclean": True}) for flow in order.flows)
+                order = order.model_copy(update={"flows": flows})
+            yield _table(pump(order))
+
+
+def _table(receipts: list[Receipt]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([receipt.model_dump() for receipt in receipts], schema=_COLUMNS)

@@ -1,0 +1,214 @@
+"""What an `mm2.properties` file means: flows, defaults, lists and which key wins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparkmirror.config import (
+    IDENTITY_POLICY,
+    ClusterConfig,
+    FetchConfig,
+    FlowConfig,
+    MirrorConfig,
+    ProduceConfig,
+    load_mm2_properties,
+)
+from sparkmirror.config.settings import FETCH_SETTINGS, FLOW_SETTINGS, PRODUCE_SETTINGS, Setting
+from sparkmirror.config.values import Integer, Names
+
+Load = Callable[..., MirrorConfig]
+THREE = """\
+clusters = a, b, c
+bootstrap.servers = anywhere:9092
+a->b.enabled = true
+b->a.enabled = true
+c->a.enabled = TRUE
+a->c.enabled = false
+"""
+
+
+def test_least_file_gives_defaults(load: Load) -> None:
+    config = load()
+    assert config.flows == (
+        FlowConfig(
+            source=ClusterConfig(alias="us", bootstrap_servers=("us1:9092",)),
+            target=ClusterConfig(alias="eu", bootstrap_servers=("eu1:9092",)),
+        ),
+    )
+    assert config.warnings == ()
+    assert config.spark == {}
+    assert config.path.endswith("mm2.properties")
+
+
+def test_migration_example() -> None:
+    path = str(Path(__file__).parent / "migration_example.properties")
+    config = load_mm2_properties(path)
+    (flow,) = config.flows
+    assert flow.name == "source->target"
+    assert flow.source.bootstrap_servers == ("apache-kafka-source:9092",)
+    assert flow.target.bootstrap_servers == ("apache-kafka-target:9092",)
+    assert (flow.tasks_max, flow.replication_factor, flow.topics) == (1, 1, (".*",))
+    text = "\n".join(config.warnings)
+    assert "ignores it; write source->target.enabled" in text
+    for name in ("offset-syncs", "heartbeats", "checkpoints"):
+        assert f"did you mean {name}.topic.replication.factor?" in text
+    assert all(line.startswith(path + ": ") for line in config.warnings)
+    assert len(config.warnings) == 12
+
+
+@pytest.mark.parametrize(
+    ("chosen", "names"),
+    [
+        ((), ["a->b", "b->a", "c->a"]),
+        (("a",), ["b->a", "c->a"]),
+        (("b",), ["a->b"]),
+        (("b", "c"), ["a->b"]),
+        (("b", "a"), ["a->b", "b->a", "c->a"]),
+    ],
+)
+def test_flows_into_chosen_targets(load: Load, chosen: tuple[str, ...], names: list[str]) -> None:
+    assert [flow.name for flow in load(start=THREE, clusters=chosen).flows] == names
+
+
+def test_other_clusters_keys_do_not_matter(load: Load) -> None:
+    lines = "c.security.protocol = SSL\nc->a.transforms = x\nc.consumer.fetch.mim.bytes = 1"
+    assert load(lines, start=THREE, clusters=("b",)).warnings == ()
+
+
+CONNECTOR = ["us->eu.{}", "{}"]
+PLACES: dict[str, list[str]] = {
+    "tasks.max": CONNECTOR,
+    "replication.factor": CONNECTOR,
+    "offset.lag.max": CONNECTOR,
+    "admin.timeout.ms": CONNECTOR,
+    "refresh.topics.interval.seconds": CONNECTOR,
+    "session.timeout.ms": ["eu.{}"],
+    "fetch.min.bytes": ["us->eu.source.consumer.{}", "us.consumer.{}", "us->eu.consumer.{}"],
+    "fetch.max.bytes": ["us->eu.source.consumer.{}", "us.consumer.{}", "us->eu.consumer.{}"],
+    "fetch.max.wait.ms": ["us->eu.source.consumer.{}", "us.consumer.{}", "us->eu.consumer.{}"],
+    "max.partition.fetch.bytes": ["us->eu.source.consumer.{}", "us.consumer.{}", "us->eu.consumer.{}"],
+    "receive.buffer.bytes": ["us->eu.source.consumer.{}", "us.consumer.{}", "us->eu.consumer.{}"],
+    "max.request.size": ["us->eu.producer.override.{}", "eu.producer.{}"],
+    "max.in.flight.requests.per.connection": ["us->eu.producer.override.{}", "eu.producer.{}"],
+    "send.buffer.bytes": ["us->eu.producer.override.{}", "eu.producer.{}"],
+    "request.timeout.ms": ["us->eu.producer.override.{}", "eu.producer.{}"],
+}
+ALL_SETTINGS = (*FLOW_SETTINGS, *FETCH_SETTINGS, *PRODUCE_SETTINGS)
+NUMBERS = [setting for setting in ALL_SETTINGS if isinstance(setting.kind, Integer)]
+
+
+def value_of(config: MirrorConfig, setting: Setting) -> object:
+    (flow,) = config.flows
+    parts = {FlowConfig: flow, FetchConfig: flow.fetch, ProduceConfig: flow.produce}
+    return next(getattr(part, setting.field) for model, part in parts.items() if model is setting.model)
+
+
+@pytest.mark.parametrize("setting", NUMBERS, ids=lambda setting: setting.name)
+def test_stronger_place_wins(load: Load, setting: Setting) -> None:
+    """The weakest key stands alone first; each stronger one then beats those before."""
+    assert setting.kind.parse(str(setting.default)) == setting.default
+    lines: list[str] = []
+    for number, place in enumerate(reversed(PLACES[setting.name]), start=1):
+        lines.insert(0, f"{place.format(setting.name)} = {number}")
+        config = load("\n".join(lines))
+        assert value_of(config, setting) == number
+        assert config.warnings == (), "a weaker key is no mistake"
+
+
+@pytest.mark.parametrize("setting", ALL_SETTINGS, ids=lambda setting: setting.name)
+def test_each_setting_is_declared_as_the_model_has_it(setting: Setting) -> None:
+    assert setting.model is not None
+    assert setting.field in setting.model.model_fields
+    assert setting.doc.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("line", "field", "value"),
+    [
+        ("topics = orders, payments.*", "topics", ("orders", "payments.*")),
+        ("topics =", "topics", ()),
+        ("topics.exclude = \tx\t,y ", "topics_exclude", ("x", "y")),
+        ("topics.exclude =", "topics_exclude", ()),
+        (r"topics = a\\.b", "topics", (r"a\.b",)),
+        (f"replication.policy.class = {IDENTITY_POLICY}", "replication_policy_class", IDENTITY_POLICY),
+        ("replication.policy.separator = __", "replication_policy_separator", "__"),
+        ("replication.policy.separator =", "replication_policy_separator", ""),
+        (
+            "replication.policy.internal.topic.separator.enabled = false",
+            "internal_topic_separator_enabled",
+            False,
+        ),
+        ("refresh.topics.enabled = False ", "refresh_topics_enabled", False),
+        ("heartbeats.replication.enabled = false", "heartbeats_replication_enabled", False),
+        ("replication.factor = -1", "replication_factor", -1),
+        ("eu.session.timeout.ms = 6000", "group_session_timeout_ms", 6000),
+        ("tasks.max = +4 ", "tasks_max", 4),
+    ],
+)
+def test_flow_values(load: Load, line: str, field: str, value: object) -> None:
+    (flow,) = load(line).flows
+    assert getattr(flow, field) == value
+
+
+def test_consumer_words(load: Load) -> None:
+    lines = "\n".join(
+        [
+            "us.consumer.auto.offset.reset = latest",
+            "us.consumer.isolation.level = read_committed",
+            "us.consumer.client.rack = rack 1",
+            "us.consumer.receive.buffer.bytes = -1",
+        ]
+    )
+    fetch = load(lines).flows[0].fetch
+    assert fetch == FetchConfig(
+        auto_offset_reset="latest",
+        isolation_level="read_committed",
+        client_rack="rack 1",
+        receive_buffer_bytes=-1,
+    )
+
+
+def test_brokers(load: Load) -> None:
+    flow = load("us.bootstrap.servers = us1:9092 , [fe80::1%eth0]:9093,10.0.0.1:1").flows[0]
+    assert flow.source.bootstrap_servers == ("us1:9092", "[fe80::1%eth0]:9093", "10.0.0.1:1")
+
+
+def test_brokers_for_all_clusters(load: Load) -> None:
+    """A top-level client key fills in where a cluster has none (`mm2.md` section 1.6, clusterProps)."""
+    flow = load(start=THREE, lines="a.bootstrap.servers = a:1", clusters=("b",)).flows[0]
+    assert (flow.source.bootstrap_servers, flow.target.bootstrap_servers) == (("a:1",), ("anywhere:9092",))
+
+
+def test_overrides_replace_keys(load: Load) -> None:
+    config = load("tasks.max = 2\nus->eu.topics = a", overrides={"tasks.max": "3", "topics": "b"})
+    assert config.flows[0].tasks_max == 3
+    assert config.flows[0].topics == ("a",), "still the flow's own key wins"
+    flows = load(start=THREE, overrides={"clusters": "a, b"}).flows
+    assert [flow.name for flow in flows] == ["a->b", "b->a"]
+
+
+def test_spark_keys(load: Load) -> None:
+    config = load("spark.master = local[4]\nspark.ui.enabled=true")
+    assert config.spark == {"spark.master": "local[4]", "spark.ui.enabled": "true"}
+    assert config.warnings == ()
+
+
+def test_alias_that_starts_another(load: Load) -> None:
+    start = (
+        "clusters = a, a.b\na.bootstrap.servers = a:1\na.b.bootstrap.servers = b:1\n"
+        "a->a.b.enabled = true\na.b.producer.max.request.size = 7"
+    )
+    config = load(start=start)
+    assert config.flows[0].name == "a->a.b"
+    assert config.flows[0].produce.max_request_size == 7
+    assert config.warnings == ()
+
+
+@given(st.lists(st.text("ab.*", min_size=1), min_size=1), st.sampled_from([",", " , ", "\t,"]))
+def test_lists_keep_their_items(items: list[str], comma: str) -> None:
+    assert Names().parse(f" {comma.join(items)} ") == tuple(items)

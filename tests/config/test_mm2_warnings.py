@@ -1,0 +1,116 @@
+"""What is said about keys that do nothing, or not what their writer meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from sparkmirror.config import MirrorConfig
+
+Load = Callable[..., MirrorConfig]
+FETCH_PLACE = "write us.consumer.fetch.max.bytes or us->eu.source.consumer.fetch.max.bytes"
+REQUEST_PLACE = "write eu.producer.max.request.size or us->eu.producer.override.max.request.size"
+NOT_YET = "has no effect in this release"
+CONNECT = "has no effect: it is for Kafka Connect"
+
+
+@pytest.mark.parametrize(
+    ("key", "part"),
+    [
+        ("consumer.fetch.max.bytes", FETCH_PLACE),
+        ("source.consumer.fetch.max.bytes", FETCH_PLACE),
+        ("fetch.max.bytes", FETCH_PLACE),
+        ("us.fetch.max.bytes", FETCH_PLACE),
+        ("us->eu.fetch.max.bytes", FETCH_PLACE),
+        ("eu.consumer.fetch.max.bytes", FETCH_PLACE),
+        ("producer.max.request.size", REQUEST_PLACE),
+        ("producer.override.max.request.size", REQUEST_PLACE),
+        ("target.producer.max.request.size", REQUEST_PLACE),
+        ("us->eu.producer.max.request.size", REQUEST_PLACE),
+        ("us->eu.target.producer.max.request.size", REQUEST_PLACE),
+        ("us.producer.max.request.size", REQUEST_PLACE),
+        ("eu.tasks.max", "write tasks.max or us->eu.tasks.max"),
+        ("us.admin.timeout.ms", "write admin.timeout.ms or us->eu.admin.timeout.ms"),
+        ("session.timeout.ms", "write eu.session.timeout.ms"),
+        ("us->eu.session.timeout.ms", "write eu.session.timeout.ms"),
+        ("us.session.timeout.ms", "write eu.session.timeout.ms"),
+        ("enabled", "write <source>-><target>.enabled = true"),
+        ("sync.topic.acls.enabled", NOT_YET),
+        ("us->eu.sync.topic.configs.interval.seconds", NOT_YET),
+        ("groups", NOT_YET),
+        ("us->eu.emit.heartbeats.enabled", NOT_YET),
+        ("offset-syncs.topic.replication.factor", NOT_YET),
+        ("consumer.poll.timeout.ms", NOT_YET),
+        ("metric.reporters", NOT_YET),
+        ("eu.producer.acks", NOT_YET),
+        ("us.request.timeout.ms", NOT_YET),
+        ("us->eu.source.admin.retries", NOT_YET),
+        ("us->eu.producer.compression.type", NOT_YET),
+        ("config.providers", NOT_YET),
+        ("config.providers.x.class", "config providers are not supported"),
+        ("offset.storage.replication.factor", CONNECT),
+        ("eu.config.storage.replication.factor", CONNECT),
+        ("status.storage.partitions", CONNECT),
+        ("transforms.x.type", CONNECT),
+        ("dedicated.mode.enable.internal.rest", CONNECT),
+        ("listeners", CONNECT),
+        ("sasl.mechanism", "has no effect with security.protocol PLAINTEXT"),
+        ("us.consumer.ssl.protocol", "has no effect with security.protocol PLAINTEXT"),
+        ("topics.blacklist", "since Kafka 4.0; write topics.exclude"),
+        ("us->eu.groups.blacklist", "since Kafka 4.0; write us->eu.groups.exclude"),
+        ("use.incremental.alter.configs", "has no effect since Kafka 4.0"),
+        ("offset-sync.topic.replication.factor", "did you mean offset-syncs.topic.replication.factor?"),
+        ("heartbeat.topic.replication.factor", "did you mean heartbeats.topic.replication.factor?"),
+        ("checkpoint.topic.replication.factor", "did you mean checkpoints.topic.replication.factor?"),
+        ("us->eu.topic.exclude", "did you mean us->eu.topics.exclude?"),
+        ("us.consumer.fetch.mim.bytes", "did you mean us.consumer.fetch.min.bytes?"),
+        ("us.consumers.fetch.min.bytes", "did you mean us.consumer.fetch.min.bytes?"),
+        ("uss->eu.enabled", "did you mean us->eu.enabled?"),
+        ("asia.bootstrap.servers", "asia is no cluster, flow or client"),
+        ("something", "is not known, and has no effect"),
+    ],
+)
+def test_key_without_effect(load: Load, key: str, part: str) -> None:
+    without = load()
+    config = load(f"{key} = true")
+    (warning,) = config.warnings
+    assert f"mm2.properties: {key}: " in warning
+    assert part in warning
+    assert config.flows == without.flows
+
+
+def test_places_of_several_flows(load: Load) -> None:
+    (warning,) = load("eu->us.enabled = true\nconsumer.fetch.max.bytes = 1").warnings
+    assert "write <source>.consumer.fetch.max.bytes or" in warning
+
+
+def test_last_of_several_counts(load: Load) -> None:
+    config = load("tasks.max = 2\ntasks.max = 3")
+    assert config.flows[0].tasks_max == 3
+    assert [text.split(": ", 1)[1] for text in config.warnings] == [
+        "tasks.max: is set more than once; the last one counts"
+    ]
+
+
+def test_repeated_items(load: Load) -> None:
+    """As Kafka 4.3.1 does: they are dropped with a warning, once for all flows."""
+    config = load("topics = a, b, a\neu->us.enabled = true")
+    assert {flow.topics for flow in config.flows} == {("a", "b")}
+    (warning,) = config.warnings
+    assert warning.endswith("topics: names a more than once")
+
+
+def test_comment_behind_a_value(load: Load) -> None:
+    (warning,) = load("topics = orders # all of them").warnings
+    assert warning.endswith("topics: holds a #, which behind a value does not start a comment")
+
+
+@pytest.mark.parametrize("arrow", [" -> ", "-> ", " ->"])
+def test_spaces_around_the_arrow(load: Load, arrow: str) -> None:
+    config = load(f"us{arrow}eu.tasks.max = 4\nus{arrow}eu.topics = a\\\\.b")
+    assert config.flows[0].tasks_max == 4
+    assert config.flows[0].topics == (r"a\.b",)
+    first, second = config.warnings
+    assert first.endswith("ignores it; write us->eu.tasks.max")
+    assert second.endswith("ignores it; write us->eu.topics")

@@ -1,0 +1,179 @@
+"""The topic duty, against invented clusters and against the two real ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import pytest
+
+from sparkmirror.cluster.admin import (
+    ClusterAdmin,
+    ConfigEntry,
+    NewTopicSpec,
+    PartitionDescription,
+    TopicDescription,
+)
+from sparkmirror.config.model import ClusterConfig
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.sync.topics import TopicDuty, TopicRules
+
+
+class InventedCluster(ClusterAdmin):
+    """A cluster in memory that can be told to refuse."""
+
+    def __init__(self, alias: str, topics: Mapping[str, int]) -> None:
+        super().__init__(ClusterConfig(alias=alias, bootstrap_servers=("nowhere:1",)), None, 1.0)
+        self.counts = dict(topics)
+        self.refusing: dict[str, str] = {}
+        self.unreadable: set[str] = set()
+        self.created: dict[str, NewTopicSpec] = {}
+
+    def topics(self, names: Iterable[str] | None = None) -> dict[str, TopicDescription]:
+        wanted = self.counts if names is None else set(names) & set(self.counts)
+        return {
+            name: TopicDescription(
+                name,
+                bytes(16),
+                tuple(PartitionDescription(p, 1, 0, (1,), (1,)) for p in range(self.counts[name])),
+            )
+            for name in wanted
+        }
+
+    def topic_configs(self, names: Iterable[str]) -> dict[str, tuple[ConfigEntry, ...]]:
+        compact = ConfigEntry("cleanup.policy", "compact", "DYNAMIC_TOPIC_CONFIG", False, False)
+        return {name: (compact,) for name in names if name not in self.unreadable}
+
+    def create_topics(self, specs: Iterable[NewTopicSpec]) -> dict[str, str | None]:
+        outcomes = {}
+        for spec in specs:
+            outcomes[spec.name] = self.refusing.get(spec.name)
+            if outcomes[spec.name] is None:
+                self.counts[spec.name] = spec.partitions
+                self.created[spec.name] = spec
+        return outcomes
+
+    def create_partitions(self, counts: Mapping[str, int]) -> dict[str, str | None]:
+        self.counts |= {name: count for name, count in counts.items() if name not in self.refusing}
+        return {name: self.refusing.get(name) for name in counts}
+
+
+def rules(*excluded: str, replication_factor: int = 1) -> TopicRules:
+    return TopicRules(lambda name: name not in excluded, lambda name: f"us.{name}", replication_factor)
+
+
+def test_creates_missing_topics_with_count_factor_and_configs() -> None:
+    source, target = InventedCluster("us", {"a": 3, "b": 1, "no": 1}), InventedCluster("eu", {"us.b": 1, "own": 2})
+    result = TopicDuty(source, target, rules("no", replication_factor=-1)).sync_once()
+    assert target.created == {"us.a": NewTopicSpec("us.a", 3, -1, {"cleanup.policy": "compact"})}
+    assert [(m.source.name, m.remote.name, m.partitions) for m in result.mirrored] == [
+        ("a", "us.a", (0, 1, 2)),
+        ("b", "us.b", (0,)),
+    ]
+    assert (result.created, result.grown, result.refused) == (("us.a",), (), {})
+    assert target.counts["own"] == 2
+
+
+def test_a_second_run_changes_nothing() -> None:
+    source, target = InventedCluster("us", {"a": 3}), InventedCluster("eu", {})
+    duty = TopicDuty(source, target, rules())
+    first, second = duty.sync_once(), duty.sync_once()
+    assert (second.created, second.grown, second.refused) == ((), (), {})
+    assert second.mirrored == first.mirrored
+
+
+def test_grows_and_never_shrinks() -> None:
+    source, target = InventedCluster("us", {"a": 5, "b": 1}), InventedCluster("eu", {"us.a": 2, "us.b": 4})
+    result = TopicDuty(source, target, rules()).sync_once()
+    assert result.grown == ("us.a",)
+    assert target.counts == {"us.a": 5, "us.b": 4}
+    assert [m.partitions for m in result.mirrored] == [(0, 1, 2, 3, 4), (0,)]
+
+
+def test_a_topic_that_can_not_grow_is_pumped_as_far_as_it_goes() -> None:
+    source, target = InventedCluster("us", {"a": 5}), InventedCluster("eu", {"us.a": 2})
+    target.refusing["us.a"] = "not now"
+    result = TopicDuty(source, target, rules()).sync_once()
+    assert [m.partitions for m in result.mirrored] == [(0, 1)]
+    assert result.refused == {"a": "topic us.a can't be given more partitions on cluster eu: not now"}
+
+
+def test_one_refused_topic_does_not_stop_the_others() -> None:
+    source, target = InventedCluster("us", {"a": 1, "b": 1, "c": 1}), InventedCluster("eu", {})
+    target.refusing["us.a"] = "the replication factor is too high"
+    source.unreadable = {"b"}
+    result = TopicDuty(source, target, rules()).sync_once()
+    assert [m.source.name for m in result.mirrored] == ["c"]
+    assert set(result.refused) == {"a", "b"}
+    assert "replication factor" in result.refused["a"]
+    assert "DESCRIBE_CONFIGS" in result.refused["b"]
+
+
+@pytest.mark.parametrize(
+    ("remote", "reason"), [("x" * 250, "250 characters"), ("a b", "not be legal"), ("..", "not be legal")]
+)
+def test_names_that_kafka_does_not_allow(remote: str, reason: str) -> None:
+    source, target = InventedCluster("us", {"a": 1}), InventedCluster("eu", {})
+    result = TopicDuty(source, target, TopicRules(lambda _: True, lambda _: remote, 1)).sync_once()
+    assert reason in result.refused["a"]
+    assert result.mirrored == ()
+    assert target.created == {}
+
+
+def test_two_topics_with_one_remote_name() -> None:
+    source, target = InventedCluster("us", {"a": 1, "b": 1}), InventedCluster("eu", {})
+    result = TopicDuty(source, target, TopicRules(lambda _: True, lambda _: "same", 1)).sync_once()
+    assert [m.source.name for m in result.mirrored] == ["a"]
+    assert result.refused == {"b": "topic a has the same remote name, same"}
+
+
+@pytest.fixture
+def admins(source_cluster: KafkaCluster, target_cluster: KafkaCluster) -> Iterator[tuple[ClusterAdmin, ClusterAdmin]]:
+    def connect(alias: str, cluster: KafkaCluster) -> ClusterAdmin:
+        servers = tuple(cluster.bootstrap_servers.split(","))
+        return ClusterAdmin.connect(ClusterConfig(alias=alias, bootstrap_servers=servers), "test", 20)
+
+    with connect("us", source_cluster) as source, connect("eu", target_cluster) as target:
+        yield source, target
+
+
+@pytest.mark.broker
+def test_real_clusters(admins: tuple[ClusterAdmin, ClusterAdmin], topic_name: str) -> None:
+    source, target = admins
+    configs = {
+        "cleanup.policy": "compact",
+        "compression.type": "zstd",
+        "max.message.bytes": "123456",
+        "message.timestamp.type": "LogAppendTime",
+    }
+    assert source.create_topics([NewTopicSpec(topic_name, 3, 1, configs)]) == {topic_name: None}
+    own = TopicRules(lambda name: name == topic_name, lambda name: f"us.{name}", 1)
+    duty = TopicDuty(source, target, own)
+
+    result = duty.sync_once()
+    remote = f"us.{topic_name}"
+    assert (result.created, result.refused) == ((remote,), {})
+    assert [m.partitions for m in result.mirrored] == [(0, 1, 2)]
+    assert all(partition.leader >= 0 for partition in result.mirrored[0].remote.partitions)
+    entries = target.topic_configs([remote])[remote]
+    dynamic = {entry.name: entry.value for entry in entries if entry.source == "DYNAMIC_TOPIC_CONFIG"}
+    assert dynamic == {name: value for name, value in configs.items() if name != "message.timestamp.type"}
+
+    assert source.create_partitions({topic_name: 5}) == {topic_name: None}
+    result = duty.sync_once()
+    assert result.grown == (remote,)
+    assert [m.partitions for m in result.mirrored] == [(0, 1, 2, 3, 4)]
+    assert duty.sync_once().grown == ()
+
+
+@pytest.mark.broker
+def test_a_replication_factor_that_the_target_can_not_have(
+    admins: tuple[ClusterAdmin, ClusterAdmin], topic_name: str
+) -> None:
+    source, target = admins
+    source.create_topics([NewTopicSpec(topic_name, 1, 1)])
+    own = TopicRules(lambda name: name == topic_name, lambda name: f"us.{name}", 2)
+    result = TopicDuty(source, target, own).sync_once()
+    assert result.mirrored == ()
+    reason = result.refused[topic_name]
+    assert "replication factor of 2" in reason
+    assert "\n" not in reason
