@@ -22,7 +22,9 @@ _UNITS = {"": 1, "K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 
 def pause(
     file: File,
-    topics: Annotated[str, typer.Option("--topics", help="Source topics (regular expressions, comma separated).")] = ".*",
+    topics: Annotated[
+        str, typer.Option("--topics", help="Source topics (regular expressions, comma separated).")
+    ] = ".*",
     flow: Flow = None,
     clusters: Clusters = None,
 ) -> None:

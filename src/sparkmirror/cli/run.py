@@ -14,7 +14,8 @@ from sparkmirror.errors import ConfigError
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="An mm2.properties file, as MirrorMaker 2 takes it.")]
 Clusters = Annotated[
-    list[str] | None, typer.Option("--clusters", help="Only the flows into these clusters (repeat, or separate by commas).")
+    list[str] | None,
+    typer.Option("--clusters", help="Only the flows into these clusters (repeat, or separate by commas)."),
 ]
 
 

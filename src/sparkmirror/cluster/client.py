@@ -140,9 +140,7 @@ def _metadata_request(topics: Sequence[str]) -> Any:
     )
 
 
-def _candidates(
-    known: Iterable[tuple[str, int]], bootstrap: Sequence[str]
-) -> list[tuple[str, int]]:
+def _candidates(known: Iterable[tuple[str, int]], bootstrap: Sequence[str]) -> list[tuple[str, int]]:
     places = list(known)
     for server in bootstrap:
         host, _, port = server.rpartition(":")

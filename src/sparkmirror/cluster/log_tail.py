@@ -93,10 +93,8 @@ def last_batches(
 
 
 def _last_header(records: memoryview) -> BatchHeader | None:
-    last = None
-    for _, last in batch_headers(records):
-        pass
-    return last
+    headers = [header for _, header in batch_headers(records)]
+    return headers[-1] if headers else None
 
 
 def _is_ours(header: BatchHeader, producer_id: int, producer_epoch: int) -> bool:

@@ -5,6 +5,7 @@ Blocking: append and know that it is durable, or read from an offset to the end.
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
@@ -86,7 +87,7 @@ class TopicLog:
         """
         entries: list[Entry] = []
         while True:
-            part = self._at_leader(partition, lambda leader: self._fetch(leader, partition, offset, wait_ms))
+            part = self._at_leader(partition, functools.partial(self._fetch, partition, offset, wait_ms))
             if part.error == 1 and part.log_start_offset < 0:
                 offset = self._log_start(partition)
                 continue
@@ -112,7 +113,7 @@ class TopicLog:
         listed = list_offsets(self._client, self._leaders[partition], {self.topic: [partition]}, LATEST)
         return listed[self.topic, partition].offset
 
-    def _fetch(self, leader: int, partition: int, offset: int, wait_ms: int) -> fetch.FetchedPartition:
+    def _fetch(self, partition: int, offset: int, wait_ms: int, leader: int) -> fetch.FetchedPartition:
         connection = self._client.broker(leader)
         version = connection.version(fetch.API_KEY, fetch.VERSIONS, "Fetch")
         session = fetch.FetchSession(

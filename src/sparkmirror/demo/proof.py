@@ -137,9 +137,7 @@ def _compare(ours: BatchHeader, data: memoryview, theirs: BatchHeader, copy: mem
     return None
 
 
-def compare_topics(
-    source_servers: str, target_servers: str, topics: dict[str, str]
-) -> list[PartitionProof]:
+def compare_topics(source_servers: str, target_servers: str, topics: dict[str, str]) -> list[PartitionProof]:
     """Compare every partition of these topics; `topics` maps source names to target names."""
     source, target = LogReader(source_servers, "source"), LogReader(target_servers, "target")
     try:

@@ -46,6 +46,7 @@ class Mirror:
 
     `once`: copy until every partition has caught up with the end offset seen at the start.
     `use_lease`: False lets several processes work on one flow at the same time; only tests want that.
+    `spark`: a session of the caller's, which is left open; else one is made as the configuration says.
     """
 
     def __init__(
@@ -56,18 +57,18 @@ class Mirror:
         use_lease: bool = True,
         on_progress: OnProgress | None = None,
         epoch_s: float = EPOCH_S,
+        spark: SparkSession | None = None,
     ) -> None:
         self._config = config
         self._once = once
         self._on_progress = on_progress
         self._epoch_s = epoch_s
         self._incarnation = uuid.uuid4().hex
-        self.drivers = [
-            FlowDriver(flow, self._incarnation, use_lease=use_lease, once=once) for flow in config.flows
-        ]
+        self.drivers = [FlowDriver(flow, self._incarnation, use_lease=use_lease, once=once) for flow in config.flows]
         self._meters = {driver.name: ProgressMeter(driver) for driver in self.drivers}
         self._stop = threading.Event()
         self._end_epoch = threading.Event()
+        self._given_session = spark
         self._session: Future[SparkSession] | None = None
         self._epoch = 0
         self._failures = 0
@@ -77,6 +78,9 @@ class Mirror:
         self._progress_at = 0.0
         self._done: set[str] = set()
         self._missing: list[str] = []
+
+    def _open_session(self) -> SparkSession:
+        return self._given_session or open_session(self._config.spark, self._slots)
 
     def _most_tasks(self) -> int:
         asked = sum(flow.tasks_max for flow in self._config.flows)
@@ -110,7 +114,7 @@ class Mirror:
                     self._stop.wait(_TURN_S)
                     continue
                 if self._session is None:
-                    self._session = starter.submit(open_session, self._config.spark, self._slots)
+                    self._session = starter.submit(self._open_session)
                 try:
                     ready = self._prepare(held)
                 except (ConnectionError, SparkMirrorError) as error:
@@ -276,7 +280,7 @@ class Mirror:
         for driver in self.drivers:
             with suppress(ConnectionError, SparkMirrorError):
                 driver.close()
-        if self._session is not None:
+        if self._session is not None and self._given_session is None:
             with suppress(Exception):  # the JVM may be gone already
                 self._session.result().stop()
 
@@ -299,5 +303,3 @@ class Mirror:
 
 def _is_settled(receipt: Receipt) -> bool:
     return receipt.state in ("done", "parked")
-
-

@@ -18,17 +18,17 @@ RECEIPTS = (
 
 _COLUMNS = pa.schema(
     [
-        ("flow", pa.string()),
-        ("source_topic", pa.string()),
-        ("target_topic", pa.string()),
-        ("partition", pa.int32()),
-        ("state", pa.string()),
-        ("reason", pa.string()),
-        ("records", pa.int64()),
-        ("bytes", pa.int64()),
-        ("upstream", pa.int64()),
-        ("downstream", pa.int64()),
-        ("source_end", pa.int64()),
+        pa.field("flow", pa.string()),
+        pa.field("source_topic", pa.string()),
+        pa.field("target_topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("state", pa.string()),
+        pa.field("reason", pa.string()),
+        pa.field("records", pa.int64()),
+        pa.field("bytes", pa.int64()),
+        pa.field("upstream", pa.int64()),
+        pa.field("downstream", pa.int64()),
+        pa.field("source_end", pa.int64()),
     ]
 )
 
@@ -39,7 +39,7 @@ def run_task(orders: Mapping[int, str], batches: Iterator[pa.RecordBatch]) -> It
     again = context is not None and context.attemptNumber() > 0
     for batch in batches:
         for task in batch.column(0).to_pylist():
-            order = PumpOrder.model_validate_json(orders[task])
+            order = PumpOrder.model_validate_json(orders[int(task)])
             if again:
                 flows = tuple(flow.model_copy(update={"unclean": True}) for flow in order.flows)
                 order = order.model_copy(update={"flows": flows})

@@ -81,9 +81,7 @@ class _Unserved(Exception):
 class PositionReader:
     """Reads the bearings of one flow's partitions."""
 
-    def __init__(
-        self, source: ClusterClient, target: ClusterClient, segments: SegmentLog, identity: Identity
-    ) -> None:
+    def __init__(self, source: ClusterClient, target: ClusterClient, segments: SegmentLog, identity: Identity) -> None:
         self._source = source
         self._target = target
         self._segments = segments
@@ -163,8 +161,7 @@ class PositionReader:
         ours = [
             claim
             for claim in claims
-            if (claim.producer_id, claim.producer_epoch)
-            == (self._identity.producer_id, self._identity.producer_epoch)
+            if (claim.producer_id, claim.producer_epoch) == (self._identity.producer_id, self._identity.producer_epoch)
         ]
         agreed = true_claims(ours)
         if agreed is None:

@@ -84,8 +84,7 @@ def identity_record(identity: Identity, unique: bytes) -> Record:
     """Key and value of a proposal; `unique` is 16 random bytes, so that no proposal replaces another."""
     return (
         _KIND.pack(_VERSION, _IDENTITY) + unique,
-        _IDENTITY_VALUE.pack(_VERSION, identity.producer_id, identity.producer_epoch)
-        + identity.cluster_id.encode(),
+        _IDENTITY_VALUE.pack(_VERSION, identity.producer_id, identity.producer_epoch) + identity.cluster_id.encode(),
     )
 
 
@@ -102,9 +101,7 @@ def read_record(key: bytes | None, value: bytes | None) -> Segment | Identity | 
     if kind != _SEGMENT:
         return None
     _, _, target_topic_id, partition, sequence, incarnation = _SEGMENT_KEY.unpack(key)
-    _, producer_id, epoch, source_topic_id, leader_epoch, upstream, downstream, crc = _SEGMENT_VALUE.unpack(
-        value
-    )
+    _, producer_id, epoch, source_topic_id, leader_epoch, upstream, downstream, crc = _SEGMENT_VALUE.unpack(value)
     return Segment(
         target_topic_id,
         partition,

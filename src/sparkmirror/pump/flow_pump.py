@@ -21,8 +21,8 @@ from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.orders import FlowOrder, PartitionState, Receipt
 from sparkmirror.pump.partition import PartitionCopy, Stage
 from sparkmirror.pump.source_leg import SourceLeg
-from sparkmirror.pump.target_leg import TargetLeg
 from sparkmirror.pump.tally import Tally
+from sparkmirror.pump.target_leg import TargetLeg
 from sparkmirror.pump.verdicts import Verdict, explanation, verdict
 from sparkmirror.wire import fetch, produce
 from sparkmirror.wire.buffers import Frame, FramePool

@@ -9,6 +9,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
@@ -58,10 +59,8 @@ class Line:
                 self._send()
             except (ConnectionError, SparkMirrorError):
                 time.sleep(_RETRY_S)  # silence is noticed by the loop's own clock
-        try:
+        with suppress(ConnectionError, SparkMirrorError):  # the epoch's receipts go back through Spark as well
             self._send()
-        except (ConnectionError, SparkMirrorError):
-            pass  # the epoch's receipts go back through Spark as well
         self._client.close()
 
     def _send(self) -> None:

@@ -44,7 +44,17 @@ class Stage(Enum):
 class Batch:
     """A batch on its way, already rewritten; `view` is what is sent."""
 
-    __slots__ = ("count", "crc", "downstream", "frame", "max_timestamp", "next_upstream", "sequence", "upstream", "view")
+    __slots__ = (
+        "count",
+        "crc",
+        "downstream",
+        "frame",
+        "max_timestamp",
+        "next_upstream",
+        "sequence",
+        "upstream",
+        "view",
+    )
 
     def __init__(
         self,
@@ -366,9 +376,7 @@ class PartitionCopy:
         elif ack.log_append_time_ms >= 0:
             self.doubt(f"a rival had already written source offset {batch.upstream}", now)
         elif ack.base_offset != batch.downstream:
-            self.doubt(
-                f"source offset {batch.upstream} landed at {ack.base_offset}, not at {batch.downstream}", now
-            )
+            self.doubt(f"source offset {batch.upstream} landed at {ack.base_offset}, not at {batch.downstream}", now)
         else:
             self._alone = False
             self._confirmed_at = now

@@ -19,7 +19,6 @@ HELD_BACK_WAIT_MS = 10
 """The broker's longest wait while a partition is held back: it must get in again soon."""
 
 
-
 class Fetched(Protocol):
     """Takes one partition's part of an answer; it must hold the frame if it keeps the records."""
 

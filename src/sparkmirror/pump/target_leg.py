@@ -122,9 +122,7 @@ class TargetLeg:
             return False
         self._correlation_id += 1
         self._requests.append(_Request(copies, now))
-        channel.send(
-            produce_request(self._version, self._correlation_id, self._client_id, self._timeout_ms, batches)
-        )
+        channel.send(produce_request(self._version, self._correlation_id, self._client_id, self._timeout_ms, batches))
         return True
 
     def check(self, timeout_s: float) -> None:
@@ -166,9 +164,7 @@ class TargetLeg:
             self._channel.close()
             self._channel = None
         hit = list(
-            dict.fromkeys(
-                [copy for request in self._requests for copy in request.copies.values()] + list(self._ready)
-            )
+            dict.fromkeys([copy for request in self._requests for copy in request.copies.values()] + list(self._ready))
         )
         self._requests.clear()
         self._ready.clear()

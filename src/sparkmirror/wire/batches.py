@@ -96,9 +96,7 @@ def rewrite(
     """
     _BASE_OFFSET.pack_into(records, position, 0)
     _ATTRIBUTES.pack_into(records, position + _ATTRIBUTES_AT, attributes & CODEC_MASK)
-    _PRODUCER.pack_into(
-        records, position + _PRODUCER_AT, producer_id, epoch, sequence % SEQUENCE_MODULUS
-    )
+    _PRODUCER.pack_into(records, position + _PRODUCER_AT, producer_id, epoch, sequence % SEQUENCE_MODULUS)
     crc: int = crc32c(records[position + _ATTRIBUTES_AT : position + size])
     _CRC.pack_into(records, position + _CRC_AT, crc)
     return crc

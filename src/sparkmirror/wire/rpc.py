@@ -25,7 +25,9 @@ class UnsupportedBroker(ConnectionError):
     """A broker speaks no version of a request that we know."""
 
 
-def connect(host: str, port: int, *, timeout_s: float, send_buffer: int = -1, receive_buffer: int = -1) -> socket.socket:
+def connect(
+    host: str, port: int, *, timeout_s: float, send_buffer: int = -1, receive_buffer: int = -1
+) -> socket.socket:
     """A connected TCP socket with a timeout set; buffers of -1 are the system's own."""
     try:
         sock = socket.create_connection((host, port), timeout=timeout_s)
@@ -66,9 +68,7 @@ class RpcConnection:
         receive_buffer: int = -1,
     ) -> Self:
         """Connect, and ask what the broker speaks."""
-        sock = connect(
-            host, port, timeout_s=timeout_s, send_buffer=send_buffer, receive_buffer=receive_buffer
-        )
+        sock = connect(host, port, timeout_s=timeout_s, send_buffer=send_buffer, receive_buffer=receive_buffer)
         try:
             return cls(sock, client_id)
         except BaseException:
