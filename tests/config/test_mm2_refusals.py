@@ -25,7 +25,6 @@ BROKERS = "us.bootstrap.servers = u:1\neu.bootstrap.servers = e:1\n"
         ("eu->us.enabled", "1", "must be true or false"),
         ("us.consumer.auto.offset.reset", "none", "must be earliest or latest"),
         ("us.consumer.isolation.level", "READ_COMMITTED", "must be read_uncommitted or read_committed"),
-        ("eu.producer.max.in.flight.requests.per.connection", "6", "from 1 to 5"),
         ("topics", "a,,b", "empty item"),
         ("topics.exclude", "a,", "empty item"),
         ("us.bootstrap.servers", "u1", "'u1' is not allowed, it must be host:port"),

@@ -38,8 +38,8 @@ class FetchConfig(Model):
     fetch_max_bytes: int = 52_428_800
     fetch_max_wait_ms: int = 500
     max_partition_fetch_bytes: int = 1_048_576
-    receive_buffer_bytes: int = 65_536
-    """-1: the operating system's own."""
+    receive_buffer_bytes: int = -1
+    """-1: the operating system's own, which grows with the way; Kafka's default of 64 KiB would hold it down."""
     isolation_level: str = "read_uncommitted"
     client_rack: str = ""
 
@@ -49,8 +49,10 @@ class ProduceConfig(Model):
 
     max_request_size: int = 1_048_576
     """A request is closed before it grows over this; a single larger batch still goes, alone."""
-    max_in_flight_requests_per_connection: int = Field(default=5, ge=1, le=5)
-    send_buffer_bytes: int = 131_072
+    max_in_flight_requests_per_connection: int = Field(default=5, ge=1)
+    """Of more than five, five are used: brokers recognise repeats among the last five batches only."""
+    send_buffer_bytes: int = -1
+    """-1: the operating system's own."""
     request_timeout_ms: int = 30_000
 
 

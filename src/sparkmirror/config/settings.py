@@ -133,8 +133,8 @@ PRODUCE_SETTINGS: tuple[Setting, ...] = (
     _produce("max.request.size", SIZE, "Most bytes in one request; a larger batch goes alone."),
     _produce(
         "max.in.flight.requests.per.connection",
-        Integer(1, 5),
-        "Requests not yet answered; brokers recognise repeats among the last five only.",
+        Integer(1),
+        "Requests not yet answered; of more than five, five: brokers recognise repeats among so many only.",
     ),
     _produce("send.buffer.bytes", BUFFER, "Socket buffer; -1 is the operating system's own."),
     _produce("request.timeout.ms", Integer(0), "How long an answer may take."),

@@ -34,6 +34,9 @@ POOL_BLOCK_BYTES = 4 << 20
 """The most that one fetch asks for."""
 
 SMALLEST_FETCH_BYTES = 64 * 1024
+MOST_IN_FLIGHT = 5
+"""Brokers recognise repeats among a producer's last five batches (`exactness.md` section 1)."""
+
 QUEUE_BYTES = 2 << 20
 """A partition is not fetched while this much of it waits to be sent."""
 
@@ -83,7 +86,7 @@ class FlowPump:
                 from_latest=flow.fetch.auto_offset_reset == "latest",
                 unclean=order.unclean,
                 fresh_after_ms=wall_ms() - order.state_lifetime_ms // 2,
-                max_in_flight=flow.produce.max_in_flight_requests_per_connection,
+                max_in_flight=min(flow.produce.max_in_flight_requests_per_connection, MOST_IN_FLIGHT),
                 now=loop.now,
             )
             for route in order.routes
@@ -261,7 +264,7 @@ class FlowPump:
                 client_id=self._target.client_id,
                 timeout_ms=settings.request_timeout_ms,
                 max_request_bytes=settings.max_request_size,
-                max_in_flight=settings.max_in_flight_requests_per_connection,
+                max_in_flight=min(settings.max_in_flight_requests_per_connection, MOST_IN_FLIGHT),
                 dial=self._dial_target,
                 on_ack=self._on_ack,
                 on_unsendable=self._settle,

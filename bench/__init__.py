@@ -1,0 +1,1 @@
+"""Measure sparkmirror against the real MirrorMaker 2, on this machine: `python -m bench --help`."""

@@ -1,0 +1,143 @@
+"""Where the contest takes place: one source and one target cluster of one broker each, both fresh.
+
+Every broker has an account of its own, so that what a mirror costs the clusters is measured, too.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Self
+
+from kafka import KafkaAdminClient
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.list_offsets import LATEST, list_offsets
+from sparkmirror.config import ClusterConfig
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.errors import SetupError
+
+from bench.accounting import Account, Accounting
+
+# What `kafka-run-class.sh` starts brokers and MirrorMaker 2 with, `-server` and headless aside.
+KAFKA_JVM_OPTIONS = (
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-XX:MaxInlineLevel=15",
+)
+BROKER_HEAP_MB = 1024
+BROKER_SETTINGS = {"log.segment.delete.delay.ms": "1000"}
+ROOM_PER_GB = 3 * 10**9
+_DELETED_TIMEOUT_S = 60.0
+
+
+class Side:
+    """One of the two clusters: its topics, its logs' sizes and ends, its broker's CPU seconds."""
+
+    def __init__(self, cluster: KafkaCluster, account: Account) -> None:
+        self.servers = cluster.bootstrap_servers
+        self.account = account
+        account.adopt(cluster.brokers[0].pid)
+        self._data = cluster.brokers[0].data
+        self._admin: Any = KafkaAdminClient(bootstrap_servers=self.servers, client_id="bench-admin")
+        self._client = self.connect()
+
+    def connect(self) -> ClusterClient:
+        """A client of the caller's own."""
+        config = ClusterConfig(alias="bench", bootstrap_servers=tuple(self.servers.split(",")))
+        return ClusterClient(config, "bench")
+
+    def create_topic(self, name: str, partitions: int) -> None:
+        """Create a topic that holds each batch as it was sent."""
+        self._admin.create_topics(
+            {name: {"num_partitions": partitions, "replication_factor": 1}}, wait_for_metadata=True
+        )
+
+    def delete_topics(self, names: Iterable[str] | None = None) -> None:
+        """Delete these topics (all but Kafka's own, if none are named); return when their logs are off the disk."""
+        there = {name for name in self._admin.list_topics() if not name.startswith("__")}
+        doomed = there if names is None else there & set(names)
+        if not doomed:
+            return
+        self._admin.delete_topics(sorted(doomed))
+        deadline = time.monotonic() + _DELETED_TIMEOUT_S
+        while any(self._logs(name) for name in doomed) or any(self._data.glob("*-delete")):
+            if time.monotonic() > deadline:
+                raise SetupError(f"topics are still on the disk {_DELETED_TIMEOUT_S:.0f} s after they were deleted")
+            time.sleep(0.1)
+
+    def log_bytes(self, topic: str) -> int:
+        """The record batches of `topic` as they are stored."""
+        return sum(log.stat().st_size for log in self._logs(topic))
+
+    def end_offsets(self, topic: str) -> dict[int, int]:
+        """High watermarks by partition; empty if the topic is not there (yet)."""
+        found = self._client.metadata([topic])[topic]
+        if found.error or any(part.leader < 0 for part in found.partitions.values()):
+            return {}
+        answers = list_offsets(self._client, 1, {topic: sorted(found.partitions)}, LATEST)
+        return {partition: max(answer.offset, 0) for (_, partition), answer in answers.items()}
+
+    def close(self) -> None:
+        self._admin.close()
+        self._client.close()
+
+    def _logs(self, topic: str) -> list[Path]:
+        prefix = f"{topic}-"
+        return [
+            log
+            for directory in self._data.iterdir()
+            if directory.name.startswith(prefix) and directory.name.removeprefix(prefix).isdigit()
+            for log in directory.glob("*.log")
+        ]
+
+
+class Arena:
+    """As a context: both clusters run, and all is deleted at the end."""
+
+    def __init__(self, place: Path, accounting: Accounting, gigabytes: float) -> None:
+        place.mkdir(parents=True, exist_ok=True)
+        room = shutil.disk_usage(place).free
+        if room < gigabytes * ROOM_PER_GB:
+            raise SetupError(
+                f"{place} has {room / 1e9:.1f} GB free, and {gigabytes * ROOM_PER_GB / 1e9:.1f} GB are needed; "
+                "choose another --directory, or fewer --gb"
+            )
+        self.accounting = accounting
+        self._place = place
+        self._cleanup = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as started:
+            self.directory = Path(started.enter_context(tempfile.TemporaryDirectory(dir=self._place)))
+            self.source = self._start("source", started)
+            self.target = self._start("target", started)
+            self._cleanup = started.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._cleanup.close()
+
+    def brokers_cpu_s(self) -> float:
+        """What both brokers have used so far."""
+        return self.source.account.cpu_s() + self.target.account.cpu_s()
+
+    def _start(self, name: str, started: ExitStack) -> Side:
+        cluster = KafkaCluster(
+            self.directory / name,
+            heap_mb=BROKER_HEAP_MB,
+            jvm_options=KAFKA_JVM_OPTIONS,
+            properties=BROKER_SETTINGS,
+        )
+        account = self.accounting.open(name)
+        started.callback(account.close)
+        started.callback(cluster.cleanup)
+        cluster.start()
+        side = Side(cluster, account)
+        started.callback(side.close)
+        return side

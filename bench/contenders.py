@@ -1,0 +1,194 @@
+"""Both mirrors, started the same way: from an mm2.properties file, as a child in an account of its own."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol, Self
+
+from javaproperties import dumps
+from sparkmirror import demo
+from sparkmirror.demo.jars import MIRROR_MAKER, class_path
+from sparkmirror.demo.java import java
+from sparkmirror.demo.spawn import spawn
+
+from bench.accounting import Account
+from bench.arena import KAFKA_JVM_OPTIONS
+
+STOP_TIMEOUT_S = 30.0
+MIRROR_MAKER_HEAP = ("-Xms256M", "-Xmx2G")
+_LOGGING = Path(demo.__file__).with_name("log4j2.properties")
+
+
+class ContenderFailed(Exception):
+    """A mirror ended, or did not get anywhere; the message holds its last words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """What the sweep varies. The producer's two are for MirrorMaker 2, which makes its batches anew."""
+
+    tasks: int
+    batch_size: int = 524_288
+    linger_ms: int = 0
+
+    def with_linger(self, linger_ms: int) -> Tuning:
+        return replace(self, linger_ms=linger_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """What is to be copied, from where to where, and under which names."""
+
+    source_servers: str
+    target_servers: str
+    source_alias: str
+    target_alias: str
+    topic: str
+    codec: str
+
+    @property
+    def target_topic(self) -> str:
+        """The name by DefaultReplicationPolicy."""
+        return f"{self.source_alias}.{self.topic}"
+
+
+class Contender(Protocol):
+    """One of the two."""
+
+    name: str
+
+    def settings(self, route: Route, tuning: Tuning) -> dict[str, str]:
+        """Its mm2.properties."""
+
+    def command(self, file: Path) -> list[str]:
+        """How it is started on that file."""
+
+
+def _flow(route: Route, tuning: Tuning) -> dict[str, str]:
+    """What any mirror must be told: the clusters, the topic, and how many tasks."""
+    source, target = route.source_alias, route.target_alias
+    return {
+        "clusters": f"{source}, {target}",
+        f"{source}.bootstrap.servers": route.source_servers,
+        f"{target}.bootstrap.servers": route.target_servers,
+        f"{source}->{target}.enabled": "true",
+        f"{source}->{target}.topics": route.topic,
+        "replication.factor": "1",
+        "tasks.max": str(tuning.tasks),
+    }
+
+
+class RealMirrorMaker2:
+    """Kafka's own, 4.3.1, in dedicated mode, with a tuned consumer and producer, and no side duties."""
+
+    name = "MirrorMaker 2"
+
+    def settings(self, route: Route, tuning: Tuning) -> dict[str, str]:
+        consumer = {
+            "fetch.min.bytes": "1",
+            "fetch.max.bytes": "33554432",
+            "max.partition.fetch.bytes": "33554432",
+            "max.poll.records": "50000",
+            "receive.buffer.bytes": "33554432",
+        }
+        producer = {
+            "acks": "all",
+            "enable.idempotence": "true",
+            "max.in.flight.requests.per.connection": "5",
+            "batch.size": str(tuning.batch_size),
+            "linger.ms": str(tuning.linger_ms),
+            "max.request.size": "26214400",
+            "buffer.memory": "524288000",
+            "send.buffer.bytes": "33554432",
+            "compression.type": route.codec,
+        }
+        return {
+            **_flow(route, tuning),
+            "offset-syncs.topic.replication.factor": "1",
+            f"{route.target_alias}.offset.storage.replication.factor": "1",
+            f"{route.target_alias}.status.storage.replication.factor": "1",
+            f"{route.target_alias}.config.storage.replication.factor": "1",
+            "emit.heartbeats.enabled": "false",
+            "emit.checkpoints.enabled": "false",
+            "refresh.groups.enabled": "false",
+            "sync.topic.configs.enabled": "false",
+            "sync.topic.acls.enabled": "false",
+            "refresh.topics.interval.seconds": "600",
+            **{f"{route.source_alias}.consumer.{key}": value for key, value in consumer.items()},
+            **{f"{route.target_alias}.producer.{key}": value for key, value in producer.items()},
+        }
+
+    def command(self, file: Path) -> list[str]:
+        logging = (f"-Dlog4j2.configurationFile={_LOGGING}", f"-Dsparkmirror.log={file.with_suffix('.log')}")
+        main = ("-cp", class_path(MIRROR_MAKER), "org.apache.kafka.connect.mirror.MirrorMaker", str(file))
+        return [java(), *MIRROR_MAKER_HEAP, "-server", *KAFKA_JVM_OPTIONS, *logging, *main]
+
+
+class SparkMirror:
+    """Ours, as `sparkmirror run` with its defaults."""
+
+    name = "sparkmirror"
+
+    def settings(self, route: Route, tuning: Tuning) -> dict[str, str]:
+        return _flow(route, tuning)
+
+    def command(self, file: Path) -> list[str]:
+        return [str(Path(sys.executable).with_name("sparkmirror")), "run", str(file)]
+
+
+class RunningMirror:
+    """A contender at work; as a context it is stopped at the end, and nothing of it is left."""
+
+    def __init__(self, contender: Contender, settings: Mapping[str, str], directory: Path, account: Account) -> None:
+        self._name = contender.name
+        self._log = directory / "mirror.log"
+        self._account = account
+        directory.mkdir(parents=True)
+        file = directory / "mm2.properties"
+        file.write_text(dumps(dict(settings)))
+        self._command = account.command(contender.command(file))
+        self._output = directory / "output.log"
+        self._log = file.with_suffix(".log")
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self._child = spawn(self._command, output=self._output)
+        with suppress(ProcessLookupError):
+            self._account.adopt(self._child.pid)
+        self.started = time.monotonic()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._child is not None and self._child.poll() is None:
+            self._child.send_signal(signal.SIGTERM)
+            try:
+                self._child.wait(STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                self._child.kill()
+                self._child.wait()
+        self._account.close()
+
+    def check(self) -> None:
+        """Raise ContenderFailed if it has ended."""
+        if self._child is None or self._child.poll() is not None:
+            raise self.failure("ended")
+
+    def failure(self, what: str) -> ContenderFailed:
+        """Say `what` it did, with the ends of its logs."""
+        last = [
+            line
+            for file in (self._log, self._output)
+            if file.exists()
+            for line in file.read_text(errors="replace").splitlines()[-8:]
+        ]
+        return ContenderFailed(f"{self._name} {what}; its last words:\n" + "\n".join(last))
+
+
+CONTENDERS: tuple[Contender, ...] = (RealMirrorMaker2(), SparkMirror())

@@ -1,0 +1,138 @@
+"""A shop's events, made up: the same for the same seed, and with everything in them that is easy to lose in a copy.
+
+Null keys, null values, empty values, headers with empty and null values, every codec, records of 0 bytes to 20 kB.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+from kafka.partitioner import murmur2
+
+Header = tuple[str, bytes | None]
+
+CUSTOMERS = 5_000
+ARTICLES = 2_000
+
+_PAGES = ("/", "/search", "/cart", "/checkout", "/account", "/help")
+_AGENTS = ("Mozilla/5.0 (X11; Linux x86_64)", "Mozilla/5.0 (iPhone)", "curl/8.9")
+_METHODS = ("card", "transfer", "voucher", "cash")
+_WORDS = (
+    "the box came late but the lamp is lovely and bright we use it every evening would buy again "
+    "my order was wrong twice colour differs from picture très bien größer als gedacht 良い品 👍"
+).split()
+
+
+class Event(NamedTuple):
+    """One record: what a producer gives to Kafka, and the partition it goes to."""
+
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...]
+
+
+Message = tuple[bytes | None, bytes | None, tuple[Header, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class ShopTopic:
+    """One topic of the shop, and how its records are made."""
+
+    name: str
+    partitions: int
+    codec: str
+    share: float
+    """Of all events."""
+    batch_records: int
+    """About how many records of one partition a backlog's batch holds; always well below 1 MiB."""
+    message: Callable[[random.Random, int], Message]
+
+
+def events(topic: ShopTopic, seed: int) -> Iterator[Event]:
+    """The topic's events, without end."""
+    chance = random.Random(f"{seed} {topic.name}")  # noqa: S311
+    number = 0
+    while True:
+        key, value, headers = topic.message(chance, number)
+        partition = chance.randrange(topic.partitions) if key is None else _partition(key, topic.partitions)
+        yield Event(partition, key, value, headers)
+        number += 1
+
+
+@cache
+def _partition(key: bytes, partitions: int) -> int:
+    """Where Kafka's own producers put the key."""
+    return int(murmur2(key) & 0x7FFFFFFF) % partitions
+
+
+def _customer(chance: random.Random) -> str:
+    return f"customer-{int(CUSTOMERS * chance.random() ** 2)}"  # some buy more than others
+
+
+def _order(chance: random.Random, number: int) -> Message:
+    customer = _customer(chance)
+    items = [
+        {"article": chance.randrange(ARTICLES), "count": 1 + chance.randrange(3), "cents": 99 + chance.randrange(20_000)}
+        for _ in range(1 + int(12 * chance.random() ** 3))
+    ]
+    headers: tuple[Header, ...] = (
+        ("trace", chance.randbytes(16)),
+        ("coupon", b"" if number % 3 else b"WELCOME"),
+        ("agent", None if number % 5 else b"shop-app/7.1"),
+    )
+    signature = chance.randbytes(96).hex()
+    value = None if number % 97 == 0 else _json(order=number, customer=customer, items=items, signature=signature)
+    return customer.encode(), value, headers
+
+
+def _click(chance: random.Random, number: int) -> Message:
+    page = _PAGES[int(len(_PAGES) * chance.random())]
+    agent = _AGENTS[number % len(_AGENTS)]
+    session = chance.randbytes(64).hex()
+    value = _json(session=session, page=page, article=int(ARTICLES * chance.random()), agent=agent)
+    return None, value, ()
+
+
+def _payment(chance: random.Random, number: int) -> Message:
+    value = _json(
+        order=number, cents=99 + chance.randrange(90_000), method=_METHODS[number % 4], receipt=chance.randbytes(128).hex()
+    )
+    # A key of a header may come twice, and may be empty.
+    headers: tuple[Header, ...] = (("attempt", b"1"), ("attempt", b"2"), ("", b"")) if number % 11 == 0 else ()
+    return _customer(chance).encode(), value, headers
+
+
+def _stock(chance: random.Random, number: int) -> Message:
+    article = chance.randrange(ARTICLES)
+    key = b"article-%d" % article
+    if number % 7 == 0:
+        return key, None, ()
+    if number % 13 == 0:
+        return key, b"", ()
+    return key, _json(article=article, stock=chance.randrange(500), shelf=f"{chance.randrange(40)}-{number % 9}"), ()
+
+
+def _review(chance: random.Random, number: int) -> Message:
+    words = chance.choices(_WORDS, k=5 + int(2_000 * chance.random() ** 5))
+    language = (("language", ("en", "de", "fr", "ja")[number % 4].encode()),)
+    return b"article-%d" % chance.randrange(ARTICLES), " ".join(words).encode(), language
+
+
+def _json(**fields: Any) -> bytes:
+    return json.dumps(fields, separators=(",", ":")).encode()
+
+
+SHOP = (
+    ShopTopic("orders", 6, "lz4", 0.40, 300, _order),
+    ShopTopic("clicks", 4, "snappy", 0.36, 500, _click),
+    ShopTopic("payments", 3, "zstd", 0.15, 400, _payment),
+    ShopTopic("inventory", 2, "none", 0.07, 200, _stock),
+    ShopTopic("reviews", 2, "gzip", 0.02, 30, _review),
+)
+"""No topic is compacted, so that offsets have no gaps and can be compared too."""

@@ -1,0 +1,143 @@
+"""Writing the shop's events to a cluster: a backlog as fast as it goes, then a steady stream.
+
+Batches are built by kafka-python and sent by our own wire code: several times as fast as kafka-python's producer.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+
+from kafka.record.default_records import DefaultRecordBatchBuilder
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.config import ClusterConfig
+from sparkmirror.demo.shop import SHOP, Event, ShopTopic, events
+from sparkmirror.errors import SetupError
+from sparkmirror.wire import produce
+from sparkmirror.wire.batches import CODECS
+
+LIVE_TICK_S = 0.05
+
+_TIMEOUT_MS = 10_000
+_PATIENCE_S = 30.0
+_PAUSE_S = 0.2
+_LINGER_MS = 50
+_NO_LIMIT = 1 << 30
+
+Batches = dict[int, memoryview]
+
+
+class ShopWriter:
+    """One shop; each event is written once, whatever mix of `fill` and `live` writes it."""
+
+    def __init__(self, bootstrap_servers: str, seed: int = 1) -> None:
+        config = ClusterConfig(alias="shop", bootstrap_servers=tuple(bootstrap_servers.split(",")))
+        self._client = ClusterClient(config, "sparkmirror-shop")
+        self._events = {topic.name: events(topic, seed) for topic in SHOP}
+        self._leaders: dict[str, dict[int, int]] = {}
+        self._topic_ids: dict[str, bytes] = {}
+        self.records = 0
+        self.bytes = 0
+        """Written so far, as the brokers store them."""
+
+    def fill(self, records: int, on_count: Callable[[int], None]) -> None:
+        """Write `records` events at once, in large batches; tells how many were written. Raises SetupError."""
+        left = {topic.name: int(records * topic.share) for topic in SHOP}
+        left[SHOP[0].name] += records - sum(left.values())
+        while any(left.values()):
+            for topic in SHOP:
+                count = min(left[topic.name], topic.batch_records * topic.partitions)
+                left[topic.name] -= count
+                self._write(topic, count)
+            on_count(self.records)
+
+    def live(self, records_per_s: float, stop: threading.Event) -> None:
+        """Write at this pace, in small batches, until `stop` is set. Raises SetupError."""
+        due = dict.fromkeys(self._events, 0.0)
+        before = time.monotonic()
+        while not stop.wait(LIVE_TICK_S):
+            now = time.monotonic()
+            for topic in SHOP:
+                due[topic.name] += records_per_s * topic.share * (now - before)
+                count = min(int(due[topic.name]), topic.batch_records * topic.partitions)
+                due[topic.name] -= count
+                self._write(topic, count)
+            before = now
+
+    def close(self) -> None:
+        """Hang up."""
+        self._client.close()
+
+    def _write(self, topic: ShopTopic, count: int) -> None:
+        """Write the next `count` events of a topic, as one batch for each partition that they go to."""
+        by_partition: dict[int, list[Event]] = defaultdict(list)
+        for event in islice(self._events[topic.name], count):
+            by_partition[event.partition].append(event)
+        waiting: Batches = {
+            partition: memoryview(_batch(some, CODECS.index(topic.codec))) for partition, some in by_partition.items()
+        }
+        self.records += count
+        self.bytes += sum(map(len, waiting.values()))
+        deadline = time.monotonic() + _PATIENCE_S
+        while waiting:
+            trouble = self._send(topic.name, waiting)
+            if waiting:
+                if time.monotonic() > deadline:
+                    raise SetupError(f"topic {topic.name} takes no records for {_PATIENCE_S:.0f} s: {trouble}")
+                self._client.hang_up()
+                self._leaders.pop(topic.name, None)
+                time.sleep(_PAUSE_S)
+
+    def _send(self, topic: str, waiting: Batches) -> str:
+        """Try once; takes what was accepted out of `waiting`, and says what went wrong with the rest."""
+        trouble = ""
+        try:
+            for leader, batches in self._by_leader(topic, waiting):
+                for ack in self._exchange(topic, leader, batches):
+                    if ack.error:
+                        trouble = f"partition {ack.key[1]}: error {ack.error} {ack.message}"
+                    else:
+                        del waiting[ack.key[1]]
+        except ConnectionError as error:
+            trouble = str(error)
+        return trouble
+
+    def _by_leader(self, topic: str, waiting: Batches) -> Iterator[tuple[int, Batches]]:
+        if topic not in self._leaders:
+            found = self._client.metadata([topic])[topic]
+            self._topic_ids[topic] = found.topic_id
+            self._leaders[topic] = {partition: place.leader for partition, place in found.partitions.items()}
+        groups: dict[int, Batches] = defaultdict(dict)
+        for partition, batch in waiting.items():
+            groups[self._leaders[topic].get(partition, -1)][partition] = batch
+        yield from groups.items()
+
+    def _exchange(self, topic: str, leader: int, batches: Batches) -> Sequence[produce.Ack]:
+        connection = self._client.broker(leader)
+        version = connection.version(produce.API_KEY, produce.VERSIONS, "Produce")
+        field = produce.topic_field(version, topic, self._topic_ids[topic])
+        request = produce.produce_request(version, 0, self._client.client_id.encode(), _TIMEOUT_MS, {field: batches})
+        return produce.read_answer(version, connection.exchange_raw(request))[1]
+
+
+def _batch(some: Sequence[Event], codec: int) -> bytearray:
+    """A record batch as a producer would send it that waited a while for all of these."""
+    builder = DefaultRecordBatchBuilder(
+        magic=2,
+        compression_type=codec,
+        is_transactional=False,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        batch_size=_NO_LIMIT,
+    )
+    first_ms = int(time.time() * 1000) - _LINGER_MS
+    for offset, event in enumerate(some):
+        timestamp_ms = first_ms + offset * _LINGER_MS // len(some)
+        builder.append(offset, timestamp_ms, event.key, event.value, event.headers)
+    batch: bytearray = builder.build()
+    return batch

@@ -1,0 +1,183 @@
+"""`sparkmirror run` as a process that tests can kill with all it started, and load to run it under."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import NewTopic
+
+COMMAND = str(Path(sys.executable).with_name("sparkmirror"))
+
+
+def write_properties(
+    path: Path, source: str, target: str, topics: str, settings: Mapping[str, str] | None = None
+) -> Path:
+    """An mm2.properties for one flow A->B between two single-broker clusters."""
+    lines = {
+        "clusters": "A, B",
+        "A.bootstrap.servers": source,
+        "B.bootstrap.servers": target,
+        "A->B.enabled": "true",
+        "A->B.topics": topics,
+        "replication.factor": "1",
+        "tasks.max": "2",
+        "refresh.topics.interval.seconds": "2",
+        "B.session.timeout.ms": "6000",
+        **(settings or {}),
+    }
+    path.write_text("".join(f"{key} = {value}\n" for key, value in lines.items()))
+    return path
+
+
+class MirrorProcess:
+    """One `sparkmirror run`; what it prints goes to a file."""
+
+    def __init__(self, properties: Path, log: Path, *arguments: str, env: Mapping[str, str] | None = None) -> None:
+        self.log = log
+        with log.open("ab") as out:
+            self.process = subprocess.Popen(
+                [COMMAND, "run", str(properties), *arguments],
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env=env,
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill_all()
+
+    def family(self) -> list[psutil.Process]:
+        """The process and all it started, workers too, though they have a group of their own."""
+        try:
+            root = psutil.Process(self.process.pid)
+            return [root, *root.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return []
+
+    def workers(self) -> list[psutil.Process]:
+        """The Python workers that pump (not Spark's daemon, their parent)."""
+        daemons = [one for one in self.family() if "pyspark.daemon" in _command(one)]
+        return [one for one in daemons if one.ppid() in {parent.pid for parent in daemons}]
+
+    def kill_all(self) -> None:
+        """SIGKILL to the driver, its JVM and every worker."""
+        for one in self.family():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                one.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def terminate(self, timeout_s: float = 20.0) -> int:
+        """SIGTERM to the driver alone; returns its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout_s)
+
+
+def _command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
+def create_topic(bootstrap_servers: str, topic: str, partitions: int, configs: Mapping[str, str] | None = None) -> None:
+    """Create a topic with one replica and wait until it is led."""
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
+    try:
+        admin.create_topics([NewTopic(topic, partitions, 1, topic_configs=dict(configs or {}))])
+    finally:
+        admin.close()
+
+
+def produce(
+    bootstrap_servers: str,
+    topic: str,
+    partitions: int,
+    records: int,
+    *,
+    codec: str | None = "lz4",
+    size: int = 200,
+    timestamp_ms: int | None = None,
+) -> None:
+    """Write numbered records, the same number to each partition."""
+    producer = KafkaProducer(bootstrap_servers=bootstrap_servers, compression_type=codec, linger_ms=5)
+    for number in range(records):
+        producer.send(
+            topic,
+            key=None if number % 7 == 0 else b"key-%d" % number,
+            value=None if number % 11 == 0 else (b"value-%d-" % number) + b"x" * size,
+            headers=[("number", b"%d" % number)] if number % 3 == 0 else [],
+            partition=number % partitions,
+            timestamp_ms=timestamp_ms,
+        )
+    producer.flush()
+    producer.close()
+
+
+def end_offsets(bootstrap_servers: str, topic: str, partitions: int) -> list[int]:
+    """High watermarks; zeros while the topic is not there."""
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap_servers, allow_auto_create_topics=False)
+    try:
+        if topic not in consumer.topics():
+            return [0] * partitions
+        ends = consumer.end_offsets([TopicPartition(topic, partition) for partition in range(partitions)])
+        return [ends[TopicPartition(topic, partition)] for partition in range(partitions)]
+    finally:
+        consumer.close()
+
+
+@contextlib.contextmanager
+def load(
+    bootstrap_servers: str, topic: str, partitions: int, *, per_s: int = 2000, age_ms: int = 0
+) -> Iterator[threading.Event]:
+    """Write records all the time; set the event (or leave the context) to end it."""
+    stop = threading.Event()
+
+    def write() -> None:
+        producer = KafkaProducer(bootstrap_servers=bootstrap_servers, compression_type="lz4", linger_ms=5)
+        number = 0
+        while not stop.is_set():
+            began = time.monotonic()
+            for _ in range(per_s // 20):
+                producer.send(
+                    topic,
+                    key=b"key-%d" % number,
+                    value=b"value-%d-" % number + b"y" * 100,
+                    partition=number % partitions,
+                    timestamp_ms=int(time.time() * 1000) - age_ms if age_ms else None,
+                )
+                number += 1
+            stop.wait(max(0.05 - (time.monotonic() - began), 0))
+        producer.flush()
+        producer.close()
+
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    try:
+        yield stop
+    finally:
+        stop.set()
+        thread.join(30)
+
+
+def wait_for(condition: Callable[[], bool], timeout_s: float, what: str) -> None:
+    """Poll until `condition()` is true; fails the test when it takes too long."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {timeout_s:.0f} s: {what}"
+        time.sleep(0.1)
