@@ -145,6 +145,12 @@ def find_accounting() -> Accounting:
     )
 
 
+def machine_cpu_s() -> float:
+    """CPU seconds that all cores were busy or stolen since the machine came up, whoever used them."""
+    times = psutil.cpu_times()
+    return float(sum(getattr(times, name, 0.0) for name in ("user", "nice", "system", "irq", "softirq", "steal")))
+
+
 def _opener(place: Path, read_cpu_s: Callable[[Path], float]) -> Callable[[str], Account]:
     return lambda name: CgroupAccount(place / f"sparkmirror-bench-{os.getpid()}-{name}", read_cpu_s)
 

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from kafka import KafkaAdminClient
+
+from bench.accounting import Account, Accounting
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.list_offsets import LATEST, list_offsets
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.errors import SetupError
-
-from bench.accounting import Account, Accounting
 
 # What `kafka-run-class.sh` starts brokers and MirrorMaker 2 with, `-server` and headless aside.
 KAFKA_JVM_OPTIONS = (

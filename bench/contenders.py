@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Protocol, Self
 
 from javaproperties import dumps
+
+from bench.accounting import Account
+from bench.arena import KAFKA_JVM_OPTIONS
 from sparkmirror import demo
 from sparkmirror.demo.jars import MIRROR_MAKER, class_path
 from sparkmirror.demo.java import java
 from sparkmirror.demo.spawn import spawn
-
-from bench.accounting import Account
-from bench.arena import KAFKA_JVM_OPTIONS
 
 STOP_TIMEOUT_S = 30.0
 MIRROR_MAKER_HEAP = ("-Xms256M", "-Xmx2G")
@@ -63,6 +63,8 @@ class Contender(Protocol):
     """One of the two."""
 
     name: str
+    forwards_batches: bool
+    """Whether its copy is to be the same batches, byte for byte, and not only the same records."""
 
     def settings(self, route: Route, tuning: Tuning) -> dict[str, str]:
         """Its mm2.properties."""
@@ -89,6 +91,7 @@ class RealMirrorMaker2:
     """Kafka's own, 4.3.1, in dedicated mode, with a tuned consumer and producer, and no side duties."""
 
     name = "MirrorMaker 2"
+    forwards_batches = False
 
     def settings(self, route: Route, tuning: Tuning) -> dict[str, str]:
         consumer = {
@@ -135,6 +138,7 @@ class SparkMirror:
     """Ours, as `sparkmirror run` with its defaults."""
 
     name = "sparkmirror"
+    forwards_batches = True
 
     def settings(self, route: Route, tuning: Tuning) -> dict[str, str]:
         return _flow(route, tuning)
@@ -148,7 +152,6 @@ class RunningMirror:
 
     def __init__(self, contender: Contender, settings: Mapping[str, str], directory: Path, account: Account) -> None:
         self._name = contender.name
-        self._log = directory / "mirror.log"
         self._account = account
         directory.mkdir(parents=True)
         file = directory / "mm2.properties"
@@ -174,6 +177,10 @@ class RunningMirror:
                 self._child.kill()
                 self._child.wait()
         self._account.close()
+
+    def cpu_s(self) -> float:
+        """CPU seconds of all its processes so far."""
+        return self._account.cpu_s()
 
     def check(self) -> None:
         """Raise ContenderFailed if it has ended."""

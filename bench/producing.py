@@ -5,11 +5,10 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from bench.workloads import Workload
 from sparkmirror.demo.jars import BROKER, KAFKA_VERSION, class_path
 from sparkmirror.demo.java import java
 from sparkmirror.demo.spawn import spawn
-
-from bench.workloads import Workload
 
 TOOLS = (f"org.apache.kafka:kafka-tools:{KAFKA_VERSION}", *BROKER[1:])
 BATCH_BYTES = 65_536

@@ -11,10 +11,7 @@ from dataclasses import dataclass
 PAYLOADS = 10_000
 """Different values in a workload; the producer draws from them at random."""
 
-_WORDS = (
-    "order customer shipment invoice warehouse delivered pending cancelled express standard priority payment "
-    "confirmed returned damaged partial complete review approved rejected north south east west"
-).split()
+_STATES = ("pending", "confirmed", "packed", "shipped", "delivered", "returned", "cancelled", "partial")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,26 +37,27 @@ class Workload:
 
 
 def _order(source: random.Random, number: int) -> bytes:
-    """A JSON document of about 1 kB, such as services send each other: half structure, half values."""
+    """A JSON document of about 1 kB, such as services send each other: a third of it is structure."""
     document = {
         "event_id": f"{source.getrandbits(128):032x}",
         "sequence": number,
         "occurred_at": f"2025-03-{source.randrange(1, 29):02d}T{source.randrange(24):02d}:00:00.{number % 1000:03d}Z",
         "type": "order.updated",
-        "customer": {"id": f"C-{source.randrange(10**9):09d}", "email": f"user{source.randrange(10**7)}@example.com"},
+        "customer": {"id": f"C-{source.randrange(10**9):09d}", "email": f"{source.getrandbits(40):x}@example.com"},
         "items": [
             {
-                "sku": f"SKU-{source.randrange(10**8):08d}",
+                "sku": f"{source.getrandbits(48):012x}",
                 "quantity": source.randrange(1, 20),
                 "unit_price": source.randrange(100, 100_000) / 100,
-                "note": " ".join(source.choices(_WORDS, k=3)),
-                "token": f"{source.getrandbits(64):016x}",
+                "state": source.choice(_STATES),
+                "token": f"{source.getrandbits(192):048x}",
             }
             for _ in range(5)
         ],
-        "trace": f"{source.getrandbits(128):032x}-{source.getrandbits(64):016x}",
+        "trace": f"{source.getrandbits(256):064x}",
+        "signature": f"{source.getrandbits(384):096x}",
     }
-    return json.dumps(document, separators=(",", ":")).encode().ljust(1000)[:1000]
+    return json.dumps(document, separators=(",", ":")).encode()
 
 
 def _reading(source: random.Random, number: int) -> bytes:

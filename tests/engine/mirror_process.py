@@ -120,7 +120,7 @@ def produce(
         producer.send(
             topic,
             key=None if number % 7 == 0 else b"key-%d" % number,
-            value=None if number % 11 == 0 else (b"value-%d-" % number) + b"x" * size,
+            value=None if number % 11 == 0 and number % 7 else (b"value-%d-" % number) + b"x" * size,
             headers=[("number", b"%d" % number)] if number % 3 == 0 else [],
             partition=number % partitions,
             timestamp_ms=timestamp_ms,
@@ -181,3 +181,14 @@ def wait_for(condition: Callable[[], bool], timeout_s: float, what: str) -> None
     while not condition():
         assert time.monotonic() < deadline, f"not within {timeout_s:.0f} s: {what}"
         time.sleep(0.1)
+
+
+def produce_in_transaction(bootstrap_servers: str, topic: str, records: int) -> None:
+    """One committed transaction on partition 0."""
+    producer = KafkaProducer(bootstrap_servers=bootstrap_servers, transactional_id=f"tx-{topic}")
+    producer.init_transactions()
+    producer.begin_transaction()
+    for number in range(records):
+        producer.send(topic, value=b"value-%d" % number, partition=0)
+    producer.commit_transaction()
+    producer.close()

@@ -22,10 +22,17 @@ ARTICLES = 2_000
 _PAGES = ("/", "/search", "/cart", "/checkout", "/account", "/help")
 _AGENTS = ("Mozilla/5.0 (X11; Linux x86_64)", "Mozilla/5.0 (iPhone)", "curl/8.9")
 _METHODS = ("card", "transfer", "voucher", "cash")
-_WORDS = (
-    "the box came late but the lamp is lovely and bright we use it every evening would buy again "
-    "my order was wrong twice colour differs from picture très bien größer als gedacht 良い品 👍"
-).split()
+_PHRASES = (
+    "the box came late",
+    "but the lamp is lovely, and bright",
+    "we use it every evening",
+    "would buy again",
+    "the colour differs from the picture",
+    "très bien",
+    "größer als gedacht",
+    "良い品です",
+    "👍",
+)
 
 
 class Event(NamedTuple):
@@ -78,7 +85,11 @@ def _customer(chance: random.Random) -> str:
 def _order(chance: random.Random, number: int) -> Message:
     customer = _customer(chance)
     items = [
-        {"article": chance.randrange(ARTICLES), "count": 1 + chance.randrange(3), "cents": 99 + chance.randrange(20_000)}
+        {
+            "article": chance.randrange(ARTICLES),
+            "count": 1 + chance.randrange(3),
+            "cents": 99 + chance.randrange(20_000),
+        }
         for _ in range(1 + int(12 * chance.random() ** 3))
     ]
     headers: tuple[Header, ...] = (
@@ -101,7 +112,10 @@ def _click(chance: random.Random, number: int) -> Message:
 
 def _payment(chance: random.Random, number: int) -> Message:
     value = _json(
-        order=number, cents=99 + chance.randrange(90_000), method=_METHODS[number % 4], receipt=chance.randbytes(128).hex()
+        order=number,
+        cents=99 + chance.randrange(90_000),
+        method=_METHODS[number % 4],
+        receipt=chance.randbytes(128).hex(),
     )
     # A key of a header may come twice, and may be empty.
     headers: tuple[Header, ...] = (("attempt", b"1"), ("attempt", b"2"), ("", b"")) if number % 11 == 0 else ()
@@ -119,9 +133,9 @@ def _stock(chance: random.Random, number: int) -> Message:
 
 
 def _review(chance: random.Random, number: int) -> Message:
-    words = chance.choices(_WORDS, k=5 + int(2_000 * chance.random() ** 5))
+    phrases = chance.choices(_PHRASES, k=1 + int(700 * chance.random() ** 5))
     language = (("language", ("en", "de", "fr", "ja")[number % 4].encode()),)
-    return b"article-%d" % chance.randrange(ARTICLES), " ".join(words).encode(), language
+    return b"article-%d" % chance.randrange(ARTICLES), " ".join(phrases).encode(), language
 
 
 def _json(**fields: Any) -> bytes:

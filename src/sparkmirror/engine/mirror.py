@@ -70,7 +70,8 @@ class Mirror:
         self._end_epoch = threading.Event()
         self._given_session = spark
         self._session: Future[SparkSession] | None = None
-        self._epoch = 0
+        self.epoch = 0
+        """How many epochs were started."""
         self._failures = 0
         self._slots = self._most_tasks()
         self._assignment: Assignment = ()
@@ -118,7 +119,7 @@ class Mirror:
                 try:
                     ready = self._prepare(held)
                 except (ConnectionError, SparkMirrorError) as error:
-                    if self._epoch == 0:
+                    if self.epoch == 0:
                         raise
                     log.warning("%s", error)
                     self._stop.wait(_AFTER_FAILURE_S)
@@ -171,12 +172,12 @@ class Mirror:
     # --- an epoch -------------------------------------------------------------------------------
 
     def _run_epoch(self, spark: SparkSession, held: Sequence[FlowDriver]) -> None:
-        self._epoch += 1
+        self.epoch += 1
         self._end_epoch.clear()
         orders = self._orders(held)
         for driver in held:
-            driver.say(self._epoch, "running")
-        job = EpochJob(spark, self._epoch, orders)
+            driver.say(self.epoch, "running")
+        job = EpochJob(spark, self.epoch, orders)
         started = time.monotonic()
         checked_start = False
         while not job.wait(_TURN_S):
@@ -207,7 +208,7 @@ class Mirror:
                 by_flow[key.flow].append(key)
             orders.append(
                 PumpOrder(
-                    epoch=self._epoch,
+                    epoch=self.epoch,
                     task=task,
                     incarnation=self._incarnation,
                     seconds=self._epoch_s,
@@ -217,7 +218,7 @@ class Mirror:
         return orders
 
     def _some_have_no_slot(self, orders: Sequence[PumpOrder], held: Sequence[FlowDriver]) -> bool:
-        started = set().union(*(driver.started_tasks(self._epoch) for driver in held))
+        started = set().union(*(driver.started_tasks(self.epoch) for driver in held))
         missing = len(orders) - len(started)
         if not missing or not started:
             return False
@@ -230,7 +231,7 @@ class Mirror:
             for driver in held:
                 self._say(driver, "ending")
             if not job.wait(END_S):
-                log.warning("epoch %d did not end by itself and is cancelled", self._epoch)
+                log.warning("epoch %d did not end by itself and is cancelled", self.epoch)
                 job.cancel()
                 job.wait(END_S)
 
@@ -252,12 +253,12 @@ class Mirror:
             self._failures += 1
             if self._once and self._failures >= _MOST_FAILURES:
                 raise CopyIncomplete(f"{self._failures} epochs in a row failed, the last one so: {job.failure}")
-            log.warning("epoch %d failed and is planned anew: %s", self._epoch, job.failure)
+            log.warning("epoch %d failed and is planned anew: %s", self.epoch, job.failure)
             self._stop.wait(min(_AFTER_FAILURE_S * 2 ** (self._failures - 1), _LONGEST_PAUSE_S))
 
     def _say(self, driver: FlowDriver, phase: str) -> None:
         try:
-            driver.say(self._epoch, "ending" if phase == "ending" else "ended")
+            driver.say(self.epoch, "ending" if phase == "ending" else "ended")
         except (ConnectionError, SparkMirrorError) as error:
             log.warning("flow %s: %s", driver.name, error)
 

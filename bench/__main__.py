@@ -1,0 +1,97 @@
+"""`python -m bench`: the options, and the course of a run."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from bench import report
+from bench.accounting import find_accounting
+from bench.arena import Arena
+from bench.contenders import CONTENDERS
+from bench.contest import Contest, Plan
+from bench.producing import TOOLS, ProducingFailed
+from bench.report import Chapter
+from bench.workloads import WORKLOADS
+from sparkmirror.demo.jars import MIRROR_MAKER, class_path
+from sparkmirror.errors import SparkMirrorError
+
+PRINTED_WIDTH = 120
+PLACE = Path(__file__).resolve().parent.parent / ".cache" / "bench"
+
+
+def main() -> int:
+    """Run what is asked for. 0: all measured, all copies right; 1: not so; 3: this machine lacks something."""
+    options = _options()
+    console = Console(stderr=True, soft_wrap=True)
+    began = time.monotonic()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+
+    def say(line: str) -> None:
+        console.print(f"[dim]{time.monotonic() - began:6.0f} s[/dim]  {line}", highlight=False)
+
+    accounting = find_accounting()
+    say(f"CPU seconds by {accounting.kind}")
+    chapters: list[Chapter] = []
+    try:
+        for coordinates in (MIRROR_MAKER, TOOLS):
+            class_path(coordinates)
+        with Arena(options.directory, accounting, options.gb) as arena:
+            contest = Contest(arena, _plan(options), say)
+            chapters.extend(contest.run(WORKLOADS[name]) for name in options.workload)
+    except (SparkMirrorError, ProducingFailed) as error:
+        console.print(f"bench: {error}", style="red", highlight=False)
+        return getattr(error, "exit_code", 1)
+    finally:
+        if chapters:
+            file = options.json or report.default_file(PLACE)
+            report.write(file, chapters, accounting.kind, sys.argv[1:])
+            report.show(Console(width=None if sys.stdout.isatty() else PRINTED_WIDTH), chapters)
+            say(f"everything is in {file}")
+    return 0 if all(chapter.good for chapter in chapters) else 1
+
+
+def _plan(options: argparse.Namespace) -> Plan:
+    return Plan(
+        contenders=[one for one in CONTENDERS if options.only in (None, one.name)],
+        gigabytes=options.gb,
+        rounds=options.rounds,
+        partitions=options.partitions,
+        latency_s=options.seconds,
+        sweep=options.sweep,
+    )
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench", description="Measure sparkmirror against the real MirrorMaker 2 on this machine."
+    )
+    parser.add_argument(
+        "--workload", action="append", choices=WORKLOADS, help="one of these, can be repeated (all of them)"
+    )
+    parser.add_argument("--gb", type=float, help="10^9 bytes of record batches to copy in a round (4)")
+    parser.add_argument("--rounds", type=int, help="how often each of the two runs (3)")
+    parser.add_argument("--seconds", type=float, help="how long latency is measured (45)")
+    parser.add_argument("--partitions", type=int, default=8, help="of each topic (8)")
+    parser.add_argument(
+        "--sweep", action=argparse.BooleanOptionalAction, help="look for each one's best settings first (yes)"
+    )
+    parser.add_argument("--quick", action="store_true", help="0.5 GB, one round, 15 s, no sweep: to try it out")
+    parser.add_argument("--only", choices=[one.name for one in CONTENDERS], help="measure one of the two")
+    parser.add_argument("--json", type=Path, metavar="FILE", help=f"where results go ({PLACE.name}/<time>.json)")
+    parser.add_argument("--directory", type=Path, default=PLACE, help="where the clusters' logs are kept meanwhile")
+    options = parser.parse_args()
+    for name, usual, quick in (("gb", 4.0, 0.5), ("rounds", 3, 1), ("seconds", 45.0, 15.0), ("sweep", True, False)):
+        if getattr(options, name) is None:
+            setattr(options, name, quick if options.quick else usual)
+    options.workload = options.workload or list(WORKLOADS)
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())

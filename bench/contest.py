@@ -1,0 +1,102 @@
+"""The course of a workload: data, sweep, and rounds in which both take turns."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from bench.arena import Arena
+from bench.contenders import Contender, ContenderFailed, Route, Tuning
+from bench.copying import copy
+from bench.datasets import Dataset, dataset
+from bench.latency import measure_latency
+from bench.report import Chapter, Entry, Result
+from bench.tuning import Say, default_tuning, sweep
+from bench.workloads import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How much of it all."""
+
+    contenders: Sequence[Contender]
+    gigabytes: float
+    rounds: int
+    partitions: int
+    latency_s: float
+    sweep: bool
+
+
+class Contest:
+    """Runs workloads in one arena; remembers each contender's best tuning for what follows."""
+
+    def __init__(self, arena: Arena, plan: Plan, say: Say) -> None:
+        self._arena = arena
+        self._plan = plan
+        self._say = say
+        self._numbers = itertools.count(1)
+        self._best = {contender.name: default_tuning(contender) for contender in plan.contenders}
+
+    def run(self, workload: Workload) -> Chapter:
+        """All rounds of one workload."""
+        if workload.is_paced:
+            return self._run_paced(workload)
+        self._say(f"{workload.name}: making the data")
+        with dataset(self._arena, workload, self._plan.gigabytes, self._plan.partitions) as data:
+            rate = data.wire_bytes / 1e6 / data.produced_in_s
+            self._say(f"  {data.wire_bytes / 1e9:.2f} GB, {data.records:,} records, at {rate:.0f} MB/s")
+            chapter = Chapter(workload, data)
+            for contender in self._plan.contenders:
+                tries = sweep(self._arena, data, contender, self._label, self._say) if self._plan.sweep else []
+                if tries:
+                    self._best[contender.name] = tries[0].tuning
+                tuning = self._best[contender.name]
+                chapter.entries[contender.name] = Entry(tuning, self._settings(contender, tuning, workload), tries)
+            self._play(chapter, lambda contender, tuning: self._copy(data, contender, tuning))
+        return chapter
+
+    def _run_paced(self, workload: Workload) -> Chapter:
+        """With what was fastest before, but no linger."""
+        chapter = Chapter(workload, None)
+        for contender in self._plan.contenders:
+            tuning = self._best[contender.name].with_linger(0)
+            chapter.entries[contender.name] = Entry(tuning, self._settings(contender, tuning, workload))
+        self._play(chapter, lambda contender, tuning: self._time(workload, contender, tuning))
+        return chapter
+
+    def _play(self, chapter: Chapter, measure: Callable[[Contender, Tuning], Result]) -> None:
+        """A B, B A, A B ...: neither always has the clusters as the other left them."""
+        for number in range(self._plan.rounds):
+            order = self._plan.contenders if number % 2 == 0 else tuple(reversed(self._plan.contenders))
+            for contender in order:
+                self._say(f"{chapter.workload.name}: round {number + 1} of {self._plan.rounds}, {contender.name}")
+                entry = chapter.entries[contender.name]
+                try:
+                    entry.rounds.append(measure(contender, entry.tuning))
+                except ContenderFailed as failure:
+                    self._say(f"  {failure}")
+                    entry.failures.append(str(failure))
+
+    def _copy(self, data: Dataset, contender: Contender, tuning: Tuning) -> Result:
+        result = copy(self._arena, data, contender, tuning, self._label())
+        self._say(
+            f"  {result.mb_per_s:.0f} MB/s, {result.cpu_s_per_gb:.2f} CPU s/GB, "
+            f"{result.total_s:.1f} s in all; {result.verdict.difference or result.verdict.compared}"
+        )
+        return result
+
+    def _time(self, workload: Workload, contender: Contender, tuning: Tuning) -> Result:
+        plan = self._plan
+        result = measure_latency(
+            self._arena, workload, plan.partitions, contender, tuning, self._label(), plan.latency_s
+        )
+        self._say(f"  p50 {result.p50_ms:.1f} ms, p99 {result.p99_ms:.1f} ms; {result.records} records")
+        return result
+
+    def _label(self) -> str:
+        return str(next(self._numbers))
+
+    def _settings(self, contender: Contender, tuning: Tuning, workload: Workload) -> dict[str, str]:
+        route = Route("source:9092", "target:9092", "source", "target", workload.name, workload.codec)
+        return contender.settings(route, tuning)

@@ -1,0 +1,134 @@
+"""One copy of a dataset by one contender, measured.
+
+The rate is taken between two marks: from the moment when a first part is at the target (`warm_records`) to
+the end. Start-up and warming up lie before the first mark; the totals have them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+
+from bench.accounting import machine_cpu_s
+from bench.arena import Arena
+from bench.contenders import Contender, Route, RunningMirror, Tuning
+from bench.contents import Verdict, compare_batches, compare_records
+from bench.datasets import Dataset
+from bench.memory import MemoryWatch
+
+POLL_S = 0.05
+CHECKS_EVERY = 20
+START_TIMEOUT_S = 120.0
+STALL_TIMEOUT_S = 60.0
+WARM_SHARE, WARM_BYTES, WARM_MOST = 0.15, 300e6, 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment of a copy: monotonic seconds, records at the target, CPU seconds so far (`machine`: of all)."""
+
+    at_s: float
+    records: int
+    mirror_cpu_s: float
+    brokers_cpu_s: float
+    machine_cpu_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class CopyResult:
+    """What one copy took. GB are 10^9 bytes of the source's record batches as stored."""
+
+    mb_per_s: float
+    records_per_s: float
+    cpu_s_per_gb: float
+    brokers_cpu_s_per_gb: float
+    peak_memory_bytes: int
+    total_s: float
+    """From the start of the process to the last record."""
+    total_cpu_s: float
+    measured_s: float
+    target_bytes: int
+    others_cores: float
+    """Cores that everybody else kept busy meanwhile, the measurer included: figures are good if it is near 0."""
+    verdict: Verdict
+
+
+def warm_records(data: Dataset) -> int:
+    """How many records are copied before the clock starts: 15 %, at least 300 MB, at most half."""
+    share = min(max(WARM_SHARE, WARM_BYTES / data.wire_bytes), WARM_MOST)
+    return int(data.records * share)
+
+
+def copy(
+    arena: Arena, data: Dataset, contender: Contender, tuning: Tuning, label: str, *, records: int | None = None
+) -> CopyResult:
+    """Let `contender` copy `data` to a new target topic; then compare, and delete what it left.
+
+    `label` must be new: aliases, and so all topics, are named by it. With `records` the copy is broken off
+    there and not compared. Raises ContenderFailed if it ends or stalls.
+    """
+    route = Route(arena.source.servers, arena.target.servers, f"s{label}", f"t{label}", data.topic, data.workload.codec)
+    account = arena.accounting.open(f"mirror-{label}")
+    os.sync()  # neither pays for writing out what came before
+    mirror = RunningMirror(contender, contender.settings(route, tuning), arena.directory / f"mirror-{label}", account)
+    try:
+        with mirror, MemoryWatch(account) as memory:
+            watch = _Watch(arena, mirror, route.target_topic)
+            warm = watch.wait_for(warm_records(data))
+            end = watch.wait_for(min(records or data.records, data.records))
+        target_bytes = arena.target.log_bytes(route.target_topic)
+        verdict = Verdict("nothing") if records else _compare(arena, contender, route)
+    finally:
+        arena.target.delete_topics()
+        arena.source.delete_topics([f"mm2-offset-syncs.t{label}.internal"])
+    seconds, copied = end.at_s - warm.at_s, end.records - warm.records
+    gigabytes = copied * data.bytes_per_record / 1e9
+    mirror_cpu_s = end.mirror_cpu_s - warm.mirror_cpu_s
+    brokers_cpu_s = end.brokers_cpu_s - warm.brokers_cpu_s
+    return CopyResult(
+        mb_per_s=gigabytes * 1e3 / seconds,
+        records_per_s=copied / seconds,
+        cpu_s_per_gb=mirror_cpu_s / gigabytes,
+        brokers_cpu_s_per_gb=brokers_cpu_s / gigabytes,
+        peak_memory_bytes=memory.peak_bytes,
+        total_s=end.at_s - mirror.started,
+        total_cpu_s=end.mirror_cpu_s,
+        measured_s=seconds,
+        target_bytes=target_bytes,
+        others_cores=(end.machine_cpu_s - warm.machine_cpu_s - mirror_cpu_s - brokers_cpu_s) / seconds,
+        verdict=verdict,
+    )
+
+
+class _Watch:
+    """Follows the target topic's log ends."""
+
+    def __init__(self, arena: Arena, mirror: RunningMirror, topic: str) -> None:
+        self._arena = arena
+        self._mirror = mirror
+        self._topic = topic
+        self._polls = 0
+        self._records = 0
+
+    def wait_for(self, records: int) -> Mark:
+        """The moment when the target has so many records."""
+        moved = time.monotonic()
+        while True:
+            now = sum(self._arena.target.end_offsets(self._topic).values())
+            at_s = time.monotonic()
+            if now >= records:
+                return Mark(at_s, now, self._mirror.cpu_s(), self._arena.brokers_cpu_s(), machine_cpu_s())
+            if now > self._records:
+                self._records, moved = now, at_s
+            elif at_s - moved > (STALL_TIMEOUT_S if now else START_TIMEOUT_S):
+                raise self._mirror.failure(f"has copied {now} of {records} records and no more for a while")
+            self._polls += 1
+            if self._polls % CHECKS_EVERY == 0:
+                self._mirror.check()
+            time.sleep(POLL_S)
+
+
+def _compare(arena: Arena, contender: Contender, route: Route) -> Verdict:
+    compare = compare_batches if contender.forwards_batches else compare_records
+    return compare(arena, route.topic, route.target_topic)

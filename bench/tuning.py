@@ -1,0 +1,69 @@
+"""The sweep: each contender gets the settings that it is fastest with on this machine.
+
+One setting after the other, each tried with the best of those before: number of tasks for both; for
+MirrorMaker 2 then the size of its batches, and how long it lingers over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from bench.arena import Arena
+from bench.contenders import Contender, ContenderFailed, Tuning
+from bench.copying import copy, warm_records
+from bench.datasets import Dataset
+
+TASKS = (1, 2, 4)
+BATCH_SIZES = (524_288, 131_072)
+LINGERS_MS = (0, 10)
+SWEEP_BYTES = 500e6
+"""Copied after the warm-up, for each try."""
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """One setting and how fast it was; 0 MB/s if it failed."""
+
+    tuning: Tuning
+    mb_per_s: float
+
+
+def default_tuning(contender: Contender) -> Tuning:
+    """What is run without a sweep: what was best on two cores."""
+    return Tuning(tasks=1 if contender.forwards_batches else 4)
+
+
+def sweep(arena: Arena, data: Dataset, contender: Contender, labels: Callable[[], str], say: Say) -> list[Try]:
+    """Try out; the best comes first."""
+    tries: list[Try] = []
+
+    def attempt(candidates: Sequence[Tuning]) -> Tuning:
+        for tuning in candidates:
+            if all(tuning != done.tuning for done in tries):
+                tries.append(_try(arena, data, contender, tuning, labels()))
+                say(f"  {contender.name}: {describe(contender, tuning)}: {tries[-1].mb_per_s:.0f} MB/s")
+        return max(tries, key=lambda done: done.mb_per_s).tuning
+
+    best = attempt([Tuning(tasks=tasks) for tasks in TASKS])
+    if not contender.forwards_batches:
+        best = attempt([replace(best, batch_size=size) for size in BATCH_SIZES])
+        attempt([replace(best, linger_ms=linger) for linger in LINGERS_MS])
+    return sorted(tries, key=lambda done: -done.mb_per_s)
+
+
+def describe(contender: Contender, tuning: Tuning) -> str:
+    """The tuning in words."""
+    if contender.forwards_batches:
+        return f"tasks.max {tuning.tasks}"
+    return f"tasks.max {tuning.tasks}, batch.size {tuning.batch_size}, linger.ms {tuning.linger_ms}"
+
+
+def _try(arena: Arena, data: Dataset, contender: Contender, tuning: Tuning, label: str) -> Try:
+    enough = warm_records(data) + int(SWEEP_BYTES / data.bytes_per_record)
+    try:
+        return Try(tuning, copy(arena, data, contender, tuning, label, records=enough).mb_per_s)
+    except ContenderFailed:
+        return Try(tuning, 0.0)

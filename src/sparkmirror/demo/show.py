@@ -1,0 +1,266 @@
+"""The demo's stage: two real clusters, a shop that writes to the first, a mirror to the second, and the proof.
+
+    with Show(directory, brokers=1) as show:
+        show.start_clusters()
+        backlog = show.fill(300_000, print)
+        show.start_mirror()
+        show.open_shop(2_000)
+        show.wait_until_copied(backlog)
+        show.wait_until_copied(show.close_shop())
+        show.stop_mirror()
+        print(show.prove())
+
+Nothing is told here: the command line does that.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec
+from sparkmirror.config import ClusterConfig, load_mm2_properties
+from sparkmirror.demo.brokers import KafkaCluster
+from sparkmirror.demo.jars import BROKER, jar_directory
+from sparkmirror.demo.java import java_home
+from sparkmirror.demo.proof import PartitionProof, compare_topics
+from sparkmirror.demo.shop import SHOP
+from sparkmirror.demo.shop_writer import ShopWriter
+from sparkmirror.errors import CopyIncomplete, SetupError
+
+if TYPE_CHECKING:
+    from sparkmirror.engine.mirror import Mirror
+    from sparkmirror.engine.progress import FlowProgress
+
+SOURCE, TARGET = "shop", "backup"
+PATIENCE_S = 45.0
+"""How long the mirror may take to start, or make no progress, before it is given up."""
+
+_POLL_S = 0.2
+_STOP_S = 30.0
+_MOST_LINES = 5
+
+OnProgress = Callable[[Sequence["FlowProgress"]], None]
+Ends = dict[tuple[str, int], int]
+"""End offsets of the source's partitions, by topic and partition."""
+
+
+class Show:
+    """What runs, and how it is started and ended; a context that leaves nothing running behind."""
+
+    def __init__(self, directory: Path, *, brokers: int = 1) -> None:
+        self.directory = directory.absolute()
+        self.properties = self.directory / "mm2.properties"
+        self.source = KafkaCluster(self.directory / SOURCE, brokers=brokers)
+        self.target = KafkaCluster(self.directory / TARGET, brokers=brokers)
+        self.on_progress: OnProgress = lambda flows: None
+        """Told what the mirror reports, in the mirror's thread; may be changed while it runs."""
+        self._replicas = min(3, brokers)
+        self._writer: ShopWriter | None = None
+        self._mirror: Mirror | None = None
+        self._copying = threading.Event()
+        self._mirroring: Future[None] | None = None
+        self._closed = threading.Event()
+        self._writing: Future[None] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close(keep=False)
+
+    @staticmethod
+    def fetch() -> None:
+        """Get Java and Kafka's jars, if this machine has none. Raises SetupError."""
+        java_home()
+        jar_directory(BROKER)
+
+    def start_clusters(self) -> None:
+        """Start both clusters, create the shop's topics, and write the mirror's file. Raises SetupError."""
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(KafkaCluster.start, (self.source, self.target)))
+        specs = [
+            NewTopicSpec(topic.name, topic.partitions, self._replicas, {"cleanup.policy": "delete"}) for topic in SHOP
+        ]
+        with _admin(self.source, SOURCE) as admin:
+            refused = [f"topic {name}: {why}" for name, why in admin.create_topics(specs).items() if why]
+        if refused:
+            raise SetupError("\n".join(refused))
+        self._writer = ShopWriter(self.source.bootstrap_servers)
+        self.properties.write_text(
+            _PROPERTIES.format(
+                source=SOURCE,
+                target=TARGET,
+                source_servers=self.source.bootstrap_servers,
+                target_servers=self.target.bootstrap_servers,
+                topics=", ".join(topic.name for topic in SHOP),
+                replicas=self._replicas,
+            )
+        )
+
+    # --- the shop -------------------------------------------------------------------------------
+
+    @property
+    def written(self) -> tuple[int, int]:
+        """Records and bytes that the shop has written."""
+        writer = self._shop()
+        return writer.records, writer.bytes
+
+    def fill(self, records: int, on_count: Callable[[int], None]) -> Ends:
+        """Write a backlog; returns where it ends."""
+        self._shop().fill(records, on_count)
+        return self.source_ends()
+
+    def open_shop(self, records_per_s: float) -> None:
+        """Let the shop write live, in the background."""
+        self._closed = threading.Event()
+        self._writing = _in_background(lambda: self._shop().live(records_per_s, self._closed), "shop")
+
+    def close_shop(self) -> Ends:
+        """Let the shop write no more; returns where its topics end. Raises what stopped it before, if anything."""
+        self._closed.set()
+        if self._writing is not None:
+            self._writing.result(_STOP_S)
+        return self.source_ends()
+
+    def source_ends(self) -> Ends:
+        """Where the shop's partitions end now."""
+        with _admin(self.source, SOURCE) as admin:
+            return admin.end_offsets([(topic.name, index) for topic in SHOP for index in range(topic.partitions)])
+
+    def _shop(self) -> ShopWriter:
+        if self._writer is None:
+            raise RuntimeError("start the clusters first")
+        return self._writer
+
+    # --- the mirror -----------------------------------------------------------------------------
+
+    def start_mirror(self) -> None:
+        """Run the file as `sparkmirror run` does, in the background. Raises ConfigError."""
+        from sparkmirror.engine.mirror import Mirror  # Spark is slow to import
+
+        config = load_mm2_properties(str(self.properties))
+        self._mirror = Mirror(config, on_progress=self._note)
+        self._mirroring = _in_background(self._mirror.run, "mirror")
+
+    def _note(self, flows: Sequence[FlowProgress]) -> None:
+        if any(flow.records or flow.parked or flow.waiting for flow in flows):
+            self._copying.set()
+        self.on_progress(flows)
+
+    def wait_until_copying(self) -> None:
+        """Wait until the mirror reports what it copies, or can't, `PATIENCE_S` at most. Raises what ended it."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not self._copying.is_set() and time.monotonic() < deadline:
+            self.watch(_POLL_S)
+
+    def wait_until_copied(self, goal: Mapping[tuple[str, int], int]) -> None:
+        """Wait until the target has everything up to `goal`.
+
+        Raises CopyIncomplete if the target does not grow for `PATIENCE_S`, and whatever ended the mirror or the shop.
+        """
+        with _admin(self.target, TARGET) as admin:
+            best, deadline = -1, time.monotonic() + PATIENCE_S
+            while True:
+                ends = admin.end_offsets([(_remote(topic), partition) for topic, partition in goal])
+                short = [
+                    f"{_remote(topic)}-{partition} has {ends.get((_remote(topic), partition), 0):,} of {end:,} records"
+                    for (topic, partition), end in goal.items()
+                    if ends.get((_remote(topic), partition), 0) < end
+                ]
+                if not short:
+                    return
+                if sum(ends.values()) > best:
+                    best, deadline = sum(ends.values()), time.monotonic() + PATIENCE_S
+                if time.monotonic() > deadline:
+                    reason = f"the mirror makes no progress for {PATIENCE_S:.0f} s; {len(short)} partitions are short"
+                    raise CopyIncomplete("\n".join([reason, *short[:_MOST_LINES]]))
+                self.watch(_POLL_S)
+
+    def watch(self, seconds: float) -> None:
+        """Let some time pass. Raises whatever ended the mirror or the shop meanwhile."""
+        until = time.monotonic() + seconds
+        while True:
+            for what, running in (("mirror", self._mirroring), ("shop", self._writing)):
+                if running is not None and running.done() and not (what == "shop" and self._closed.is_set()):
+                    running.result()
+                    raise CopyIncomplete(f"the {what} stopped by itself")
+            left = until - time.monotonic()
+            if left <= 0:
+                return
+            time.sleep(min(left, _POLL_S))
+
+    def stop_mirror(self) -> None:
+        """Stop the mirror as Ctrl-C stops `sparkmirror run`. Raises what stopped it before, if anything."""
+        if self._mirror is not None and self._mirroring is not None:
+            self._mirror.stop()
+            self._mirroring.result(_STOP_S)
+
+    # --- the end --------------------------------------------------------------------------------
+
+    def prove(self) -> list[PartitionProof]:
+        """Compare every partition of the shop with its copy, byte for byte."""
+        return compare_topics(
+            self.source.bootstrap_servers,
+            self.target.bootstrap_servers,
+            {topic.name: _remote(topic.name) for topic in SHOP},
+        )
+
+    def close(self, *, keep: bool) -> None:
+        """End all that runs. `keep` leaves logs and the mirror's file in the directory; else it is deleted."""
+        with suppress(Exception):  # what stopped it has been told, and everything else must be ended too
+            self.close_shop()
+        with suppress(Exception):
+            self.stop_mirror()
+        if self._writer is not None:
+            self._writer.close()
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda cluster: cluster.cleanup(keep_logs=keep), (self.source, self.target)))
+        if not keep:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+
+_PROPERTIES = """\
+# Written by `sparkmirror demo`. MirrorMaker 2 takes the same file.
+clusters = {source}, {target}
+{source}.bootstrap.servers = {source_servers}
+{target}.bootstrap.servers = {target_servers}
+
+{source}->{target}.enabled = true
+{source}->{target}.topics = {topics}
+
+tasks.max = 2
+refresh.topics.interval.seconds = 5
+replication.factor = {replicas}
+"""
+
+
+def _remote(topic: str) -> str:
+    return f"{SOURCE}.{topic}"
+
+
+def _admin(cluster: KafkaCluster, alias: str) -> ClusterAdmin:
+    servers = tuple(cluster.bootstrap_servers.split(","))
+    return ClusterAdmin.connect(ClusterConfig(alias=alias, bootstrap_servers=servers), "demo")
+
+
+def _in_background(work: Callable[[], None], name: str) -> Future[None]:
+    """Run `work` in a thread that does not keep the process alive."""
+    outcome: Future[None] = Future()
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:  # it is raised again in the thread that asks for the outcome
+            outcome.set_exception(error)
+        else:
+            outcome.set_result(None)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return outcome

@@ -1,0 +1,66 @@
+"""The one Spark session of the run, and a mirror that tests start and stop in this process."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import mirror_process as mp
+import pytest
+from pyspark.sql import SparkSession
+
+from sparkmirror.config import load_mm2_properties
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.engine.mirror import Mirror
+from sparkmirror.engine.session import open_session
+
+StartMirror = Callable[[str, Mapping[str, str]], AbstractContextManager[Mirror]]
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A local session with slots for the tests' flows."""
+    session = open_session({}, tasks=4)
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def start_mirror(
+    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, tmp_path: Path
+) -> StartMirror:
+    """Run a flow A->B of some topics in a thread for the length of a `with`; what `run` raises is raised at its end."""
+
+    @contextlib.contextmanager
+    def running(topics: str, settings: Mapping[str, str]) -> Iterator[Mirror]:
+        path = mp.write_properties(
+            tmp_path / "mm2.properties",
+            source_cluster.bootstrap_servers,
+            target_cluster.bootstrap_servers,
+            topics,
+            {**settings},
+        )
+        mirror = Mirror(load_mm2_properties(str(path)), use_lease=False, spark=spark)
+        failures: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                mirror.run()
+            except BaseException as error:
+                failures.append(error)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        try:
+            yield mirror
+        finally:
+            mirror.stop()
+            thread.join(40)
+        assert not thread.is_alive(), "the mirror did not stop"
+        if failures:
+            raise failures[0]
+
+    return running

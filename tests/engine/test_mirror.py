@@ -1,0 +1,250 @@
+"""Flows through real clusters and a real Spark session: what a mirror does while nothing is broken."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import mirror_process as mp
+import pytest
+from conftest import StartMirror
+from kafka import KafkaAdminClient
+from pyspark.sql import SparkSession
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.config import ClusterConfig, load_mm2_properties
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.demo.proof import compare_topics
+from sparkmirror.engine.mirror import Mirror
+from sparkmirror.errors import CopyIncomplete
+from sparkmirror.pump.control import Control, control_topic
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+
+
+def assert_identical(source: KafkaCluster, target: KafkaCluster, topics: dict[str, str], records: int) -> None:
+    proofs = compare_topics(source.bootstrap_servers, target.bootstrap_servers, topics)
+    assert [proof.difference for proof in proofs] == [None] * len(proofs)
+    assert sum(proof.records for proof in proofs) == records
+
+
+def copied(target: KafkaCluster, topic: str, partitions: int) -> int:
+    return sum(mp.end_offsets(target.bootstrap_servers, topic, partitions))
+
+
+def control(target: KafkaCluster) -> Control:
+    config = ClusterConfig(alias="B", bootstrap_servers=(target.bootstrap_servers,))
+    return Control(TopicLog(ClusterClient(config, "test"), control_topic("A")))
+
+
+@pytest.mark.parametrize("codec", [None, "gzip", "snappy", "lz4", "zstd"])
+def test_every_codec_stays_as_it_is(
+    start_mirror: StartMirror,
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    codec: str | None,
+) -> None:
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 3)
+    mp.produce(source_cluster.bootstrap_servers, topic_name, 3, 3_000, codec=codec)
+    with start_mirror(topic_name, {}):
+        mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 3) == 3_000, 40, "3,000 records copied")
+    assert_identical(source_cluster, target_cluster, {topic_name: f"A.{topic_name}"}, 3_000)
+
+
+def test_identity_policy_keeps_names(
+    start_mirror: StartMirror, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str
+) -> None:
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 500)
+    policy = {"replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"}
+    with start_mirror(topic_name, policy):
+        mp.wait_for(lambda: copied(target_cluster, topic_name, 1) == 500, 40, "500 records copied")
+    assert_identical(source_cluster, target_cluster, {topic_name: topic_name}, 500)
+
+
+def test_new_topics_and_partitions_are_found_without_a_cancelled_task(
+    start_mirror: StartMirror,
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    later = f"{topic_name}-later"
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 100)
+    with start_mirror(f"{topic_name}.*", {}):
+        mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 1) == 100, 40, "the first topic copied")
+        mp.create_topic(source_cluster.bootstrap_servers, later, 2)
+        mp.produce(source_cluster.bootstrap_servers, later, 2, 100)
+        mp.wait_for(lambda: copied(target_cluster, f"A.{later}", 2) == 100, 30, "the new topic copied")
+        admin = KafkaAdminClient(bootstrap_servers=source_cluster.bootstrap_servers)
+        admin.create_partitions({topic_name: 3})
+        admin.close()
+        mp.wait_for(
+            lambda: mp.end_offsets(source_cluster.bootstrap_servers, topic_name, 3) == [100, 0, 0], 20, "growth"
+        )
+        mp.produce(source_cluster.bootstrap_servers, topic_name, 3, 300)
+        mp.wait_for(lambda: len_partitions(target_cluster, f"A.{topic_name}") == 3, 30, "the target grown")
+        mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 3) == 400, 30, "the new partitions copied")
+    assert "cancelled" not in caplog.text
+    assert_identical(source_cluster, target_cluster, {topic_name: f"A.{topic_name}", later: f"A.{later}"}, 500)
+
+
+def len_partitions(cluster: KafkaCluster, topic: str) -> int:
+    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
+    try:
+        return len(admin.describe_topics([topic])[0]["partitions"])
+    finally:
+        admin.close()
+
+
+def test_pause_and_throttle_take_effect_at_once(
+    start_mirror: StartMirror,
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 2)
+    mp.produce(source_cluster.bootstrap_servers, topic_name, 2, 100)
+    words = control(target_cluster)
+    try:
+        with start_mirror(topic_name, {}) as mirror:
+            mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 2) == 100, 40, "copied")
+            words.pause([topic_name])
+            time.sleep(1.5)
+            mp.produce(source_cluster.bootstrap_servers, topic_name, 2, 100)
+            time.sleep(2)
+            assert copied(target_cluster, f"A.{topic_name}", 2) == 100, "a paused topic was copied"
+            words.throttle(100_000)
+            words.pause([])
+            mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 2) == 200, 15, "resumed")
+            mp.produce(source_cluster.bootstrap_servers, topic_name, 2, 8_000, codec=None, size=500)
+            began = time.monotonic()
+            before = mirror.drivers[0].view.bytes
+            time.sleep(6)
+            rate = (mirror.drivers[0].view.bytes - before) / (time.monotonic() - began)
+            assert 30_000 < rate < 250_000, f"{rate:,.0f} bytes/s under a throttle of 100,000"
+            words.throttle(None)
+            mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 2) == 8_200, 20, "the rest copied")
+            assert mirror.epoch == 1
+    finally:
+        words.throttle(None)
+        words.pause([])
+    assert "cancelled" not in caplog.text
+    assert_identical(source_cluster, target_cluster, {topic_name: f"A.{topic_name}"}, 8_200)
+
+
+def test_once_ends_when_caught_up_and_goes_on_where_it_was(
+    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+) -> None:
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 2)
+    path = mp.write_properties(
+        tmp_path / "mm2.properties", source_cluster.bootstrap_servers, target_cluster.bootstrap_servers, topic_name
+    )
+    for total in (1_000, 2_000):
+        mp.produce(source_cluster.bootstrap_servers, topic_name, 2, 1_000)
+        Mirror(load_mm2_properties(str(path)), once=True, use_lease=False, spark=spark).run()
+        assert copied(target_cluster, f"A.{topic_name}", 2) == total
+    assert_identical(source_cluster, target_cluster, {topic_name: f"A.{topic_name}"}, 2_000)
+
+
+def test_a_batch_that_the_target_refuses_stops_its_successors_and_nobody_else(
+    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+) -> None:
+    """R3: without it the second batch of a new partition would be accepted and the first lost for ever."""
+    small, large = f"{topic_name}-fine", f"{topic_name}-refused"
+    mp.create_topic(source_cluster.bootstrap_servers, small, 1)
+    mp.create_topic(source_cluster.bootstrap_servers, large, 1)
+    mp.produce(source_cluster.bootstrap_servers, small, 1, 500)
+    mp.produce(source_cluster.bootstrap_servers, large, 1, 1, codec=None, size=5_000)
+    mp.produce(source_cluster.bootstrap_servers, large, 1, 3_000, codec=None, size=10)
+    mp.create_topic(target_cluster.bootstrap_servers, f"A.{large}", 1, {"max.message.bytes": "1000"})
+    path = mp.write_properties(
+        tmp_path / "mm2.properties",
+        source_cluster.bootstrap_servers,
+        target_cluster.bootstrap_servers,
+        f"{topic_name}.*",
+    )
+    with pytest.raises(CopyIncomplete, match=rf"{large}-0 stopped at offset 0: .*error 10.*max.message.bytes"):
+        Mirror(load_mm2_properties(str(path)), once=True, use_lease=False, spark=spark).run()
+    assert copied(target_cluster, f"A.{large}", 1) == 0
+    assert_identical(source_cluster, target_cluster, {small: f"A.{small}"}, 500)
+
+
+def test_a_log_with_gaps_is_parked_with_its_reason(
+    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+) -> None:
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    mp.produce_in_transaction(source_cluster.bootstrap_servers, topic_name, 10)
+    mp.produce_in_transaction(source_cluster.bootstrap_servers, topic_name, 10)
+    path = mp.write_properties(
+        tmp_path / "mm2.properties", source_cluster.bootstrap_servers, target_cluster.bootstrap_servers, topic_name
+    )
+    with pytest.raises(CopyIncomplete, match="stopped at offset 10: a transaction marker at source offset 10"):
+        Mirror(load_mm2_properties(str(path)), once=True, use_lease=False, spark=spark).run()
+    assert copied(target_cluster, f"A.{topic_name}", 1) == 10
+
+
+def test_recreated_target_topic_is_copied_again_from_the_start(
+    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+) -> None:
+    """A new topic id is a new partition (R17): the old segments say nothing about it."""
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 400)
+    path = mp.write_properties(
+        tmp_path / "mm2.properties", source_cluster.bootstrap_servers, target_cluster.bootstrap_servers, topic_name
+    )
+    for _ in range(2):
+        Mirror(load_mm2_properties(str(path)), once=True, use_lease=False, spark=spark).run()
+        assert_identical(source_cluster, target_cluster, {topic_name: f"A.{topic_name}"}, 400)
+        admin = KafkaAdminClient(bootstrap_servers=target_cluster.bootstrap_servers)
+        admin.delete_topics([f"A.{topic_name}"])
+        admin.close()
+        mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 1) == 0, 20, "deleted")
+
+
+def test_recreated_source_topic_is_never_mixed_with_the_old_one(
+    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+) -> None:
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 100)
+    path = mp.write_properties(
+        tmp_path / "mm2.properties", source_cluster.bootstrap_servers, target_cluster.bootstrap_servers, topic_name
+    )
+    Mirror(load_mm2_properties(str(path)), once=True, use_lease=False, spark=spark).run()
+    admin = KafkaAdminClient(bootstrap_servers=source_cluster.bootstrap_servers)
+    admin.delete_topics([topic_name])
+    mp.wait_for(lambda: topic_name not in admin.list_topics(), 20, "deleted")
+    admin.close()
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 200)
+    with pytest.raises(CopyIncomplete, match="was deleted and created again"):
+        Mirror(load_mm2_properties(str(path)), once=True, use_lease=False, spark=spark).run()
+    assert copied(target_cluster, f"A.{topic_name}", 1) == 100
+
+
+def test_six_flows_on_two_slots_all_make_progress(
+    source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+) -> None:
+    aliases = [f"S{number}{topic_name.replace('-', '')}" for number in range(6)]
+    lines = [f"clusters = {', '.join([*aliases, 'B'])}", f"B.bootstrap.servers = {target_cluster.bootstrap_servers}"]
+    for alias in aliases:
+        lines += [f"{alias}.bootstrap.servers = {source_cluster.bootstrap_servers}", f"{alias}->B.enabled = true"]
+    lines += [f"topics = {topic_name}", "replication.factor = 1", "tasks.max = 2", "spark.master = local[2]"]
+    path = tmp_path / "mm2.properties"
+    path.write_text("\n".join(lines) + "\n")
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 2)
+    mp.produce(source_cluster.bootstrap_servers, topic_name, 2, 200)
+    with mp.MirrorProcess(path, tmp_path / "mirror.log") as mirror:
+        for expected in (200, 400):
+            for alias in aliases:
+                remote = f"{alias}.{topic_name}"
+                mp.wait_for(lambda: copied(target_cluster, remote, 2) == expected, 60, f"{expected} in {remote}")  # noqa: B023
+            assert len(mirror.workers()) <= 2
+            if expected == 200:
+                mp.produce(source_cluster.bootstrap_servers, topic_name, 2, 200)
+        assert mirror.terminate() == 0
+    assert_identical(source_cluster, target_cluster, {topic_name: f"{aliases[-1]}.{topic_name}"}, 400)

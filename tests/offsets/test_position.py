@@ -1,0 +1,196 @@
+"""Positions decided from readings, against a model of one flow's partition at its target."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparkmirror.offsets.position import Doubt, LogTail, Position, ProducerState, TargetReading, decide, true_claims
+from sparkmirror.offsets.segments import Segment
+from sparkmirror.wire.batches import SEQUENCE_MODULUS
+
+NOW_MS = 1_700_000_000_000
+EMPTY = TargetReading(log_start=0, log_end_before=0, state=None, tail=None, log_end_after=0, has_records=False)
+
+
+def claim(sequence: int, upstream: int, downstream: int, incarnation: int = 1, source: bytes = b"s" * 16) -> Segment:
+    return Segment(b"t" * 16, 3, sequence, incarnation, 4000, 0, source, 7, upstream, downstream, 99)
+
+
+class Flow:
+    """What a flow has written to one partition: dense segments, from any sequence on."""
+
+    def __init__(self, first_sequence: int, upstream: int, downstream: int, runs: list[tuple[int, int]]) -> None:
+        self.claims: list[Segment] = []
+        self.sequence, self.upstream, self.downstream = first_sequence, upstream, downstream
+        for gap, count in runs:
+            self.upstream += gap
+            self.claims.append(claim(self.sequence, self.upstream, self.downstream))
+            self.append(count)
+
+    def append(self, count: int) -> None:
+        self.sequence += count
+        self.upstream += count
+        self.downstream += count
+
+    @property
+    def last_sequence(self) -> int:
+        return (self.sequence - 1) % SEQUENCE_MODULUS
+
+    def reading(self, seen_by: str, log_start: int = 0, before: int = 0, after: int = 0) -> TargetReading:
+        """A reading; `before` and `after` are records that came between the log end and the state, and after it."""
+        return TargetReading(
+            log_start=log_start,
+            log_end_before=self.downstream - before,
+            state=ProducerState(self.last_sequence, NOW_MS) if seen_by == "state" else None,
+            tail=LogTail(self.last_sequence, self.downstream, NOW_MS) if seen_by == "tail" else None,
+            log_end_after=self.downstream + after,
+            has_records=seen_by != "log end" and self.downstream + after > log_start,
+        )
+
+
+flows = st.builds(
+    Flow,
+    st.sampled_from([0, 1, 500, SEQUENCE_MODULUS - 5, SEQUENCE_MODULUS, 3 * SEQUENCE_MODULUS - 1]),
+    st.integers(0, 10**12),
+    st.integers(0, 10**12),
+    st.lists(st.tuples(st.integers(1, 1000), st.integers(1, 10)), min_size=1, max_size=6),
+)
+modest = settings(max_examples=200, deadline=None)
+
+
+def position(verdict: Position | Doubt) -> Position:
+    assert isinstance(verdict, Position), verdict
+    return verdict
+
+
+def doubt(verdict: Position | Doubt) -> Doubt:
+    assert isinstance(verdict, Doubt), verdict
+    return verdict
+
+
+# --- what is there is found ---------------------------------------------------------------------------
+
+
+@modest
+@given(flows, st.sampled_from(["state", "tail", "log end"]))
+def test_the_position_follows_the_last_record(flow: Flow, seen_by: str) -> None:
+    found = position(decide(flow.reading(seen_by), list(reversed(flow.claims))))
+    assert (found.sequence, found.upstream, found.downstream) == (flow.sequence, flow.upstream, flow.downstream)
+    assert found.segment == flow.claims[-1]
+    assert found.newest_timestamp_ms == (NOW_MS if seen_by == "state" else None)
+
+
+@modest
+@given(flows, st.sampled_from(["state", "tail"]), st.integers(0, 50), st.integers(0, 50))
+def test_a_rival_may_append_meanwhile(flow: Flow, seen_by: str, before: int, after: int) -> None:
+    first = flow.claims[0]
+    before = min(before, flow.sequence - first.sequence)
+    found = position(decide(flow.reading(seen_by, before=before, after=after), flow.claims))
+    assert (found.sequence, found.upstream) == (flow.sequence, flow.upstream)
+
+
+@modest
+@given(flows, st.integers(1, 50))
+def test_a_log_that_grows_without_any_state_is_read_again(flow: Flow, after: int) -> None:
+    assert doubt(decide(flow.reading("log end", after=after), flow.claims)).wait
+
+
+@modest
+@given(flows, st.data(), st.sampled_from(["state", "tail"]))
+def test_a_target_that_lost_acknowledged_records_goes_on_where_it_is(
+    flow: Flow, data: st.DataObject, seen: str
+) -> None:
+    first = flow.claims[0]
+    lost = data.draw(st.integers(0, flow.sequence - first.sequence), "lost")
+    kept = flow.sequence - lost
+    covering = max((one for one in flow.claims if one.sequence <= kept), key=lambda one: one.sequence)
+    flow.append(-lost)
+    found = position(decide(flow.reading(seen), flow.claims))
+    assert (found.sequence, found.downstream, found.segment) == (kept, flow.downstream, covering)
+    assert found.upstream == covering.upstream + kept - covering.sequence
+
+
+def test_a_claim_without_its_first_batch_already_says_where_to_begin() -> None:
+    found = position(decide(EMPTY, [claim(0, 70, 0)]))
+    assert (found.sequence, found.upstream, found.downstream) == (0, 70, 0)
+
+
+# --- what doesn't fit is doubted ----------------------------------------------------------------------
+
+
+@modest
+@given(flows, st.sampled_from(["state", "tail"]), st.integers(1, 1000))
+def test_foreign_records_are_counted(flow: Flow, seen_by: str, foreign: int) -> None:
+    reading = flow.reading(seen_by)
+    reading = replace(
+        reading, log_end_before=reading.log_end_before + foreign, log_end_after=reading.log_end_after + foreign
+    )
+    found = doubt(decide(reading, flow.claims))
+    assert not found.wait
+    assert f"holds {foreign} record(s) more than this flow wrote" in found.reason
+
+
+@modest
+@given(flows, st.sampled_from(["state", "tail"]), st.integers(1, 1000))
+def test_missing_records_are_counted(flow: Flow, seen_by: str, missing: int) -> None:
+    reading = flow.reading(seen_by)
+    reading = replace(
+        reading, log_end_before=reading.log_end_before - missing, log_end_after=reading.log_end_after - missing
+    )
+    found = doubt(decide(reading, flow.claims))
+    assert not found.wait
+    assert f"holds {missing} record(s) fewer than this flow wrote" in found.reason
+
+
+@modest
+@given(flows, st.integers(1, 1000))
+def test_a_log_of_foreign_records_alone_says_nothing_about_ours(flow: Flow, foreign: int) -> None:
+    """Ours are deleted and the state is gone: the log end counts the foreign ones too (R9c: nobody else writes)."""
+    end = flow.downstream + foreign
+    reading = TargetReading(flow.downstream, end, state=None, tail=None, log_end_after=end, has_records=True)
+    assert not doubt(decide(reading, flow.claims)).wait
+
+
+# --- a partition that the flow never wrote to ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("end", [0, 40])
+def test_an_empty_partition_is_begun_at_its_log_end(end: int) -> None:
+    reading = replace(EMPTY, log_start=end, log_end_before=end, log_end_after=end)
+    assert decide(reading, []) == Position(0, None, end, None, None)
+
+
+@pytest.mark.parametrize(
+    "reading",
+    [replace(EMPTY, state=ProducerState(9, NOW_MS)), replace(EMPTY, tail=LogTail(9, 10, NOW_MS), has_records=True)],
+    ids=["state", "tail"],
+)
+def test_records_of_ours_without_a_claim_are_damage(reading: TargetReading) -> None:
+    assert "segments topic does not know them" in doubt(decide(reading, [])).reason
+
+
+def test_somebody_elses_partition_is_left_alone() -> None:
+    reading = replace(EMPTY, log_start=5, log_end_before=9, log_end_after=9, has_records=True)
+    assert "holds offsets 5 to 8" in doubt(decide(reading, [])).reason
+
+
+# --- claims -------------------------------------------------------------------------------------------
+
+
+def test_equal_claims_of_rivals_are_one() -> None:
+    both = [claim(0, 5, 0, incarnation=1), claim(0, 5, 0, incarnation=2), claim(9, 20, 9, incarnation=2)]
+    assert true_claims(both) == [both[0], both[2]]
+    assert true_claims([]) == []
+
+
+@pytest.mark.parametrize(
+    "other",
+    [claim(0, 6, 0, 2), claim(0, 5, 1, 2), claim(0, 5, 0, 2, b"other source...!")],
+    ids=["up", "down", "source"],
+)
+def test_claims_that_differ_are_for_the_log_to_decide(other: Segment) -> None:
+    assert true_claims([claim(0, 5, 0), other]) is None

@@ -1,0 +1,105 @@
+"""The segments topic on a real broker: one identity for all, and claims that are there once they are said to be."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from kafka.admin import KafkaAdminClient, NewTopic
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.config import ClusterConfig
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.offsets.segment_log import SegmentLog
+from sparkmirror.offsets.segments import Identity, Segment, home_partition, identity_record, segment_record
+
+pytestmark = pytest.mark.broker
+
+TOPIC_ID = b"t" * 16
+PARTITIONS = 4
+Opened = Callable[[], SegmentLog]
+
+
+def segment(partition: int, sequence: int = 0, incarnation: int = 1) -> Segment:
+    return Segment(TOPIC_ID, partition, sequence, incarnation, 4000, 0, b"s" * 16, 0, sequence + 100, sequence, 99)
+
+
+@pytest.fixture
+def topic_log(target_cluster: KafkaCluster, topic_name: str) -> Callable[[], TopicLog]:
+    """A new view of a compacted topic of the test's own, each time it is called."""
+    servers = target_cluster.bootstrap_servers
+    admin = KafkaAdminClient(bootstrap_servers=servers)
+    admin.create_topics([NewTopic(topic_name, PARTITIONS, 1, topic_configs={"cleanup.policy": "compact"})])
+    admin.close()
+    config = ClusterConfig(alias="target", bootstrap_servers=tuple(servers.split(",")))
+    return lambda: TopicLog(ClusterClient(config, "test"), topic_name)
+
+
+@pytest.fixture
+def opened(topic_log: Callable[[], TopicLog]) -> Opened:
+    return lambda: SegmentLog(topic_log())
+
+
+def test_concurrent_proposers_agree(opened: Opened) -> None:
+    together = threading.Barrier(8)
+
+    def propose(number: int) -> Identity | None:
+        log = opened()
+        together.wait()
+        return log.agree("cluster", Identity("cluster", number, 0))
+
+    with ThreadPoolExecutor(8) as pool:
+        agreed = set(pool.map(propose, range(8)))
+    assert len(agreed) == 1
+    assert agreed == {opened().agree("cluster", None)}
+
+
+def test_no_proposal_no_identity(opened: Opened) -> None:
+    assert opened().agree("cluster", None) is None
+
+
+def test_an_identity_is_void_at_another_cluster(opened: Opened) -> None:
+    old, new = Identity("old", 1, 0), Identity("new", 2, 0)
+    assert opened().agree("old", old) == old
+    assert opened().agree("new", None) is None
+    assert opened().agree("new", new) == new
+    assert opened().agree("old", new) == old
+
+
+def test_claims_are_read_back_as_they_come(opened: Opened) -> None:
+    writer, reader = opened(), opened()
+    where = [(TOPIC_ID, 7)]
+    writer.claim([segment(7)])
+    reader.refresh(where)
+    assert list(reader.claims(TOPIC_ID, 7)) == [segment(7)]
+    opened().claim([segment(7, 50, incarnation=2)])
+    reader.refresh(where)
+    reader.refresh(where)
+    assert list(reader.claims(TOPIC_ID, 7)) == [segment(7), segment(7, 50, incarnation=2)]
+    assert reader.claims(TOPIC_ID, 8) == ()
+
+
+def test_tombstones_and_other_versions_are_ignored(opened: Opened, topic_log: Callable[[], TopicLog]) -> None:
+    raw = topic_log()
+    home = home_partition(TOPIC_ID, 7, PARTITIONS)
+    key, value = segment_record(segment(7))
+    assert value is not None
+    raw.append(home, [(key, None), (b"\x00\x09" + key[2:], value), (b"x", b"y")])
+    raw.append(0, [(identity_record(Identity("cluster", 1, 0), bytes(16))[0], None)])
+    log = opened()
+    log.refresh([(TOPIC_ID, 7)])
+    assert log.claims(TOPIC_ID, 7) == ()
+    assert log.agree("cluster", None) is None
+
+
+def test_a_large_pumps_claims_are_all_durable(opened: Opened) -> None:
+    """Each partition of a flow claims once, at its start: all of them at the same time."""
+    claims = [segment(number) for number in range(PARTITIONS * 6000)]
+    opened().claim(claims)
+    reader = opened()
+    reader.refresh((TOPIC_ID, one.partition) for one in claims)
+    missing = [one.partition for one in claims if list(reader.claims(TOPIC_ID, one.partition)) != [one]]
+    assert missing == [], f"{len(missing)} of {len(claims)}"

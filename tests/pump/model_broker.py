@@ -1,0 +1,276 @@
+"""A target partition and a source partition in memory, and a pump's partition between them.
+
+The target does exactly what a leader does with an idempotent batch (`exactness.md` section 1). The source's
+records hold their own offset as value, so that the target's log tells what was copied.
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+from collections import deque
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+
+from sparkmirror.offsets.position import Doubt, LogTail, ProducerState, TargetReading, decide
+from sparkmirror.offsets.reading import Bearings, Refusal, Route
+from sparkmirror.offsets.segments import Identity, Segment
+from sparkmirror.pump.partition import PartitionCopy, Stage
+from sparkmirror.wire.batches import HEADER_SIZE, SEQUENCE_MODULUS, batch_headers
+from sparkmirror.wire.buffers import FramePool
+from sparkmirror.wire.produce import Ack
+
+IDENTITY = Identity("target-cluster", 4000, 0)
+ROUTE = Route("orders", "us.orders", 0)
+SOURCE_ID, TARGET_ID = b"s" * 16, b"t" * 16
+LEADER = 1
+FRESH_MS, FRESH_AFTER_MS, OLD_MS = 2_000_000, 1_000_000, 1_000
+KEY = b"topic", 0
+OUT_OF_ORDER = 45
+REMEMBERED = 5
+"""Batches of which a leader recognises a duplicate."""
+
+
+@functools.cache
+def batch_of(base_offset: int, values: tuple[int, ...], timestamp_ms: int, codec: int = 0) -> bytes:
+    """A batch as the source's broker stores it."""
+    builder = DefaultRecordBatchBuilder(
+        magic=2,
+        compression_type=codec,
+        is_transactional=False,
+        producer_id=77,
+        producer_epoch=3,
+        base_sequence=5,
+        batch_size=1 << 20,
+    )
+    for delta, value in enumerate(values):
+        builder.append(delta, timestamp_ms, None, b"%d" % value, [])
+    data = builder.build()
+    struct.pack_into(">q", data, 0, base_offset)
+    return bytes(data)
+
+
+class Source:
+    """A source partition: dense batches of the sizes and timestamps given."""
+
+    def __init__(self, batches: list[tuple[int, int]], start: int = 0) -> None:
+        self.start = self.end = start
+        self._batches: list[tuple[int, bytes]] = []
+        for count, timestamp_ms in batches:
+            offsets = tuple(range(self.end, self.end + count))
+            self._batches.append((self.end, batch_of(self.end, offsets, timestamp_ms)))
+            self.end += count
+
+    def fetch(self, offset: int, batches: int) -> bytes:
+        """Some batches from the one that starts there."""
+        return b"".join([data for base, data in self._batches if base >= offset][:batches])
+
+
+class _Known(NamedTuple):
+    first: int
+    last: int
+    base_offset: int
+    max_timestamp: int
+
+
+class TargetLog:
+    """A target partition at its leader. `log` holds the upstream offset of each record."""
+
+    def __init__(self) -> None:
+        self.log: list[int] = []
+        self.claims: list[Segment] = []
+        self.appended_at: list[float] = []
+        self._state: deque[_Known] | None = None
+        self._tail: LogTail | None = None
+
+    def append(self, sent: bytes, now: float) -> Ack:
+        """Compare and append."""
+        batch = DefaultRecordBatch(sent)
+        assert batch.validate_crc()
+        ((_, header),) = batch_headers(memoryview(sent))
+        assert header.base_offset == 0
+        assert (header.producer_id, header.producer_epoch) == (IDENTITY.producer_id, IDENTITY.producer_epoch)
+        first = header.base_sequence
+        last = (first + header.last_offset_delta) % SEQUENCE_MODULUS
+        if self._state is not None:
+            for known in self._state:
+                if (known.first, known.last) == (first, last):
+                    return Ack(KEY, 0, known.base_offset, known.max_timestamp, (), "")
+            if first != (self._state[-1].last + 1) % SEQUENCE_MODULUS:
+                return refused(OUT_OF_ORDER)
+        else:
+            self._state = deque(maxlen=REMEMBERED)
+        base = len(self.log)
+        self.log.extend(int(record.value) for record in batch)
+        self.appended_at.append(now)
+        self._state.append(_Known(first, last, base, header.max_timestamp))
+        self._tail = LogTail(last, len(self.log), header.max_timestamp)
+        return Ack(KEY, 0, base, -1, (), "")
+
+    def expire(self) -> None:
+        """Forget the producer state, as for old timestamps at any tick (section 2)."""
+        self._state = None
+
+    def reading(self) -> TargetReading:
+        """What the leader says just now."""
+        newest = self._state[-1] if self._state else None
+        return TargetReading(
+            log_start=0,
+            log_end_before=len(self.log),
+            state=ProducerState(newest.last, newest.max_timestamp) if newest else None,
+            tail=None if newest else self._tail,
+            log_end_after=len(self.log),
+            has_records=bool(self.log),
+        )
+
+    def bearings(self, source: Source) -> Bearings | Refusal:
+        """As a `PositionReader` reads them."""
+        verdict = decide(self.reading(), self.claims)
+        if isinstance(verdict, Doubt):
+            return Refusal(verdict.reason, transient=verdict.wait)
+        return Bearings(verdict, SOURCE_ID, LEADER, 0, source.start, source.end, TARGET_ID, LEADER)
+
+
+def refused(error: int, base_offset: int = -1) -> Ack:
+    return Ack(KEY, error, base_offset, -1, (), "")
+
+
+@dataclass
+class World:
+    """Time, and both sides."""
+
+    source: Source
+    target: TargetLog = field(default_factory=TargetLog)
+    now: float = 1000.0
+
+
+class Pump:
+    """What surrounds one `PartitionCopy`: its requests, answers, claims and readings, each on its way for a while."""
+
+    def __init__(
+        self, world: World, incarnation: int = 1, *, unclean: bool = False, until: int | None = -1, in_flight: int = 5
+    ) -> None:
+        self.world = world
+        self.pool = FramePool(1 << 20, keep=2)
+        self.copy = PartitionCopy(
+            ROUTE,
+            IDENTITY,
+            incarnation,
+            until=world.source.end if until == -1 else until,
+            from_latest=False,
+            unclean=unclean,
+            fresh_after_ms=FRESH_AFTER_MS,
+            max_in_flight=in_flight,
+            now=world.now,
+        )
+        self.requests: deque[bytes] = deque()
+        self.answers: deque[Ack] = deque()
+        self.reading: Bearings | Refusal | None = None
+        self.claiming: Segment | None = None
+        self.sent = 0
+
+    # Each step does what is possible, and says whether it did something.
+
+    def ask(self) -> bool:
+        """The position is read at the target; the answer is on its way."""
+        if not self.copy.wants_reading(self.world.now):
+            return False
+        self.copy.asked = True
+        self.reading = self.world.target.bearings(self.world.source)
+        return True
+
+    def hear(self) -> bool:
+        """The reading arrives."""
+        reading, self.reading = self.reading, None
+        if isinstance(reading, Bearings):
+            self.copy.take(reading, self.world.now)
+        elif reading is not None:
+            self.copy.refuse(reading.reason, transient=reading.transient, now=self.world.now)
+        return reading is not None
+
+    def fetch(self, batches: int = 3) -> bool:
+        """A fetch answer arrives."""
+        position = self.copy.fetch_position()
+        if position is None:
+            return False
+        data = self.world.source.fetch(position.offset, batches)
+        if not data:
+            return False
+        frame = self.pool.take(len(data) + HEADER_SIZE)
+        frame.view[: len(data)] = data
+        self.copy.feed(frame, frame.view[: len(data)], self.world.source.end, self.world.now)
+        frame.release()
+        return True
+
+    def claim(self) -> bool:
+        """A claim is written; the word that it is durable is on its way."""
+        if self.copy.claim is None or self.copy.claim_asked or self.claiming is not None:
+            return False
+        self.copy.claim_asked = True
+        self.claiming = self.copy.claim
+        self.world.target.claims.append(self.claiming)
+        return True
+
+    def claimed(self) -> bool:
+        """The claim is known to be durable."""
+        claiming, self.claiming = self.claiming, None
+        if claiming is not None:
+            self.copy.claimed(claiming, self.world.now)
+        return claiming is not None
+
+    def send(self) -> bool:
+        """The next batch is on the wire."""
+        if not self.copy.sendable(self.world.now):
+            return False
+        self.requests.append(bytes(self.copy.send().view))
+        self.sent += 1
+        return True
+
+    def serve(self, error: int = 0) -> bool:
+        """The broker takes a request, or refuses it with this error (7: it appends it all the same)."""
+        if not self.requests:
+            return False
+        request = self.requests.popleft()
+        if error and error != 7:
+            self.answers.append(refused(error))
+            return True
+        answer = self.world.target.append(request, self.world.now)
+        self.answers.append(refused(7, answer.base_offset) if error and not answer.error else answer)
+        return True
+
+    def receive(self) -> bool:
+        """An answer arrives."""
+        if not self.answers:
+            return False
+        self.copy.acknowledge(self.answers.popleft(), self.world.now)
+        return True
+
+    def lose(self, served: int = 0) -> None:
+        """The connection breaks, after the broker has taken some more of the requests."""
+        for _ in range(served):
+            self.serve()
+        self.requests.clear()
+        self.answers.clear()
+        self.copy.lost_in_flight(self.world.now, "the connection broke")
+
+    def settle(self) -> None:
+        """All that can happen at this moment happens."""
+        steps = (self.ask, self.hear, self.claim, self.claimed, self.send, self.serve, self.receive, self.fetch)
+        while any(step() for step in steps):
+            pass
+
+    def start(self) -> None:
+        """The position is known."""
+        assert self.ask()
+        assert self.hear()
+
+    def finish(self, patience: int = 60) -> None:
+        """No more faults: it must come to its end."""
+        for _ in range(patience):
+            self.settle()
+            if self.copy.stage is Stage.DONE:
+                return
+            self.world.now = max(self.world.now, self.copy.seek_at)
+        raise AssertionError(f"{self.copy.stage}: {self.copy.reason}")

@@ -1,0 +1,427 @@
+"""One partition's copy against a model of a target's leader: whatever happens, each record is there once, in order."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from model_broker import FRESH_MS, OLD_MS, Pump, Source, TargetLog, World, refused
+
+from sparkmirror.pump.partition import GRACE_S, MAX_CONFIRMATION_AGE_S, Stage
+
+ERRORS = (6, 7, 10, 19)
+"""Not the leader, timed out (but appended), too large, too few replicas."""
+
+
+def a_world(batches: int = 12, timestamp_ms: int = FRESH_MS) -> World:
+    return World(Source([(10, timestamp_ms)] * batches))
+
+
+def running(world: World, *, unclean: bool = False) -> Pump:
+    """A pump that has copied its first three batches and has fetched more."""
+    pump = Pump(world, unclean=unclean)
+    pump.start()
+    if unclean and pump.copy.stage is Stage.SEEKING:
+        world.now += GRACE_S
+        pump.start()
+    pump.fetch()
+    pump.claim()
+    pump.claimed()
+    for _ in range(3):
+        pump.send()
+        pump.serve()
+        pump.receive()
+    pump.fetch()
+    assert len(world.target.log) == 30
+    return pump
+
+
+def assert_exact(world: World) -> None:
+    assert world.target.log == list(range(len(world.target.log)))
+
+
+# --- a plain copy -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("timestamp_ms", [FRESH_MS, OLD_MS])
+def test_a_copy_comes_to_its_end(timestamp_ms: int) -> None:
+    world = a_world(timestamp_ms=timestamp_ms)
+    pump = Pump(world)
+    pump.finish()
+    assert world.target.log == list(range(120))
+    assert (pump.copy.records, pump.copy.acked_upstream, pump.copy.acked_downstream) == (120, 120, 120)
+    assert pump.pool.in_use == 0
+
+
+def test_the_claim_is_durable_before_the_first_batch_is_sent() -> None:
+    pump = Pump(a_world())
+    pump.start()
+    pump.fetch()
+    assert not pump.send()
+    pump.claim()
+    assert not pump.send()
+    pump.claimed()
+    assert pump.send()
+
+
+def test_the_source_log_may_start_anywhere() -> None:
+    world = World(Source([(10, FRESH_MS)] * 3, start=1000))
+    Pump(world).finish()
+    assert world.target.log == list(range(1000, 1030))
+
+
+# --- one batch alone (R3) -----------------------------------------------------------------------------
+
+
+def test_the_first_batch_goes_alone_then_five_are_in_flight() -> None:
+    pump = Pump(a_world())
+    pump.start()
+    pump.fetch(9)
+    pump.claim()
+    pump.claimed()
+    assert [pump.send(), pump.send()] == [True, False]
+    pump.serve()
+    pump.receive()
+    assert [pump.send() for _ in range(6)] == [True] * 5 + [False]
+
+
+@pytest.mark.parametrize("error", [6, 10, 19, 45])
+def test_after_a_refused_first_batch_nothing_is_sent_before_a_new_reading(error: int) -> None:
+    world = a_world()
+    pump = Pump(world)
+    pump.start()
+    pump.fetch()
+    pump.claim()
+    pump.claimed()
+    pump.send()
+    pump.serve(error)
+    pump.receive()
+    for _ in range(50):
+        world.now += 0.5
+        pump.fetch()
+        assert not pump.send()
+    pump.finish()
+    assert_exact(world)
+
+
+@pytest.mark.parametrize("error", [6, 7, 10, 19])
+def test_after_a_refusal_what_is_in_flight_is_drained_and_one_batch_goes_alone(error: int) -> None:
+    world = a_world()
+    pump = running(world)
+    assert [pump.send() for _ in range(3)] == [True] * 3
+    pump.serve(error)
+    pump.serve()
+    pump.receive()
+    assert not pump.ask()
+    pump.receive()
+    pump.serve()
+    pump.receive()
+    world.now = max(world.now, pump.copy.seek_at)
+    pump.start()
+    pump.fetch()
+    assert [pump.send(), pump.send()] == [True, False]
+    pump.finish()
+    assert_exact(world)
+    assert pump.pool.in_use == 0
+
+
+def test_a_refusal_that_state_does_not_survive_loses_nothing() -> None:
+    """Unguarded, the state may go between two batches in flight: then the second one is taken as a first one."""
+    world = a_world(timestamp_ms=OLD_MS)
+    pump = running(world)
+    sent = [pump.send() for _ in range(3)]
+    assert any(sent)
+    pump.serve(19)
+    world.target.expire()
+    while pump.serve() or pump.receive():
+        pass
+    assert_exact(world)
+    pump.finish()
+    assert world.target.log == list(range(120))
+
+
+# --- the age of a position (R6) -----------------------------------------------------------------------
+
+
+def test_a_position_that_is_too_old_is_read_again_before_anything_is_sent() -> None:
+    world = a_world()
+    pump = running(world)
+    world.now += MAX_CONFIRMATION_AGE_S + 0.01
+    assert not pump.send()
+    pump.start()
+    assert [pump.send(), pump.send()] == [True, False]
+
+
+def test_a_claim_that_took_long_confirms_no_position() -> None:
+    world = a_world()
+    pump = Pump(world)
+    pump.start()
+    pump.fetch()
+    pump.claim()
+    world.now += MAX_CONFIRMATION_AGE_S + 1
+    pump.claimed()
+    assert not pump.send()
+    pump.finish()
+    assert_exact(world)
+
+
+def test_a_reading_that_arrives_late_confirms_nothing() -> None:
+    """It says what was true when it was asked, and its pump may have been suspended since."""
+    world = a_world()
+    pump = Pump(world)
+    assert pump.ask()
+    world.now += 3600
+    pump.hear()
+    pump.fetch()
+    pump.claim()
+    pump.claimed()
+    assert not pump.send()
+    pump.finish()
+    assert_exact(world)
+
+
+def test_an_acknowledgement_that_lay_in_the_socket_confirms_nothing() -> None:
+    world = a_world(timestamp_ms=OLD_MS)
+    pump = running(world)
+    pump.send()
+    pump.serve()
+    world.now += 3600  # suspended
+    rival = Pump(world, 2)
+    rival.finish()
+    world.target.expire()
+    pump.receive()
+    assert not pump.send()
+    pump.serve()
+    assert_exact(world)
+
+
+# --- the quiet rule (R5) ------------------------------------------------------------------------------
+
+
+def test_unclean_and_unguarded_waits_for_two_equal_readings() -> None:
+    world = a_world(timestamp_ms=OLD_MS)
+    predecessor = running(world)
+    heir = Pump(world, 2, unclean=True)
+    heir.start()
+    assert heir.copy.stage is Stage.SEEKING
+    world.now += GRACE_S - 0.1
+    assert not heir.ask()
+    world.now += 0.1
+    predecessor.world.target.append(bytes(predecessor.copy.send().view), world.now)  # it was still alive
+    heir.start()
+    assert heir.copy.stage is Stage.SEEKING
+    world.now += GRACE_S
+    heir.start()
+    assert heir.fetch()
+    heir.finish()
+    assert world.target.log == list(range(120))
+
+
+def test_unclean_and_guarded_does_not_wait() -> None:
+    world = a_world()
+    running(world)
+    heir = Pump(world, 2, unclean=True)
+    heir.start()
+    assert heir.copy.stage is Stage.RUNNING
+    heir.fetch()
+    assert heir.send()
+
+
+def old_after_fresh() -> tuple[World, Pump]:
+    """An heir in flight with fresh records, about to meet old ones."""
+    world = World(Source([(10, FRESH_MS)] * 4 + [(10, OLD_MS)] * 4))
+    running(world)
+    heir = Pump(world, 2, unclean=True)
+    heir.start()
+    heir.fetch(1)
+    assert heir.send()
+    heir.fetch(1)
+    assert heir.copy.stage is Stage.DRAINING
+    return world, heir
+
+
+def test_an_unclean_copy_waits_when_it_comes_to_old_records() -> None:
+    world, heir = old_after_fresh()
+    heir.serve()
+    heir.receive()
+    assert not heir.ask()
+    world.now += GRACE_S
+    heir.finish()
+    assert world.target.log == list(range(80))
+    assert heir.pool.in_use == 0
+
+
+def test_a_lost_connection_does_not_cut_the_quiet_time_short() -> None:
+    world, heir = old_after_fresh()
+    quiet_since = world.now
+    heir.lose(served=1)
+    heir.settle()
+    while heir.copy.stage is not Stage.DONE:
+        world.now = max(world.now, heir.copy.seek_at)
+        heir.settle()
+    old_appends = world.target.appended_at[4:]
+    assert min(old_appends) >= quiet_since + GRACE_S
+    assert_exact(world)
+
+
+# --- rivals (R2) --------------------------------------------------------------------------------------
+
+
+def test_a_duplicate_success_is_a_rivals_and_is_read_again() -> None:
+    world = a_world()
+    pump = running(world)
+    rival = Pump(world, 2)
+    rival.start()
+    rival.fetch()
+    rival.send()
+    rival.serve()
+    pump.send()
+    pump.serve()
+    pump.receive()
+    assert pump.copy.stage is Stage.SEEKING
+    assert "a rival had already written source offset 30" in pump.copy.reason
+    assert pump.copy.records == 30
+
+
+def test_a_batch_that_lands_elsewhere_is_a_doubt() -> None:
+    pump = running(a_world())
+    pump.send()
+    pump.requests.clear()
+    pump.answers.append(refused(0, base_offset=31))
+    pump.receive()
+    assert pump.copy.stage is Stage.SEEKING
+    assert "landed at 31, not at 30" in pump.copy.reason
+
+
+def test_a_position_is_confirmed_only_where_it_leads_to_the_same_record() -> None:
+    """A rival's claim for the same sequence may begin at another source offset."""
+    world = a_world()
+    pump = Pump(world)
+    pump.start()
+    pump.fetch()
+    world.now += MAX_CONFIRMATION_AGE_S + 1
+    rival = Pump(World(Source([(10, FRESH_MS)] * 3, start=50), world.target), 2)
+    rival.start()
+    rival.fetch()
+    rival.claim()
+    pump.start()
+    pump.claim()
+    pump.claimed()
+    assert not (pump.send() and pump.copy.in_flight[0].upstream == 0)
+
+
+# --- anything in any order ----------------------------------------------------------------------------
+
+
+class Copies(RuleBasedStateMachine):
+    """Faults, delays and rivals in any order; at the end the faults stop and all is there."""
+
+    rivals = 1
+    timestamp_ms = FRESH_MS
+    in_flight = 5
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = a_world()
+        self.pumps: list[Pump] = []
+
+    @initialize(sizes=st.lists(st.integers(1, 7), min_size=5, max_size=60), start=st.integers(0, 5))
+    def begin(self, sizes: list[int], start: int) -> None:
+        self.world = World(Source([(size, self.timestamp_ms) for size in sizes], start), TargetLog())
+        self.pumps = [Pump(self.world, n, in_flight=self.in_flight) for n in range(1 + self.rivals)]
+
+    def pump(self, which: int) -> Pump:
+        return self.pumps[which % len(self.pumps)]
+
+    @rule(which=st.integers(0, 3))
+    def asks(self, which: int) -> None:
+        self.pump(which).ask()
+
+    @rule(which=st.integers(0, 3))
+    def hears(self, which: int) -> None:
+        self.pump(which).hear()
+
+    @rule(which=st.integers(0, 3), batches=st.integers(1, 6))
+    def fetches(self, which: int, batches: int) -> None:
+        self.pump(which).fetch(batches)
+
+    @rule(which=st.integers(0, 3))
+    def claims(self, which: int) -> None:
+        self.pump(which).claim()
+
+    @rule(which=st.integers(0, 3))
+    def hears_of_its_claim(self, which: int) -> None:
+        self.pump(which).claimed()
+
+    @rule(which=st.integers(0, 3), times=st.integers(1, 5))
+    def sends(self, which: int, times: int) -> None:
+        pump = self.pump(which)
+        for _ in range(times):
+            if pump.send():
+                assert len(pump.copy.in_flight) <= self.in_flight
+
+    @rule(which=st.integers(0, 3))
+    def has_all_in_flight(self, which: int) -> None:
+        pump = self.pump(which)
+        for step in (pump.ask, pump.hear, pump.fetch, pump.claim, pump.claimed, pump.send, pump.serve, pump.receive):
+            step()
+        pump.fetch(6)
+        while pump.send():
+            pass
+
+    @rule(which=st.integers(0, 3), times=st.integers(1, 5))
+    def is_served(self, which: int, times: int) -> None:
+        for _ in range(times):
+            self.pump(which).serve()
+
+    @rule(which=st.integers(0, 3), error=st.sampled_from(ERRORS))
+    def is_refused(self, which: int, error: int) -> None:
+        self.pump(which).serve(error)
+
+    @rule(which=st.integers(0, 3), times=st.integers(1, 5))
+    def receives(self, which: int, times: int) -> None:
+        for _ in range(times):
+            self.pump(which).receive()
+
+    @rule(which=st.integers(0, 3), served=st.integers(0, 5))
+    def loses_its_connection(self, which: int, served: int) -> None:
+        self.pump(which).lose(served)
+
+    @rule(which=st.integers(0, 3))
+    def goes_on(self, which: int) -> None:
+        self.pump(which).settle()
+
+    @rule(seconds=st.sampled_from([0.1, 1.0, 3.5, 6.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.world.now += seconds
+
+    @precondition(lambda self: self.timestamp_ms == OLD_MS)
+    @rule()
+    def state_expires(self) -> None:
+        self.world.target.expire()
+
+    @invariant()
+    def each_record_is_there_once_in_order(self) -> None:
+        start = self.world.source.start
+        assert self.world.target.log == list(range(start, start + len(self.world.target.log)))
+
+    def teardown(self) -> None:
+        for pump in self.pumps:
+            pump.finish()
+            assert pump.pool.in_use == 0
+        assert len(self.world.target.log) == self.world.source.end - self.world.source.start
+
+
+class OldRecords(Copies):
+    """State goes at any moment; one pump alone."""
+
+    rivals = 0
+    timestamp_ms = OLD_MS
+
+
+SETTINGS = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestRivalsWithFreshRecords = Copies.TestCase
+TestRivalsWithFreshRecords.settings = SETTINGS
+TestOnePumpWithOldRecords = OldRecords.TestCase
+TestOnePumpWithOldRecords.settings = SETTINGS
