@@ -20,6 +20,8 @@ from bench.producing import Producer
 from bench.reading import Tail, records_of
 from bench.workloads import Workload
 
+FIRST_RECORDS = 1000
+"""Written at first; the producer's pace begins when they are at the target, so there is no backlog."""
 WARM_S = 15.0
 START_TIMEOUT_S = 120.0
 STALL_TIMEOUT_S = 60.0
@@ -44,9 +46,9 @@ class LatencyResult:
 def measure_latency(
     arena: Arena, workload: Workload, partitions: int, contender: Contender, tuning: Tuning, label: str, seconds: float
 ) -> LatencyResult:
-    """Run `contender` on a new, empty topic, write to it at the workload's pace, and time every record.
+    """Run `contender` on a new topic, write to it at the workload's pace, and time every record.
 
-    The first `WARM_S` seconds of records are not counted. Raises ContenderFailed if it ends or stalls.
+    The pace begins when the mirror is at work. The first `WARM_S` seconds of records are not counted. Raises ContenderFailed if it ends or stalls.
     """
     topic = f"{workload.name}-{label}"
     arena.source.create_topic(topic, partitions)
@@ -57,8 +59,9 @@ def measure_latency(
     mirror = RunningMirror(contender, contender.settings(route, tuning), arena.directory / f"mirror-{label}", account)
     try:
         with mirror, MemoryWatch(account) as memory:
-            _wait_for_topic(arena, mirror, route.target_topic, partitions)
-            tail = Tail(arena.target, route.target_topic, dict.fromkeys(range(partitions), 0))
+            producer.start(topic, FIRST_RECORDS).wait(START_TIMEOUT_S)
+            ends = _wait_for_records(arena, mirror, route.target_topic, FIRST_RECORDS)
+            tail = Tail(arena.target, route.target_topic, ends)
             producing = producer.start_paced(topic, WARM_S + seconds)
             try:
                 timed = _time_records(arena, mirror, tail, int(workload.records_per_s * (WARM_S + seconds)))
@@ -93,13 +96,15 @@ class _Timed:
     machine_cpu_s: float
 
 
-def _wait_for_topic(arena: Arena, mirror: RunningMirror, topic: str, partitions: int) -> None:
+def _wait_for_records(arena: Arena, mirror: RunningMirror, topic: str, records: int) -> dict[int, int]:
+    """The target's log ends when the mirror is at work: it has copied all there was."""
     deadline = time.monotonic() + START_TIMEOUT_S
-    while len(arena.target.end_offsets(topic)) < partitions:
+    while sum((ends := arena.target.end_offsets(topic)).values()) < records:
         mirror.check()
         if time.monotonic() > deadline:
-            raise mirror.failure(f"has not created {topic} within {START_TIMEOUT_S:.0f} s")
+            raise mirror.failure(f"has copied nothing within {START_TIMEOUT_S:.0f} s")
         time.sleep(0.2)
+    return ends
 
 
 def _time_records(arena: Arena, mirror: RunningMirror, tail: Tail, expected: int) -> _Timed:

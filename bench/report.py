@@ -95,7 +95,8 @@ _LATENCY_ROWS = (
 def show(console: Console, chapters: Sequence[Chapter]) -> None:
     """Print a table for each workload: medians of the rounds, the range where there are several."""
     for chapter in chapters:
-        table = Table(title=_title(chapter), title_justify="left")
+        console.print(_title(chapter), highlight=False)
+        table = Table()
         table.add_column("median (range)")
         for name in chapter.entries:
             table.add_column(name, justify="right")

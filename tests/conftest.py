@@ -17,8 +17,9 @@ _topic_numbers = itertools.count(1)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--full`."""
+    """Add `--full` and `--standalone`."""
     parser.addoption("--full", action="store_true", help="run the long tests too (marker `full`)")
+    parser.addoption("--standalone", action="store_true", help="run the Spark tests on a real standalone cluster")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

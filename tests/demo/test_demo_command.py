@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark]
+pytestmark = pytest.mark.broker
 
 COMMAND = (sys.executable, "-c", "from sparkmirror.cli import main; main()", "demo")
 MARK = "SPARKMIRROR_DEMO_TEST"
@@ -79,8 +79,8 @@ def _assert_all_identical(proof: str) -> None:
 
 def test_all_partitions_are_proved_identical(tmp_path: Path) -> None:
     directory = tmp_path / "demo"
-    with _demo(directory, "--records", "20000", "--live", "1") as running:
-        proof, _ = running.communicate(timeout=120)
+    with _demo(directory, "--records", "5000", "--live", "0.5") as running:
+        proof, _ = running.communicate(timeout=240)
     assert running.returncode == 0, _story(directory)
     _assert_all_identical(proof)
     assert max(len(line) for line in proof.splitlines()) <= 100
@@ -105,7 +105,7 @@ def test_a_directory_with_something_in_it_is_refused(tmp_path: Path) -> None:
 def test_kept_running_until_interrupted(tmp_path: Path) -> None:
     directory = tmp_path / "demo"
     with _demo(directory, "--records", "20000", "--live", "0", "--keep") as running:
-        _wait_for("Ctrl-C ends it", directory, running, timeout_s=90)
+        _wait_for("Ctrl-C ends it", directory, running, timeout_s=180)
         time.sleep(3)
         assert running.poll() is None
         os.killpg(running.pid, signal.SIGINT)  # as a terminal does it
@@ -121,7 +121,7 @@ def test_kept_running_until_interrupted(tmp_path: Path) -> None:
 def test_an_interruption_leaves_nothing_behind(tmp_path: Path, moment: str) -> None:
     directory = tmp_path / "demo"
     with _demo(directory, "--records", "20000", "--live", "60") as running:
-        _wait_for(moment, directory, running, timeout_s=90)
+        _wait_for(moment, directory, running, timeout_s=180)
         time.sleep(1.5)  # into the step that follows
         os.killpg(running.pid, signal.SIGINT)
         running.communicate(timeout=60)

@@ -11,6 +11,7 @@ from pathlib import Path
 import mirror_process as mp
 import pytest
 from pyspark.sql import SparkSession
+from spark_standalone import standalone_cluster
 
 from sparkmirror.config import load_mm2_properties
 from sparkmirror.demo import KafkaCluster
@@ -21,11 +22,16 @@ StartMirror = Callable[[str, Mapping[str, str]], AbstractContextManager[Mirror]]
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """A local session with slots for the tests' flows."""
-    session = open_session({}, tasks=4)
-    yield session
-    session.stop()
+def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A session with slots for the tests' flows: local, or with `--standalone` on a real cluster."""
+    with contextlib.ExitStack() as stack:
+        settings: Mapping[str, str] = {}
+        if request.config.getoption("--standalone"):
+            directory = tmp_path_factory.mktemp("spark", numbered=False)
+            settings = stack.enter_context(standalone_cluster(directory))
+        session = open_session(settings, tasks=4)
+        yield session
+        session.stop()
 
 
 @pytest.fixture

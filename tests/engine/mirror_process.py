@@ -95,11 +95,18 @@ def _command(process: psutil.Process) -> str:
         return ""
 
 
-def create_topic(bootstrap_servers: str, topic: str, partitions: int, configs: Mapping[str, str] | None = None) -> None:
-    """Create a topic with one replica and wait until it is led."""
+def create_topic(
+    bootstrap_servers: str,
+    topic: str,
+    partitions: int,
+    configs: Mapping[str, str] | None = None,
+    *,
+    replication_factor: int = 1,
+) -> None:
+    """Create a topic."""
     admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
     try:
-        admin.create_topics([NewTopic(topic, partitions, 1, topic_configs=dict(configs or {}))])
+        admin.create_topics([NewTopic(topic, partitions, replication_factor, topic_configs=dict(configs or {}))])
     finally:
         admin.close()
 
@@ -115,7 +122,9 @@ def produce(
     timestamp_ms: int | None = None,
 ) -> None:
     """Write numbered records, the same number to each partition."""
-    producer = KafkaProducer(bootstrap_servers=bootstrap_servers, compression_type=codec, linger_ms=5)
+    producer = KafkaProducer(
+        bootstrap_servers=bootstrap_servers, compression_type=codec, linger_ms=5, max_request_size=8 << 20
+    )
     for number in range(records):
         producer.send(
             topic,

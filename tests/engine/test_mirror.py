@@ -7,10 +7,10 @@ from pathlib import Path
 
 import mirror_process as mp
 import pytest
-from conftest import StartMirror
 from kafka import KafkaAdminClient
 from pyspark.sql import SparkSession
 
+from conftest import StartMirror
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig, load_mm2_properties

@@ -177,7 +177,7 @@ class Pump:
         """The position is read at the target; the answer is on its way."""
         if not self.copy.wants_reading(self.world.now):
             return False
-        self.copy.asked = True
+        self.copy.ask(self.world.now)
         self.reading = self.world.target.bearings(self.world.source)
         return True
 
@@ -217,14 +217,14 @@ class Pump:
         """The claim is known to be durable."""
         claiming, self.claiming = self.claiming, None
         if claiming is not None:
-            self.copy.claimed(claiming, self.world.now)
+            self.copy.claimed(claiming)
         return claiming is not None
 
     def send(self) -> bool:
         """The next batch is on the wire."""
         if not self.copy.sendable(self.world.now):
             return False
-        self.requests.append(bytes(self.copy.send().view))
+        self.requests.append(bytes(self.copy.send(self.world.now).view))
         self.sent += 1
         return True
 

@@ -126,6 +126,21 @@ def test_after_a_refusal_what_is_in_flight_is_drained_and_one_batch_goes_alone(e
     assert pump.pool.in_use == 0
 
 
+def test_a_parked_partition_is_not_read_while_something_is_in_flight() -> None:
+    world = a_world()
+    pump = running(world)
+    pump.send()
+    pump.send()
+    pump.serve(10)
+    pump.receive()
+    assert pump.copy.stage is Stage.PARKED
+    world.now = pump.copy.seek_at
+    assert not pump.ask()
+    pump.serve()
+    pump.receive()
+    assert pump.ask()
+
+
 def test_a_refusal_that_state_does_not_survive_loses_nothing() -> None:
     """Unguarded, the state may go between two batches in flight: then the second one is taken as a first one."""
     world = a_world(timestamp_ms=OLD_MS)
@@ -208,7 +223,7 @@ def test_unclean_and_unguarded_waits_for_two_equal_readings() -> None:
     world.now += GRACE_S - 0.1
     assert not heir.ask()
     world.now += 0.1
-    predecessor.world.target.append(bytes(predecessor.copy.send().view), world.now)  # it was still alive
+    predecessor.world.target.append(bytes(predecessor.copy.send(world.now).view), world.now)  # it was still alive
     heir.start()
     assert heir.copy.stage is Stage.SEEKING
     world.now += GRACE_S

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
@@ -62,8 +62,10 @@ class TopicLog:
 
     def append(self, partition: int, entries: Sequence[tuple[bytes, bytes | None]]) -> int:
         """Append records with acks=all; returns the offset of the first. May repeat them after a lost answer."""
-        batch = memoryview(_batch(entries))
+        offsets = [self._append(partition, memoryview(batch)) for batch in _batches(entries)]
+        return offsets[0]
 
+    def _append(self, partition: int, batch: memoryview) -> int:
         def attempt(leader: int) -> int:
             connection = self._client.broker(leader)
             version = connection.version(produce.API_KEY, produce.VERSIONS, "Produce")
@@ -164,8 +166,21 @@ class TopicLog:
         raise AssertionError("unreachable")
 
 
-def _batch(entries: Sequence[tuple[bytes, bytes | None]]) -> bytearray:
-    builder = DefaultRecordBatchBuilder(
+def _batches(entries: Sequence[tuple[bytes, bytes | None]]) -> Iterator[bytearray]:
+    """The records in as few batches as hold them."""
+    now = int(time.time() * 1000)
+    builder, count = _new_builder(), 0
+    for key, value in entries:
+        if builder.append(count, now, key, value, []) is None:
+            yield builder.build()
+            builder, count = _new_builder(), 0
+            builder.append(count, now, key, value, [])
+        count += 1
+    yield builder.build()
+
+
+def _new_builder() -> Any:
+    return DefaultRecordBatchBuilder(
         magic=2,
         compression_type=0,
         is_transactional=False,
@@ -174,8 +189,3 @@ def _batch(entries: Sequence[tuple[bytes, bytes | None]]) -> bytearray:
         base_sequence=-1,
         batch_size=_BATCH_BYTES,
     )
-    now = int(time.time() * 1000)
-    for offset, (key, value) in enumerate(entries):
-        builder.append(offset, now, key, value, [])
-    batch: bytearray = builder.build()
-    return batch

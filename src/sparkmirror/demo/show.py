@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from sparkmirror.engine.progress import FlowProgress
 
 SOURCE, TARGET = "shop", "backup"
-PATIENCE_S = 45.0
+PATIENCE_S = 60.0
 """How long the mirror may take to start, or make no progress, before it is given up."""
 
 _POLL_S = 0.2

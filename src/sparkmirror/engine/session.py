@@ -10,6 +10,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 MASTER = "spark.master"
+WORKER_PYTHON = "spark.pyspark.python"
 ATTEMPTS = 4
 
 _LOG4J = Path(__file__).with_name("log4j2.properties").as_uri()
@@ -54,6 +55,8 @@ def open_session(settings: Mapping[str, str], tasks: int) -> SparkSession:
         chosen[MASTER] = f"local[{local_slots(settings) or tasks},{ATTEMPTS}]"
         settings = {key: value for key, value in settings.items() if key != MASTER}
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if WORKER_PYTHON in settings:  # outside spark-submit PySpark reads only the environment
+        os.environ["PYSPARK_PYTHON"] = settings[WORKER_PYTHON]
     chosen |= settings
     builder = SparkSession.builder
     for key, value in chosen.items():

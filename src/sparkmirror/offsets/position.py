@@ -86,6 +86,8 @@ def decide(reading: TargetReading, segments: Sequence[Segment]) -> Position | Do
         source = "the tail of its log"
     elif reading.log_end_before != reading.log_end_after:
         return Doubt("the log is growing without a producer state of ours", wait=True)
+    elif reading.has_records:
+        return Doubt("the target partition holds records, but none that this flow wrote: somebody else writes to it")
     else:
         sequence = lowest
         source = "the log end"

@@ -107,7 +107,6 @@ class PositionReader:
                 ].append(route)
             except _Unserved as unserved:
                 results[route] = Refusal(str(unserved), transient=True)
-        self._segments.refresh((target[topic].topic_id, index) for topic, index in _targets(by_leaders.values()))
         for (source_leader, target_leader), group in by_leaders.items():
             try:
                 results.update(self._read_group(group, source, target, source_leader, target_leader))
@@ -127,6 +126,8 @@ class PositionReader:
         starts = list_offsets(self._source, source_leader, sources, EARLIEST)
         ends = list_offsets(self._source, source_leader, sources, LATEST)
         readings = self._read_target([route.target for route in routes], target, target_leader)
+        # After the target: whatever is in its log was claimed before it was sent.
+        self._segments.refresh((target[route.target_topic].topic_id, route.partition) for route in routes)
         results: dict[Route, Bearings | Refusal] = {}
         for route in routes:
             try:
@@ -204,14 +205,18 @@ class PositionReader:
         starts = list_offsets(self._target, leader, asked, EARLIEST)
         before = list_offsets(self._target, leader, asked, LATEST, replica_id=DEBUG_CONSUMER)
         described = describe_producers(self._target, leader, asked)
-        stateless = [where for where in partitions if self._state(described[where]) is None]
-        tails = self._read_tails(stateless, topics, leader)
+        stateless = [
+            where for where in partitions if not described[where].error and self._state(described[where]) is None
+        ]
+        tails, unsettled = self._read_tails(stateless, topics, leader)
         after = list_offsets(self._target, leader, asked, LATEST, replica_id=DEBUG_CONSUMER)
         readings: dict[TopicPartition, TargetReading | Refusal] = {}
         for where in partitions:
             try:
                 if described[where].error:
                     raise _Unserved(_said("target", where, described[where].error))
+                if where in unsettled:
+                    raise _Unserved(unsettled[where])
                 start = _offset(starts[where], where)
                 end = _offset(after[where], where)
                 readings[where] = TargetReading(
@@ -228,10 +233,11 @@ class PositionReader:
 
     def _read_tails(
         self, partitions: Sequence[TopicPartition], topics: Mapping[str, TopicLeaders], leader: int
-    ) -> dict[TopicPartition, LogTail]:
+    ) -> tuple[dict[TopicPartition, LogTail], dict[TopicPartition, str]]:
+        """Tails, and why others can't be read yet."""
         if not partitions:
-            return {}
-        ends = self._settled_ends(partitions, leader)
+            return {}, {}
+        ends, unsettled = self._settled_ends(partitions, leader)
         found = last_batches(
             self._target,
             leader,
@@ -240,23 +246,30 @@ class PositionReader:
             self._identity.producer_id,
             self._identity.producer_epoch,
         )
-        return {where: LogTail(*batch) for where, batch in found.items() if batch is not None}
+        return {where: LogTail(*batch) for where, batch in found.items() if batch is not None}, unsettled
 
-    def _settled_ends(self, partitions: Sequence[TopicPartition], leader: int) -> dict[TopicPartition, int]:
-        """Log ends, once the high watermarks have reached them."""
+    def _settled_ends(
+        self, partitions: Sequence[TopicPartition], leader: int
+    ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, str]]:
+        """Log ends, once the high watermarks have reached them, and what is said of those that don't get there."""
         asked = _by_topic(partitions)
         deadline = time.monotonic() + _SETTLE_S
         while True:
             ends = list_offsets(self._target, leader, asked, LATEST, replica_id=DEBUG_CONSUMER)
             marks = list_offsets(self._target, leader, asked, LATEST)
-            lagging = [where for where in partitions if marks[where].offset < ends[where].offset]
-            if not lagging:
-                return {where: ends[where].offset for where in partitions if not ends[where].error}
-            if time.monotonic() > deadline:
-                raise ConnectionError(
-                    f"{lagging[0][0]}-{lagging[0][1]}: the high watermark does not reach the log end "
-                    f"(offset {marks[lagging[0]].offset} of {ends[lagging[0]].offset}); are replicas in sync?"
-                )
+            lagging = {
+                where: f"{where[0]}-{where[1]}: the high watermark is at {marks[where].offset}, the log end at "
+                f"{ends[where].offset}; are replicas in sync?"
+                for where in partitions
+                if marks[where].offset < ends[where].offset
+            }
+            if not lagging or time.monotonic() > deadline:
+                settled = {
+                    where: ends[where].offset
+                    for where in partitions
+                    if where not in lagging and not ends[where].error and not marks[where].error
+                }
+                return settled, lagging
             time.sleep(_SETTLE_PAUSE_S)
 
     def _state(self, described: DescribedPartition) -> ProducerState | None:
@@ -298,7 +311,3 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
     for topic, partition in partitions:
         grouped[topic].append(partition)
     return grouped
-
-
-def _targets(groups: Iterable[Sequence[Route]]) -> list[TopicPartition]:
-    return [route.target for group in groups for route in group]

@@ -33,7 +33,7 @@ class SegmentLog:
     def __init__(self, log: TopicLog) -> None:
         self._log = log
         self._read_to: dict[int, int] = {}
-        self._claims: dict[TargetPartition, list[Segment]] = defaultdict(list)
+        self._claims: dict[TargetPartition, dict[tuple[int, int], Segment]] = defaultdict(dict)
         self._proposals: list[tuple[int, Identity]] = []
 
     def refresh(self, partitions: Iterable[TargetPartition]) -> None:
@@ -44,7 +44,7 @@ class SegmentLog:
 
     def claims(self, topic_id: bytes, partition: int) -> Sequence[Segment]:
         """All claims read so far for a target partition, rivals' too."""
-        return self._claims.get((topic_id, partition), ())
+        return tuple(self._claims.get((topic_id, partition), {}).values())
 
     def claim(self, segments: Sequence[Segment]) -> None:
         """Make these claims durable. When this returns their first batches may be sent."""
@@ -77,7 +77,8 @@ class SegmentLog:
                 case Identity() as identity:
                     self._proposals.append((offset, identity))
                 case Segment() as segment:
-                    self._claims[segment.target_topic_id, segment.partition].append(segment)
+                    claims = self._claims[segment.target_topic_id, segment.partition]
+                    claims[segment.sequence, segment.incarnation] = segment
 
 
 def _offset(proposal: tuple[int, Identity]) -> int:

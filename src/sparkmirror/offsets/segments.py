@@ -53,6 +53,8 @@ class Identity:
     producer_epoch: int
 
 
+_VALUE_VERSION = _VERSION.to_bytes(2, "big")
+
 Record = tuple[bytes, bytes | None]
 
 
@@ -93,7 +95,7 @@ def read_record(key: bytes | None, value: bytes | None) -> Segment | Identity | 
     if key is None or value is None or len(key) < _KIND.size:
         return None
     version, kind = _KIND.unpack_from(key)
-    if version != _VERSION:
+    if version != _VERSION or value[:2] != _VALUE_VERSION:
         return None
     if kind == _IDENTITY:
         _, producer_id, epoch = _IDENTITY_VALUE.unpack_from(value)

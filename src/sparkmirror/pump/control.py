@@ -12,6 +12,7 @@ One small compacted topic a flow, on its target, one partition; key and value ar
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Iterable
 from typing import Any, Literal
@@ -19,6 +20,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from sparkmirror.cluster.topic_log import Entry, TopicLog
+
+log = logging.getLogger(__name__)
 
 Phase = Literal["running", "ending", "ended"]
 
@@ -70,7 +73,10 @@ class ControlState:
         for offset, key, value in entries:
             if key is None:
                 continue
-            changed |= self._apply(key.decode(), json.loads(value) if value else {}, offset)
+            try:
+                changed |= self._apply(key.decode(), json.loads(value) if value else {}, offset)
+            except (ValueError, TypeError, AttributeError, re.error) as error:
+                log.warning("control record at offset %d can't be read and is left out: %s", offset, error)
         return changed
 
     def _apply(self, key: str, said: dict[str, Any], offset: int) -> bool:

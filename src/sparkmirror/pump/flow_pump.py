@@ -91,6 +91,7 @@ class FlowPump:
             )
             for route in order.routes
         ]
+        loop.on_suspended.append(self._on_suspended)
         self._by_source = {copy.route.source: copy for copy in self.copies}
         for copy in self.copies:
             self._settle(copy)
@@ -135,9 +136,9 @@ class FlowPump:
             self._stop_fetching(copy)
             return
         if copy.wants_reading(now):
-            copy.asked = True
+            copy.ask(now)
             self._to_read.append(copy)
-        elif copy.stage in (Stage.SEEKING, Stage.PARKED) and not copy.asked:
+        elif copy.stage in (Stage.SEEKING, Stage.PARKED) and copy.asked_at is None:
             self._loop.at(copy.seek_at, lambda: self._look_again(copy))
         if copy.claim is not None and not copy.claim_asked:
             copy.claim_asked = True
@@ -187,7 +188,7 @@ class FlowPump:
 
     def _on_claimed(self, claims: Iterable[tuple[PartitionCopy, Segment]]) -> None:
         for copy, claim in claims:
-            copy.claimed(claim, self._loop.now)
+            copy.claimed(claim)
             self._settle(copy)
 
     def _on_unclaimed(self, claims: Iterable[tuple[PartitionCopy, Segment]], error: Exception) -> None:
@@ -214,7 +215,10 @@ class FlowPump:
             copy.doubt(f"the source's log was cut below {part.diverging[1]}", self._loop.now)
         else:
             self._budget -= len(part.records)
-            copy.feed(frame, part.records, part.high_watermark, self._loop.now)
+            try:
+                copy.feed(frame, part.records, part.high_watermark, self._loop.now)
+            except ValueError as error:
+                copy.park(f"source: what was fetched can't be read: {error}", self._loop.now)
         self._settle(copy)
 
     def _on_ack(self, copy: PartitionCopy, ack: Ack) -> None:
@@ -237,6 +241,10 @@ class FlowPump:
         for copy in copies:
             copy.lost_in_flight(self._loop.now, reason)
             self._settle(copy)
+
+    def _on_suspended(self) -> None:
+        for leg in list(self._target_legs.values()):
+            leg.failed("this process was suspended")
 
     # --- connections ----------------------------------------------------------------------------
 

@@ -13,6 +13,9 @@ from typing import Protocol
 from sparkmirror.pump.clock import now_s
 from sparkmirror.wire.channel import Channel
 
+SUSPENDED_S = 2.0
+"""A turn that takes so much longer than asked for was no turn: what waits to be sent is too old to be sent (R6)."""
+
 
 class Watcher(Protocol):
     """Whoever owns a channel."""
@@ -38,6 +41,8 @@ class Loop:
         self._selector.register(self._wake_out, selectors.EVENT_READ, None)
         self.now = now_s()
         """The time when this turn of the loop began."""
+        self.on_suspended: list[Callable[[], None]] = []
+        """Called first after a turn that took far longer than it should: the process was stopped in between."""
 
     def watch(self, channel: Channel, watcher: Watcher) -> None:
         self._selector.register(channel.fileno(), selectors.EVENT_READ, watcher)
@@ -71,7 +76,11 @@ class Loop:
         if self._timers:
             wait = min(wait, max(self._timers[0][0] - now_s(), 0.0))
         ready = self._selector.select(0 if self._inbox else wait)
-        self.now = now_s()
+        last, self.now = self.now, now_s()
+        if self.now - last > longest_s + SUSPENDED_S:
+            for call in self.on_suspended:
+                call()
+            return
         for key, events in ready:
             watcher: Watcher | None = key.data
             if watcher is None:

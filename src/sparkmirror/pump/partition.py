@@ -51,6 +51,7 @@ class Batch:
         "frame",
         "max_timestamp",
         "next_upstream",
+        "sent_at",
         "sequence",
         "upstream",
         "view",
@@ -76,6 +77,7 @@ class Batch:
         self.downstream = downstream
         self.max_timestamp = max_timestamp
         self.crc = crc
+        self.sent_at = 0.0
 
 
 class PartitionCopy:
@@ -100,8 +102,8 @@ class PartitionCopy:
         self.reason = ""
         self.seek_at = now
         """When to read the position next, while SEEKING or PARKED."""
-        self.asked = False
-        """A reading of the position is under way."""
+        self.asked_at: float | None = None
+        """When the reading of the position was asked for that is under way."""
         self.bearings: Bearings | None = None
         self.queue: deque[Batch] = deque()
         self.queued_bytes = 0
@@ -130,12 +132,21 @@ class PartitionCopy:
         self._quiet = unclean
         self._quiet_until = now + GRACE_S
         self._quiet_sequence: int | None = None
+        self._quiet_at = 0.0
 
     # --- position -------------------------------------------------------------------------------
 
+    def ask(self, now: float) -> None:
+        """Its position is being read from now on; nothing is sent until `take` or `refuse`."""
+        self.asked_at = now
+
     def take(self, bearings: Bearings, now: float) -> None:
-        """The position was read: start there, or confirm that it is where we think."""
-        self.asked = False
+        """The position was read: start there, or confirm that it is where we think.
+
+        It holds from when it was asked for: the answer may have lain there while this process was suspended.
+        """
+        asked_at = self.asked_at if self.asked_at is not None else now
+        self.asked_at = None
         position = bearings.position
         upstream = position.upstream
         if upstream is None:
@@ -147,8 +158,8 @@ class PartitionCopy:
         self.bearings = bearings
         self.source_end = bearings.source_end
         if self.stage is Stage.RUNNING:
-            if same_leaders and self.queue and position.sequence == self.queue[0].sequence:
-                self._confirmed_at = now
+            if same_leaders and self.queue and _leads_to(self.queue[0], position.sequence, upstream):
+                self._confirmed_at = asked_at
                 self._alone = True
                 return
             self.drop_queue()
@@ -162,20 +173,20 @@ class PartitionCopy:
         self.acked_upstream = upstream
         self.acked_downstream = position.downstream
         self._alone = True
-        self._confirmed_at = now
+        self._confirmed_at = asked_at
         self.reason = ""
         self.stage = Stage.RUNNING
         self._finish_if_done()
 
     def refuse(self, reason: str, *, transient: bool, now: float) -> None:
         """The position can't be told now."""
-        self.asked = False
+        self.asked_at = None
         if self.stage is Stage.RUNNING:
             self.drop_queue()
         if transient:
             self.stage = Stage.SEEKING
             self.reason = reason
-            self.seek_at = now + self._pause()
+            self.seek_at = max(now + self._pause(), self._quiet_at)
         else:
             self.park(reason, now)
 
@@ -196,7 +207,7 @@ class PartitionCopy:
         self._quiet_sequence = sequence
         self.stage = Stage.SEEKING
         self.reason = "waits until no predecessor can be writing any more (records too old to be guarded)"
-        self.seek_at = now + GRACE_S
+        self.seek_at = self._quiet_at = now + GRACE_S
 
     # --- doubt ----------------------------------------------------------------------------------
 
@@ -206,7 +217,7 @@ class PartitionCopy:
             return
         self.drop_queue()
         self.reason = reason
-        self.seek_at = now + self._pause()
+        self.seek_at = max(now + self._pause(), self._quiet_at)
         self.stage = Stage.DRAINING if self.in_flight else Stage.SEEKING
 
     def park(self, reason: str, now: float) -> None:
@@ -228,7 +239,7 @@ class PartitionCopy:
 
     def wants_reading(self, now: float) -> bool:
         """Whether its position should be read now."""
-        if self.asked:
+        if self.asked_at is not None:
             return False
         if self.stage is Stage.SEEKING or self.stage is Stage.PARKED:
             return now >= self.seek_at and not self.in_flight
@@ -256,6 +267,9 @@ class PartitionCopy:
         """Take the batches of one fetch answer; they are rewritten in place and queued."""
         self.source_end = high_watermark
         for position, header in batch_headers(records):
+            if header.is_corrupt(records, position):
+                self._stop_at(f"the batch at source offset {self._upstream} is corrupt (its CRC does not match)", now)
+                return
             reason = slow_path_reason(header)
             if reason is None and header.base_offset != self._upstream:
                 if header.next_offset <= self._upstream:
@@ -266,8 +280,7 @@ class PartitionCopy:
                     else f"a gap in the log ({self._upstream} to {header.base_offset - 1} are missing)"
                 )
             if reason is not None:
-                if not self.queue and not self.in_flight:
-                    self.park(f"{reason} at source offset {header.base_offset} needs the slow path", now)
+                self._stop_at(f"{reason} at source offset {header.base_offset} needs the slow path", now)
                 return
             if self._quiet and self._breaks_quiet(header.max_timestamp, now):
                 return
@@ -303,6 +316,11 @@ class PartitionCopy:
             if self.until is not None and self._upstream >= self.until:
                 return
 
+    def _stop_at(self, reason: str, now: float) -> None:
+        """Park before a batch that can't be copied, once everything before it is."""
+        if not self.queue and not self.in_flight:
+            self.park(reason, now)
+
     def _breaks_quiet(self, max_timestamp: int, now: float) -> bool:
         if now >= self._quiet_until and self._quiet_sequence is None:
             self._quiet = False
@@ -332,12 +350,11 @@ class PartitionCopy:
             crc=batch.crc,
         )
 
-    def claimed(self, claim: Segment, now: float) -> None:
+    def claimed(self, claim: Segment) -> None:
         """The claim is durable: its first batch may be sent."""
         self.claim_asked = False
         if self.claim is claim:
             self._segment, self.claim = claim, None
-            self._confirmed_at = now
 
     # --- out ------------------------------------------------------------------------------------
 
@@ -347,14 +364,25 @@ class PartitionCopy:
             self.stage is Stage.RUNNING
             and bool(self.queue)
             and self.claim is None
-            and not self.asked
-            and len(self.in_flight) < (1 if self._alone else self._max_in_flight)
+            and self.asked_at is None
+            and len(self.in_flight) < self._most_in_flight()
             and not self._stale(now)
         )
 
-    def send(self) -> Batch:
+    def _most_in_flight(self) -> int:
+        """One, unless the leader's state is sure to outlive the answers.
+
+        Old records take the state with them at the broker's next tick; then a batch would be accepted though its
+        predecessor was refused (`exactness.md` section 0, 3).
+        """
+        if self._alone or self.queue[0].max_timestamp < self._fresh_after_ms:
+            return 1
+        return self._max_in_flight
+
+    def send(self, now: float) -> Batch:
         """The batch to send; it is in flight from now on."""
         batch = self.queue.popleft()
+        batch.sent_at = now
         self.queued_bytes -= len(batch.view)
         self.in_flight.append(batch)
         return batch
@@ -378,8 +406,8 @@ class PartitionCopy:
         elif ack.base_offset != batch.downstream:
             self.doubt(f"source offset {batch.upstream} landed at {ack.base_offset}, not at {batch.downstream}", now)
         else:
-            self._alone = False
-            self._confirmed_at = now
+            self._alone = batch.max_timestamp < self._fresh_after_ms
+            self._confirmed_at = batch.sent_at
             self._failures = 0
             self.records += batch.count
             self.bytes += len(batch.view)
@@ -413,3 +441,8 @@ class PartitionCopy:
         self.queue.clear()
         self.queued_bytes = 0
         self.claim = None
+
+
+def _leads_to(head: Batch, sequence: int, upstream: int) -> bool:
+    """Whether a position is that of the batch that would be sent next."""
+    return (head.sequence, head.upstream) == (sequence, upstream)

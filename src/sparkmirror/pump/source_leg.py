@@ -49,6 +49,7 @@ class SourceLeg:
         self._channel: Channel | None = None
         self._session: FetchSession | None = None
         self._dialing = False
+        self._lost = False
         self._asked_at: float | None = None
         self._correlation_id = 0
         self._wanted: dict[TopicPartition, tuple[bytes, FetchPosition]] = {}
@@ -80,6 +81,9 @@ class SourceLeg:
 
     def connected(self, channel: Channel, session: FetchSession) -> None:
         """Here is the channel that was asked for."""
+        if self._lost:
+            channel.close()
+            return
         self._dialing = False
         self._channel, self._session = channel, session
         self._loop.watch(channel, self)
@@ -89,8 +93,8 @@ class SourceLeg:
 
     def failed(self, reason: str) -> None:
         """There is no channel to be had now."""
-        self._dialing = False
-        self._lose(reason)
+        if not self._lost:
+            self._lose(reason)
 
     def pump(self) -> None:
         """Send the next request, if there is something to fetch and room for it."""
@@ -149,6 +153,7 @@ class SourceLeg:
         self.pump()
 
     def _lose(self, reason: str) -> None:
+        self._lost = True
         self.close()
         self._on_lost(self, f"source broker {self.broker}: {reason}")
 

@@ -51,6 +51,7 @@ class TargetLeg:
         self._channel: Channel | None = None
         self._version = 0
         self._dialing = False
+        self._lost = False
         self._requests: deque[_Request] = deque()
         self._correlation_id = 0
         self._ready: dict[PartitionCopy, None] = {}
@@ -62,6 +63,9 @@ class TargetLeg:
 
     def connected(self, channel: Channel, version: int) -> None:
         """Here is the channel that was asked for; `version` is that of Produce."""
+        if self._lost:
+            channel.close()
+            return
         self._dialing = False
         self._channel, self._version = channel, version
         self._loop.watch(channel, self)
@@ -69,8 +73,8 @@ class TargetLeg:
 
     def failed(self, reason: str) -> None:
         """There is no channel to be had now."""
-        self._dialing = False
-        self._lose(reason)
+        if not self._lost:
+            self._lose(reason)
 
     def pump(self) -> None:
         """Send as many requests as there are batches and room in flight for."""
@@ -107,7 +111,7 @@ class TargetLeg:
             if copies and (size + batch_size > self._max_request_bytes or len(copies) >= MAX_PARTITIONS_PER_REQUEST):
                 break
             del self._ready[copy]
-            batch = copy.send()
+            batch = copy.send(now)
             size += batch_size
             assert copy.bearings is not None  # noqa: S101 - it is sendable
             field = topic_field(self._version, copy.route.target_topic, copy.bearings.target_topic_id)
@@ -159,6 +163,7 @@ class TargetLeg:
         self.pump()
 
     def _lose(self, reason: str) -> None:
+        self._lost = True
         if self._channel is not None:
             self._loop.unwatch(self._channel)
             self._channel.close()

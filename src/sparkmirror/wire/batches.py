@@ -32,7 +32,7 @@ _BASE_OFFSET = struct.Struct(">q")
 _CRC = struct.Struct(">I")
 _ATTRIBUTES = struct.Struct(">h")
 _PRODUCER = struct.Struct(">qhi")
-_CRC_AT, _ATTRIBUTES_AT, _PRODUCER_AT = 17, 21, 43
+_MAGIC_AT, _CRC_AT, _ATTRIBUTES_AT, _PRODUCER_AT = 16, 17, 21, 43
 
 
 class BatchHeader(NamedTuple):
@@ -66,6 +66,10 @@ class BatchHeader(NamedTuple):
     def codec(self) -> str:
         return CODECS[self.attributes & CODEC_MASK]
 
+    def is_corrupt(self, records: memoryview, position: int) -> bool:
+        """Whether the batch's bytes don't match its CRC; older formats have another one and are not judged."""
+        return self.magic == MAGIC and self.crc != crc32c(records[position + _ATTRIBUTES_AT : position + self.size])
+
     @property
     def is_control(self) -> bool:
         return bool(self.attributes & CONTROL_BIT)
@@ -75,16 +79,22 @@ def batch_headers(records: memoryview) -> Iterator[tuple[int, BatchHeader]]:
     """Each whole batch of a Fetch response's records: (position, header).
 
     The last batch of a response may be cut off: it is left out. A batch of an older magic is
-    given with the fields that all formats share; the others mean nothing.
+    given with the fields that all formats share; the others mean nothing. Raises `ValueError` for bytes that
+    can't be a batch.
     """
     position, end = 0, len(records)
     while position + HEADER_SIZE <= end:
         header = BatchHeader._make(HEADER.unpack_from(records, position))
         size = header.length + LENGTH_OVERHEAD
+        if size <= _MAGIC_AT:
+            raise ValueError(f"a batch of {size} bytes")
         if position + size > end:
             return
         yield position, header
         position += size
+    if position + _MAGIC_AT < end and records[position + _MAGIC_AT] < MAGIC:  # may be shorter than our header
+        padded = bytes(records[position:]).ljust(HEADER_SIZE, b"\0")
+        yield position, BatchHeader._make(HEADER.unpack_from(padded))
 
 
 def rewrite(

@@ -177,8 +177,7 @@ class FetchSession:
             self._known.clear()
             return False
         self._id = answer.session_id
-        if self._id:
-            self._epoch = self._epoch % 0x7FFFFFFF + 1
+        self._epoch = self._epoch % 0x7FFFFFFF + 1 if self._id else min(self._epoch, _NEW_SESSION)
         return True
 
     def read(self, frame: memoryview) -> tuple[FetchAnswer, Iterator[FetchedPartition]]:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
 from typing import Any, Self
 
 from kafka.protocol.metadata import ApiVersionsRequest
 
 _SIZE = struct.Struct(">i")
+_SHORTEST_S = 0.001
 
 USER_TIMEOUT_MS = 5_000
 """For TCP_USER_TIMEOUT: the kernel gives up on unacknowledged data, so that it can't deliver it much later (R6)."""
@@ -46,8 +48,9 @@ def connect(
 class RpcConnection:
     """Call and answer, one at a time. Socket errors and timeouts surface as `BrokerUnreachable`."""
 
-    def __init__(self, sock: socket.socket, client_id: str) -> None:
+    def __init__(self, sock: socket.socket, client_id: str, timeout_s: float) -> None:
         self._sock = sock
+        self._timeout_s = timeout_s
         self._client_id = client_id
         self._correlation_id = 0
         self._ranges: dict[int, tuple[int, int]] = {}
@@ -70,7 +73,7 @@ class RpcConnection:
         """Connect, and ask what the broker speaks."""
         sock = connect(host, port, timeout_s=timeout_s, send_buffer=send_buffer, receive_buffer=receive_buffer)
         try:
-            return cls(sock, client_id)
+            return cls(sock, client_id, timeout_s)
         except BaseException:
             sock.close()
             raise
@@ -92,26 +95,28 @@ class RpcConnection:
     def _exchange(self, request: Any) -> Any:
         self._correlation_id += 1
         request.with_header(correlation_id=self._correlation_id, client_id=self._client_id)
-        try:
-            self._sock.sendall(request.encode(framed=True, header=True))
-            frame = self._receive(_SIZE.unpack(self._receive(4))[0])
-        except OSError as error:
-            raise BrokerUnreachable(str(error) or type(error).__name__) from error
+        frame = self._round_trip(request.encode(framed=True, header=True))
         return request.header.get_response_class().decode(memoryview(frame), header=True)
 
     def exchange_raw(self, buffers: list[bytes | memoryview]) -> memoryview:
         """Send one ready-made request and give the frame that answers it."""
+        return memoryview(self._round_trip(_SIZE.pack(sum(map(len, buffers))) + b"".join(buffers)))
+
+    def _round_trip(self, request: bytes | bytearray) -> bytearray:
+        deadline = time.monotonic() + self._timeout_s
         try:
-            self._sock.sendall(_SIZE.pack(sum(map(len, buffers))) + b"".join(buffers))
-            return memoryview(self._receive(_SIZE.unpack(self._receive(4))[0]))
+            self._sock.settimeout(self._timeout_s)
+            self._sock.sendall(request)
+            return self._receive(_SIZE.unpack(self._receive(4, deadline))[0], deadline)
         except OSError as error:
             raise BrokerUnreachable(str(error) or type(error).__name__) from error
 
-    def _receive(self, size: int) -> bytearray:
+    def _receive(self, size: int, deadline: float) -> bytearray:
         data = bytearray(size)
         view = memoryview(data)
         got = 0
         while got < size:
+            self._sock.settimeout(max(deadline - time.monotonic(), _SHORTEST_S))
             received = self._sock.recv_into(view[got:])
             if received == 0:
                 raise ConnectionResetError("the broker closed the connection")
