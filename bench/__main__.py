@@ -41,7 +41,7 @@ def main() -> int:
     try:
         for coordinates in (MIRROR_MAKER, TOOLS):
             class_path(coordinates)
-        with Arena(options.directory, accounting, options.gb) as arena:
+        with Arena(options.directory, accounting, options.gb, options.patience) as arena:
             contest = Contest(arena, _plan(options), say)
             chapters.extend(contest.run(WORKLOADS[name]) for name in options.workload)
     except (SparkMirrorError, ProducingFailed) as error:
@@ -83,6 +83,9 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help="0.5 GB, one round, 15 s, no sweep: to try it out")
     parser.add_argument("--only", choices=[one.name for one in CONTENDERS], help="measure one of the two")
+    parser.add_argument(
+        "--patience", type=float, default=20.0, metavar="S", help="before each round, wait for a quiet machine (20)"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help=f"where results go ({PLACE.name}/<time>.json)")
     parser.add_argument("--directory", type=Path, default=PLACE, help="where the clusters' logs are kept meanwhile")
     options = parser.parse_args()

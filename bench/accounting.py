@@ -20,6 +20,7 @@ from typing import Protocol
 import psutil
 
 EMPTYING_TIMEOUT_S = 10.0
+QUIET_CORES = 0.3
 _NS, _US = 1e9, 1e6
 _ENTER = 'echo $$ > "$0" && exec "$@"'
 
@@ -149,6 +150,17 @@ def machine_cpu_s() -> float:
     """CPU seconds that all cores were busy or stolen since the machine came up, whoever used them."""
     times = psutil.cpu_times()
     return float(sum(getattr(times, name, 0.0) for name in ("user", "nice", "system", "irq", "softirq", "steal")))
+
+
+def wait_until_quiet(timeout_s: float) -> bool:
+    """Wait for a second in which no more than `QUIET_CORES` were busy; False if none came."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        before, began = machine_cpu_s(), time.monotonic()
+        time.sleep(1.0)
+        if machine_cpu_s() - before <= QUIET_CORES * (time.monotonic() - began):
+            return True
+    return False
 
 
 def _opener(place: Path, read_cpu_s: Callable[[Path], float]) -> Callable[[str], Account]:

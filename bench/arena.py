@@ -5,6 +5,7 @@ Every broker has an account of its own, so that what a mirror costs the clusters
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import time
@@ -15,7 +16,7 @@ from typing import Any, Self
 
 from kafka import KafkaAdminClient
 
-from bench.accounting import Account, Accounting
+from bench.accounting import Account, Accounting, wait_until_quiet
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.list_offsets import LATEST, list_offsets
 from sparkmirror.config import ClusterConfig
@@ -100,7 +101,7 @@ class Side:
 class Arena:
     """As a context: both clusters run, and all is deleted at the end."""
 
-    def __init__(self, place: Path, accounting: Accounting, gigabytes: float) -> None:
+    def __init__(self, place: Path, accounting: Accounting, gigabytes: float, patience_s: float) -> None:
         place.mkdir(parents=True, exist_ok=True)
         room = shutil.disk_usage(place).free
         if room < gigabytes * ROOM_PER_GB:
@@ -110,6 +111,7 @@ class Arena:
             )
         self.accounting = accounting
         self._place = place
+        self._patience_s = patience_s
         self._cleanup = ExitStack()
 
     def __enter__(self) -> Self:
@@ -122,6 +124,11 @@ class Arena:
 
     def __exit__(self, *_: object) -> None:
         self._cleanup.close()
+
+    def settle(self) -> None:
+        """Write out what came before, then wait for a quiet machine: neither is to pay for others' work."""
+        os.sync()
+        wait_until_quiet(self._patience_s)
 
     def brokers_cpu_s(self) -> float:
         """What both brokers have used so far."""

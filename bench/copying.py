@@ -6,7 +6,6 @@ the end. Start-up and warming up lie before the first mark; the totals have them
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import dataclass
 
@@ -70,7 +69,7 @@ def copy(
     """
     route = Route(arena.source.servers, arena.target.servers, f"s{label}", f"t{label}", data.topic, data.workload.codec)
     account = arena.accounting.open(f"mirror-{label}")
-    os.sync()  # neither pays for writing out what came before
+    arena.settle()
     mirror = RunningMirror(contender, contender.settings(route, tuning), arena.directory / f"mirror-{label}", account)
     try:
         with mirror, MemoryWatch(account) as memory:

@@ -7,7 +7,6 @@ broker, which answers as soon as there is a byte.
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import dataclass
 
@@ -48,14 +47,15 @@ def measure_latency(
 ) -> LatencyResult:
     """Run `contender` on a new topic, write to it at the workload's pace, and time every record.
 
-    The pace begins when the mirror is at work. The first `WARM_S` seconds of records are not counted. Raises ContenderFailed if it ends or stalls.
+    The pace begins when the mirror is at work, and records of the first `WARM_S` seconds are not counted.
+    Raises ContenderFailed if it ends or stalls.
     """
     topic = f"{workload.name}-{label}"
     arena.source.create_topic(topic, partitions)
     route = Route(arena.source.servers, arena.target.servers, f"s{label}", f"t{label}", topic, workload.codec)
     account = arena.accounting.open(f"mirror-{label}")
     producer = Producer(arena.directory, workload, arena.source.servers)
-    os.sync()
+    arena.settle()
     mirror = RunningMirror(contender, contender.settings(route, tuning), arena.directory / f"mirror-{label}", account)
     try:
         with mirror, MemoryWatch(account) as memory:

@@ -72,7 +72,7 @@ class MirrorProcess:
 
     def workers(self) -> list[psutil.Process]:
         """The Python workers that pump (not Spark's daemon, their parent)."""
-        daemons = [one for one in self.family() if "pyspark.daemon" in _command(one)]
+        daemons = [one for one in self.family() if "pyspark.daemon" in command_line(one)]
         return [one for one in daemons if one.ppid() in {parent.pid for parent in daemons}]
 
     def kill_all(self) -> None:
@@ -88,7 +88,8 @@ class MirrorProcess:
         return self.process.wait(timeout_s)
 
 
-def _command(process: psutil.Process) -> str:
+def command_line(process: psutil.Process) -> str:
+    """Of a process that may be gone by now."""
     try:
         return " ".join(process.cmdline())
     except psutil.Error:

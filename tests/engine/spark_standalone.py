@@ -60,11 +60,7 @@ def standalone_cluster(directory: Path) -> Iterator[Mapping[str, str]]:
 def _spark(directory: Path, name: str, command: list[str]) -> subprocess.Popen[bytes]:
     home = Path(pyspark.__file__).parent
     arguments = [
-        str(java_home() / "bin" / "java"),
-        "-Xmx512m",
-        *[f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.nio", "sun.nio.ch", "java.lang")],
-        "-cp",
-        f"{home}/jars/*",
+        str(home / "bin" / "spark-class"),
         f"org.apache.spark.deploy.{command[0].lower()}.{command[0]}",
         *command[1:],
     ]
@@ -74,6 +70,7 @@ def _spark(directory: Path, name: str, command: list[str]) -> subprocess.Popen[b
         "JAVA_HOME": str(java_home()),
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "512m",
     }
     with (directory / f"{name}.log").open("wb") as log:
         return subprocess.Popen(arguments, stdout=log, stderr=subprocess.STDOUT, env=environment, cwd=directory)

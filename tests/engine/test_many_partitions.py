@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -56,7 +56,7 @@ def assert_identical(pair: Pair, topic: str, records: int) -> None:
 
 
 def test_a_thousand_partitions_start_catch_up_and_idle_cheaply(
-    three_brokers_a_side: Pair, topic_name: str, tmp_path: Path, record_property: pytest.RecordProperty
+    three_brokers_a_side: Pair, topic_name: str, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     source, target = three_brokers_a_side
     mp.create_topic(source.bootstrap_servers, topic_name, MANY)
@@ -87,7 +87,7 @@ def test_a_thousand_partitions_start_catch_up_and_idle_cheaply(
 
 
 def test_memory_with_records_of_a_megabyte(
-    three_brokers_a_side: Pair, topic_name: str, tmp_path: Path, record_property: pytest.RecordProperty
+    three_brokers_a_side: Pair, topic_name: str, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     source, target = three_brokers_a_side
     mp.create_topic(source.bootstrap_servers, topic_name, 6)

@@ -103,7 +103,7 @@ def _play(show: Show, records: int, live: float, keep: bool) -> bool:
         step.done(
             f"{_amount(*show.written)} in {len({topic for topic, _ in backlog})} topics, {len(backlog)} partitions"
         )
-    _tell("Mirror", f"sparkmirror run {show.properties} [dim](Spark takes some seconds to start)[/dim]")
+    _tell("Mirror", f"sparkmirror run {show.properties} [dim](Spark starts first)[/dim]")
     show.start_mirror()
     show.open_shop(LIVE_RECORDS_PER_S)
     show.wait_until_copying()  # the JVM has its own words on the terminal until then

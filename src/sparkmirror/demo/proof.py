@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.client import ClusterClient, TopicLeaders
+from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.config import ClusterConfig
+from sparkmirror.errors import CopyIncomplete
 from sparkmirror.wire import fetch
 from sparkmirror.wire.batches import CODECS, HEADER_SIZE, BatchHeader, batch_headers
 
@@ -52,15 +54,26 @@ class LogReader:
         self._client = ClusterClient(config, "sparkmirror-proof")
 
     def partitions(self, topic: str) -> tuple[int, ...]:
-        return tuple(sorted(self._client.metadata([topic])[topic].partitions))
+        """Raises `CopyIncomplete` where there is no such topic."""
+        return tuple(sorted(self._described(topic).partitions))
+
+    def _described(self, topic: str) -> TopicLeaders:
+        found = self._client.metadata([topic])[topic]
+        if found.error:
+            raise CopyIncomplete(f"{self._client.config.alias}: topic {topic}: {error_name(found.error)}")
+        return found
+
+    def _offset(self, leader: int, topic: str, partition: int, which: int) -> int:
+        listed = list_offsets(self._client, leader, {topic: [partition]}, which)[topic, partition]
+        if listed.error:
+            raise CopyIncomplete(f"{self._client.config.alias}: {topic}-{partition}: {error_name(listed.error)}")
+        return listed.offset
 
     def batches(self, topic: str, partition: int) -> Iterator[tuple[BatchHeader, memoryview]]:
         """Every batch from the log's start to the high watermark of now: its header and all its bytes."""
-        found = self._client.metadata([topic])[topic]
+        found = self._described(topic)
         leader = found.partitions[partition].leader
-        where = {topic: [partition]}
-        offset = list_offsets(self._client, leader, where, EARLIEST)[topic, partition].offset
-        end = list_offsets(self._client, leader, where, LATEST)[topic, partition].offset
+        offset, end = (self._offset(leader, topic, partition, which) for which in (EARLIEST, LATEST))
         connection = self._client.broker(leader)
         version = connection.version(fetch.API_KEY, fetch.VERSIONS, "Fetch")
         while offset < end:
@@ -75,9 +88,12 @@ class LogReader:
             )
             session.want(topic, found.topic_id, partition, fetch.FetchPosition(offset, -1, -1))
             _, parts = session.read(connection.exchange_raw([session.request(0)]))
-            records = next(parts).records
+            part = next(parts)
+            if part.error:
+                raise CopyIncomplete(f"{self._client.config.alias}: {topic}-{partition}: {error_name(part.error)}")
+            records = part.records
             if not records:
-                return
+                return  # nothing but transaction markers or compacted offsets up to the end
             for position, header in batch_headers(records):
                 if header.base_offset >= end:
                     return

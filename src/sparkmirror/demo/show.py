@@ -19,7 +19,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -43,7 +43,7 @@ PATIENCE_S = 60.0
 """How long the mirror may take to start, or make no progress, before it is given up."""
 
 _POLL_S = 0.2
-_STOP_S = 30.0
+_STOP_S = 45.0
 _MOST_LINES = 5
 
 OnProgress = Callable[[Sequence["FlowProgress"]], None]
@@ -197,20 +197,34 @@ class Show:
             time.sleep(min(left, _POLL_S))
 
     def stop_mirror(self) -> None:
-        """Stop the mirror as Ctrl-C stops `sparkmirror run`. Raises what stopped it before, if anything."""
-        if self._mirror is not None and self._mirroring is not None:
-            self._mirror.stop()
-            self._mirroring.result(_STOP_S)
+        """Stop the mirror as Ctrl-C stops `sparkmirror run`.
+
+        Raises what stopped it before, if anything, and CopyIncomplete if it goes on.
+        """
+        if self._mirror is None or self._mirroring is None:
+            return
+        self._mirror.stop()
+        wait([self._mirroring], _STOP_S)
+        if not self._mirroring.done():
+            raise CopyIncomplete(f"the mirror does not stop within {_STOP_S:.0f} s")
+        self._mirroring.result()
 
     # --- the end --------------------------------------------------------------------------------
 
     def prove(self) -> list[PartitionProof]:
-        """Compare every partition of the shop with its copy, byte for byte."""
-        return compare_topics(
+        """Compare every partition of the shop with its copy, byte for byte; the shop must be closed.
+
+        Raises CopyIncomplete if fewer records were compared, where all is identical, than the shop has written.
+        """
+        proofs = compare_topics(
             self.source.bootstrap_servers,
             self.target.bootstrap_servers,
             {topic.name: _remote(topic.name) for topic in SHOP},
         )
+        compared, (written, _) = sum(proof.records for proof in proofs), self.written
+        if all(proof.identical for proof in proofs) and compared < written:
+            raise CopyIncomplete(f"only {compared:,} of {written:,} records could be read to compare them")
+        return proofs
 
     def close(self, *, keep: bool) -> None:
         """End all that runs. `keep` leaves logs and the mirror's file in the directory; else it is deleted."""

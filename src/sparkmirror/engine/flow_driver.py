@@ -35,6 +35,8 @@ RECEIPTS_KEPT_MS = 3_600_000
 STATE_LIFETIME_KEY = "producer.id.expiration.ms"
 STATE_LIFETIME_DEFAULT_MS = 86_400_000
 WATCH_S = 0.4
+LOOK_S = 5.0
+"""How often the source's ends are read for the lag."""
 
 _NOT_YET = {14, 15, 16}
 _ID_TRIES, _ID_PAUSE_S = 50, 0.2
@@ -58,6 +60,8 @@ class FlowView:
     """The newest that is known about a flow; counts since this process began."""
 
     pumps: dict[str, FlowReport] = field(default_factory=dict)
+    source_ends: dict[tuple[str, int], int] = field(default_factory=dict)
+    """High watermarks at the source, read by the driver: pumps don't see those that they don't fetch."""
     partitions: dict[PartitionKey, PartitionView] = field(default_factory=dict)
 
     @property
@@ -83,6 +87,7 @@ class FlowDriver:
         self._use_lease = use_lease
         self._once = once
         self._lease: Lease | None = None
+        self._asked_at = 0.0
         self._rank = -1
         self._identity: Identity | None = None
         self._state_lifetime_ms = STATE_LIFETIME_DEFAULT_MS
@@ -128,6 +133,7 @@ class FlowDriver:
     def start(self) -> None:
         """Ask for the lease, and watch what pumps report."""
         if self._use_lease:
+            self._asked_at = time.monotonic()
             self._lease = Lease(
                 self.flow.target,
                 f"{self.flow.source.alias}-mm2",
@@ -143,8 +149,12 @@ class FlowDriver:
 
     @property
     def standing_by(self) -> str:
-        """Why this process does not work on the flow, in one line."""
-        return (self._lease.refused if self._lease else None) or "another process works on it"
+        """Why this process does not work on the flow, in a few words."""
+        if self._lease is not None and self._lease.refused:
+            return f"standing by: {self._lease.refused}"
+        if time.monotonic() - self._asked_at < self.flow.group_session_timeout_ms / 1000:
+            return "joining"
+        return "standing by: another process works on it"
 
     def take_charge(self) -> None:
         """After the lease was got: announce ourselves, learn how the predecessor ended, agree on the identity."""
@@ -261,12 +271,17 @@ class FlowDriver:
         client = ClusterClient(self.flow.target, f"{self.name}|sparkmirror-watch")
         receipts = TopicLog(client, receipts_topic(self.flow.source.alias))
         offset: int | None = None
-        ticked = 0.0
+        ticked = looked = 0.0
         while not self._closing.wait(WATCH_S):
             try:
                 if time.monotonic() - ticked >= TICK_S:
                     self._tick()
                     ticked = time.monotonic()
+                if time.monotonic() - looked >= LOOK_S:
+                    self.view.source_ends = self._opened(self._source).end_offsets(
+                        (key.topic, key.partition) for key in self.partitions()
+                    )
+                    looked = time.monotonic()
                 if offset is None:
                     offset = receipts.end(0)
                 entries, offset = receipts.read(0, offset)

@@ -26,7 +26,7 @@ EPOCH_S = 300.0
 """How long an epoch lasts if nothing ends it sooner: then it is planned anew, by load."""
 
 START_S = 10.0
-"""Tasks that have not reported by then have no slot: the next plan does without them."""
+"""Tasks that have not reported so long after the first one have no slot: the next plan does without them."""
 
 END_S = 8.0
 """How long an epoch may take to end by itself before it is cancelled: the pumps' own drain time and a margin."""
@@ -178,14 +178,15 @@ class Mirror:
         for driver in held:
             driver.say(self.epoch, "running")
         job = EpochJob(spark, self.epoch, orders)
-        started = time.monotonic()
-        checked_start = False
+        slots_known: float | None = None if self._slots_are_theirs() else float("inf")
         while not job.wait(_TURN_S):
             self._show()
             if self._stop.is_set() or self._end_epoch.is_set() or self._held() != list(held):
                 break
-            if not checked_start and time.monotonic() - started > START_S:
-                checked_start = True
+            if slots_known is None and self._started(held):
+                slots_known = time.monotonic() + START_S
+            if slots_known is not None and time.monotonic() > slots_known:
+                slots_known = float("inf")
                 if self._some_have_no_slot(orders, held):
                     break
             try:
@@ -218,13 +219,20 @@ class Mirror:
         return orders
 
     def _some_have_no_slot(self, orders: Sequence[PumpOrder], held: Sequence[FlowDriver]) -> bool:
-        started = set().union(*(driver.started_tasks(self.epoch) for driver in held))
+        started = self._started(held)
         missing = len(orders) - len(started)
-        if not missing or not started:
+        if not missing:
             return False
         log.warning("%d of %d tasks have no slot: planning for %d", missing, len(orders), len(started))
         self._slots = len(started)
         return True
+
+    def _started(self, held: Sequence[FlowDriver]) -> set[int]:
+        return set().union(*(driver.started_tasks(self.epoch) for driver in held))
+
+    def _slots_are_theirs(self) -> bool:
+        """Whether a cluster decides how many tasks run at once; in local mode we do."""
+        return not is_local(self._config.spark)
 
     def _end(self, job: EpochJob, held: Sequence[FlowDriver]) -> None:
         if not job.wait(0):
@@ -274,7 +282,7 @@ class Mirror:
         if driver.name in self._done:
             return "done"
         if not driver.held():
-            return f"standing by: {driver.standing_by}"
+            return driver.standing_by
         return "ending" if self._stop.is_set() else ""
 
     def _close(self) -> None:

@@ -10,13 +10,17 @@ from sparkmirror.engine.flow_driver import FlowDriver
 _WINDOW_S = 5.0
 
 
+LIVE_S = 1.0
+"""A lag that is worked off in less is what is on its way just now."""
+
+
 @dataclass(frozen=True, slots=True)
 class FlowProgress:
     """A flow at one moment. Counts are since this process began to work on it."""
 
     flow: str
     state: str
-    """`starting`, `copying`, `caught up`, `standing by` or `ending`."""
+    """`joining`, `starting`, `copying`, `caught up`, `standing by: why`, `ending` or `done`."""
     records: int = 0
     bytes: int = 0
     records_per_s: float = 0.0
@@ -54,7 +58,13 @@ class ProgressMeter:
         elapsed = max(now - since, 0.1)
         records_per_s = (records - old_records) / elapsed
         known = [one.receipt for one in list(view.partitions.values()) if one.receipt is not None]
-        lag = sum(max(receipt.source_end - receipt.upstream, 0) for receipt in known if receipt.upstream >= 0)
+        ends = view.source_ends
+        lag = sum(
+            max(receipt.source_end, ends.get((receipt.source_topic, receipt.partition), 0), receipt.upstream)
+            - receipt.upstream
+            for receipt in known
+            if receipt.upstream >= 0
+        )
         live = [report for report in list(view.pumps.values()) if not report.ended]
         latencies = [report.latency_ms for report in live if report.latency_ms is not None]
         parked = tuple(
@@ -65,7 +75,7 @@ class ProgressMeter:
         waiting = next((report.waiting for report in live if report.waiting), "")
         return FlowProgress(
             flow=self._driver.name,
-            state=state or ("starting" if not live and not known else "copying" if lag else "caught up"),
+            state=state or _state(len(known), len(self._driver.partitions()), lag, records_per_s),
             records=records,
             bytes=size,
             records_per_s=records_per_s,
@@ -79,3 +89,9 @@ class ProgressMeter:
             waiting=waiting,
             memory_bytes=max((report.memory_bytes for report in live), default=0),
         )
+
+
+def _state(known: int, partitions: int, lag: int, records_per_s: float) -> str:
+    if known < partitions or not partitions:
+        return "starting"
+    return "copying" if lag > records_per_s * LIVE_S else "caught up"
