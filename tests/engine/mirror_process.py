@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import subprocess
 import sys
@@ -43,15 +44,17 @@ def write_properties(
 class MirrorProcess:
     """One `sparkmirror run`; what it prints goes to a file."""
 
-    def __init__(self, properties: Path, log: Path, *arguments: str, env: Mapping[str, str] | None = None) -> None:
+    def __init__(self, properties: Path, log: Path, *arguments: str) -> None:
         self.log = log
+        # A session of the tests' own may have set the workers' Python.
+        environment = {key: value for key, value in os.environ.items() if key != "PYSPARK_PYTHON"}
         with log.open("ab") as out:
             self.process = subprocess.Popen(
                 [COMMAND, "run", str(properties), *arguments],
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                env=env,
+                env=environment,
             )
 
     def __enter__(self) -> Self:

@@ -71,7 +71,6 @@ def test_a_broker_reads_what_was_meant(
         (topic_id if version >= BY_ID_FROM else name, list(batches.items()))
         for (name, topic_id), batches in asked.items()
     ]
-    read.with_header(correlation_id=correlation_id, client_id=client_id)
     assert read.encode(version=version, header=True) == sent
 
 
@@ -106,6 +105,12 @@ acks = st.tuples(
 )
 TopicAnswer = ProduceResponse.TopicProduceResponse
 PartitionAnswer = TopicAnswer.PartitionProduceResponse
+
+
+def encoded(response: Any, version: int, correlation_id: int = 1) -> memoryview:
+    response.API_VERSION = version
+    response.with_header(correlation_id=correlation_id)
+    return memoryview(response.encode(header=True))
 
 
 def partition_answer(ack: Any) -> Any:
@@ -153,9 +158,7 @@ def test_an_answer_is_read_as_the_broker_meant_it(
             ProduceResponse.NodeEndpoint(node_id=node, host=host, port=9092, rack=rack) for node, host, rack in nodes
         ],
     )
-    response.with_header(correlation_id=correlation_id)
-    frame = response.encode(version=version, header=True)
-    assert read_answer(version, memoryview(frame)) == (
+    assert read_answer(version, encoded(response, version, correlation_id)) == (
         correlation_id,
         [
             Ack(
@@ -180,12 +183,11 @@ def test_a_cut_off_answer_is_not_taken_for_a_whole_one(version: int) -> None:
         throttle_time_ms=1,
         responses=[TopicAnswer(name="orders", topic_id=uuid.UUID(int=5), partition_responses=[partition_answer(ack)])],
     )
-    response.with_header(correlation_id=1)
-    frame = bytes(response.encode(version=version, header=True))
-    assert len(read_answer(version, memoryview(frame))[1]) == 1
+    frame = encoded(response, version)
+    assert len(read_answer(version, frame)[1]) == 1
     for end in range(len(frame) - 1):  # the last byte counts tagged fields, which nobody reads
         with pytest.raises((IndexError, struct.error)):
-            read_answer(version, memoryview(frame)[:end])
+            read_answer(version, frame[:end])
 
 
 def test_an_ack_is_found_by_the_key_that_was_sent() -> None:
@@ -201,6 +203,5 @@ def test_an_ack_is_found_by_the_key_that_was_sent() -> None:
                 )
             ]
         )
-        response.with_header(correlation_id=1)
-        _, (ack,), _ = read_answer(version, memoryview(response.encode(version=version, header=True)))
+        _, (ack,), _ = read_answer(version, encoded(response, version))
         assert ack.key == (field, 3)
