@@ -225,9 +225,9 @@ def test_an_answer_is_read_as_the_broker_meant_it(
     found = {(part.topic, part.partition): part for part in parts}
     assert found == {
         (name, index): FetchedPartition(
-            name, index, position.offset, error, *three, memoryview(records or b""), diverging
+            name, index, position.offset, error, high, stable, start, memoryview(records or b""), diverging
         )
-        for (name, index), (position, (error, three, records, diverging, *_)) in answered.items()
+        for (name, index), (position, (error, (high, stable, start), records, diverging, *_)) in answered.items()
     }
     assert all(part.records.obj is frame.obj for part in found.values() if part.records)
 

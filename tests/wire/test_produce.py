@@ -21,7 +21,7 @@ Topics = dict[Topic, dict[int, bytes]]
 versions = st.integers(*VERSIONS)
 names = st.text("abcxyz.-_019", min_size=1, max_size=249)
 topics = st.lists(
-    st.tuples(names, st.binary(min_size=16, max_size=16)),
+    st.tuples(names, st.binary(min_size=16, max_size=16).filter(any)),
     max_size=4,
     unique_by=(lambda one: one[0], lambda one: one[1]),
 )

@@ -19,7 +19,7 @@ from sparkmirror.engine.epoch import EpochJob
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.progress import FlowProgress, ProgressMeter
 from sparkmirror.engine.session import is_local, local_slots, open_session
-from sparkmirror.errors import CopyIncomplete, SparkMirrorError
+from sparkmirror.errors import ClusterUnreachable, CopyIncomplete, SparkMirrorError
 from sparkmirror.pump.orders import PumpOrder, Receipt
 
 EPOCH_S = 300.0
@@ -119,10 +119,7 @@ class Mirror:
                 try:
                     ready = self._prepare(held)
                 except (ConnectionError, SparkMirrorError) as error:
-                    if self.epoch == 0:
-                        raise
-                    log.warning("%s", error)
-                    self._stop.wait(_AFTER_FAILURE_S)
+                    self._fail_or_wait(error)
                     continue
                 if any(driver.partitions() for driver in ready):
                     self._run_epoch(self._session.result(), ready)
@@ -146,6 +143,14 @@ class Mirror:
             driver.take_charge()
             self._refresh(driver)
         return list(held)
+
+    def _fail_or_wait(self, error: Exception) -> None:
+        """Between epochs a cluster may be away for a while; at the start, or to be done once, that is the end."""
+        self._failures += 1
+        if self.epoch == 0 or (self._once and self._failures >= _MOST_FAILURES):
+            raise error if isinstance(error, SparkMirrorError) else ClusterUnreachable(str(error)) from error
+        log.warning("%s", error)
+        self._stop.wait(min(_AFTER_FAILURE_S * 2 ** (self._failures - 1), _LONGEST_PAUSE_S))
 
     def _refresh(self, driver: FlowDriver) -> bool:
         """Run the topic duty if it is due; whether it changed what there is to pump."""
@@ -177,6 +182,8 @@ class Mirror:
         orders = self._orders(held)
         for driver in held:
             driver.say(self.epoch, "running")
+        partitions = sum(len(flow.routes) for order in orders for flow in order.flows)
+        log.info("epoch %d: %d partitions, %d tasks", self.epoch, partitions, len(orders))
         job = EpochJob(spark, self.epoch, orders)
         slots_known: float | None = None if self._slots_are_theirs() else float("inf")
         while not job.wait(_TURN_S):

@@ -7,7 +7,11 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
+
+from sparkmirror.engine.jvm_output import relay
 
 MASTER = "spark.master"
 WORKER_PYTHON = "spark.pyspark.python"
@@ -58,7 +62,20 @@ def open_session(settings: Mapping[str, str], tasks: int) -> SparkSession:
     if WORKER_PYTHON in settings:  # outside spark-submit PySpark reads only the environment
         os.environ["PYSPARK_PYTHON"] = settings[WORKER_PYTHON]
     chosen |= settings
+    if SparkSession.getActiveSession() is None:
+        _launch(chosen)
     builder = SparkSession.builder
     for key, value in chosen.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def _launch(settings: Mapping[str, str]) -> None:
+    """Start the JVM, as the builder would, but with an eye on what it prints."""
+    conf = SparkConf().setAll(list(settings.items()))
+    standard_error = relay()
+    try:
+        gateway = launch_gateway(conf, {"stderr": standard_error})  # type: ignore[no-untyped-call]
+    finally:
+        os.close(standard_error)
+    SparkContext(conf=conf, gateway=gateway)

@@ -93,6 +93,7 @@ class FlowPump:
         ]
         loop.on_suspended.append(self._on_suspended)
         self._by_source = {copy.route.source: copy for copy in self.copies}
+        self._unfinished = set(self.copies)
         for copy in self.copies:
             self._settle(copy)
 
@@ -132,6 +133,10 @@ class FlowPump:
     def _settle(self, copy: PartitionCopy) -> None:
         """Put a partition where its stage belongs."""
         now = self._loop.now
+        if copy.until is not None and copy.stage in (Stage.DONE, Stage.PARKED):
+            self._unfinished.discard(copy)
+        else:
+            self._unfinished.add(copy)
         if self._ending:
             self._stop_fetching(copy)
             return
@@ -365,10 +370,8 @@ class FlowPump:
 
     @property
     def finished(self) -> bool:
-        """Whether nothing is left to do for an order with ends (`until`)."""
-        return all(
-            copy.stage is Stage.DONE or (copy.stage is Stage.PARKED and copy.until is not None) for copy in self.copies
-        )
+        """Whether nothing is left to do: all routes have ends (`until`) and are done, or parked."""
+        return not self._unfinished
 
     def receipts(self) -> list[Receipt]:
         """What became of each partition so far."""

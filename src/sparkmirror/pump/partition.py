@@ -27,6 +27,9 @@ MAX_CONFIRMATION_AGE_S = 3.0
 GRACE_S = 6.0
 """The quiet rule's wait (R5): a killed predecessor lives 2 s on (Spark's kill delay), then may send for R6's 3 s."""
 
+PATIENCE_S = 60.0
+"""How long a partition that has an end (`until`) may get nowhere before it is parked: `--once` must end."""
+
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 _FIRST_PARK_S, _LONGEST_PARK_S = 5.0, 300.0
 
@@ -129,6 +132,7 @@ class PartitionCopy:
         self._alone = True
         self._confirmed_at = 0.0
         self._failures = 0
+        self._troubled_since: float | None = None
         self._quiet = unclean
         self._quiet_until = now + GRACE_S
         self._quiet_sequence: int | None = None
@@ -183,7 +187,7 @@ class PartitionCopy:
         self.asked_at = None
         if self.stage is Stage.RUNNING:
             self.drop_queue()
-        if transient:
+        if transient and not self._out_of_patience(now):
             self.stage = Stage.SEEKING
             self.reason = reason
             self.seek_at = max(now + self._pause(), self._quiet_at)
@@ -215,6 +219,9 @@ class PartitionCopy:
         """Something is unsure: drop, drain, read the position again after a pause."""
         if self.stage in (Stage.PARKED, Stage.DONE):
             return
+        if self._out_of_patience(now) and not self.in_flight:
+            self.park(reason, now)
+            return
         self.drop_queue()
         self.reason = reason
         self.seek_at = max(now + self._pause(), self._quiet_at)
@@ -244,6 +251,11 @@ class PartitionCopy:
         if self.stage is Stage.SEEKING or self.stage is Stage.PARKED:
             return now >= self.seek_at and not self.in_flight
         return self.stage is Stage.RUNNING and bool(self.queue) and not self.in_flight and self._stale(now)
+
+    def _out_of_patience(self, now: float) -> bool:
+        if self._troubled_since is None:
+            self._troubled_since = now
+        return self.until is not None and now - self._troubled_since > PATIENCE_S
 
     def _stale(self, now: float) -> bool:
         return now - self._confirmed_at > MAX_CONFIRMATION_AGE_S
@@ -409,6 +421,7 @@ class PartitionCopy:
             self._alone = batch.max_timestamp < self._fresh_after_ms
             self._confirmed_at = batch.sent_at
             self._failures = 0
+            self._troubled_since = None
             self.records += batch.count
             self.bytes += len(batch.view)
             self.acked_upstream = batch.next_upstream

@@ -63,8 +63,6 @@ class _Run:
             self.end(self.flow_pump.fenced)
         if self._loop.now - self._heard_at > SILENCE_S:
             self.end(f"no word from the driver for {SILENCE_S:.0f} s")
-        if self.flow_pump.finished:
-            self.flow_pump.end(DRAIN_S)
 
     def report(self, *, ended: bool = False) -> None:
         receipts = self.flow_pump.receipts()
@@ -118,6 +116,8 @@ def pump(order: PumpOrder) -> list[Receipt]:
         while not all(run.flow_pump.ended for run in runs):
             for run in runs:
                 run.flow_pump.flush()
+                if run.flow_pump.finished:
+                    run.end("")
             loop.turn(_TURN_S)
             if loop.now >= next_check:
                 next_check = loop.now + _CHECK_S

@@ -1,0 +1,34 @@
+"""What Spark's JVM prints, without the lines that say nothing: a live view shares the terminal with it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+
+_CHATTER = (
+    "WARNING: Using incubator modules",
+    "Setting default log level",
+    "To adjust logging level",
+    "Setting Spark log level",
+    "Using Spark's default log4j profile",
+)
+
+log = logging.getLogger("sparkmirror.spark")
+
+
+def relay() -> int:
+    """A file descriptor to give a child as standard error; each of its lines becomes a warning of our log.
+
+    The caller closes it once the child has started.
+    """
+    reading, writing = os.pipe()
+    threading.Thread(target=_read, args=(reading,), name="spark's output", daemon=True).start()
+    return writing
+
+
+def _read(descriptor: int) -> None:
+    with os.fdopen(descriptor, encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            if line.strip() and not line.startswith(_CHATTER):
+                log.warning("%s", line.rstrip())
