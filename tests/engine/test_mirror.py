@@ -17,7 +17,7 @@ from sparkmirror.config import ClusterConfig, load_mm2_properties
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.proof import compare_topics
 from sparkmirror.engine.mirror import Mirror
-from sparkmirror.errors import CopyIncomplete
+from sparkmirror.errors import CopyIncomplete, SparkMirrorError
 from sparkmirror.pump.control import Control, control_topic
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -224,6 +224,39 @@ def test_recreated_source_topic_is_never_mixed_with_the_old_one(
     with pytest.raises(CopyIncomplete, match="was deleted and created again"):
         Mirror(load_mm2_properties(str(path)), once=True, use_lease=False, spark=spark).run()
     assert copied(target_cluster, f"A.{topic_name}", 1) == 100
+
+
+def test_the_migration_guides_own_file_runs(
+    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+) -> None:
+    """Its arrow has spaces around it: the real one copies nothing."""
+    text = (Path(__file__).parents[1] / "config" / "migration_example.properties").read_text()
+    text = text.replace("apache-kafka-source:9092", source_cluster.bootstrap_servers)
+    text = text.replace("apache-kafka-target:9092", target_cluster.bootstrap_servers)
+    path = tmp_path / "mm2.properties"
+    path.write_text(text.replace("topics = .*", f"topics = {topic_name}"))
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 100)
+    config = load_mm2_properties(str(path))
+    assert any("->" in warning for warning in config.warnings)
+    Mirror(config, once=True, use_lease=False, spark=spark).run()
+    assert_identical(source_cluster, target_cluster, {topic_name: f"source.{topic_name}"}, 100)
+
+
+def test_more_replicas_than_brokers_is_one_line(
+    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+) -> None:
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    path = mp.write_properties(
+        tmp_path / "mm2.properties",
+        source_cluster.bootstrap_servers,
+        target_cluster.bootstrap_servers,
+        topic_name,
+        {"replication.factor": "3"},
+    )
+    with pytest.raises(SparkMirrorError, match=r"replication factor|replication\.factor") as caught:
+        Mirror(load_mm2_properties(str(path)), once=True, use_lease=False, spark=spark).run()
+    assert "\n" not in str(caught.value)
 
 
 def test_six_flows_on_two_slots_all_make_progress(

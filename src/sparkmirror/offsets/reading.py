@@ -167,6 +167,8 @@ class PositionReader:
         agreed = true_claims(ours)
         if agreed is None:
             return Refusal("rival pumps claimed different records for the same sequence")
+        if not any(bearings.target_topic_id):
+            return Refusal("the target cluster has no topic ids: Kafka 2.8 or newer is needed")
         verdict = decide(reading, agreed)
         if isinstance(verdict, Doubt):
             return Refusal(verdict.reason, transient=verdict.wait)

@@ -1,0 +1,88 @@
+"""Bad input gets one line that says what, where and what to do, the right exit code, and no traceback."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMMAND = str(Path(sys.executable).with_name("sparkmirror"))
+
+GOOD = {
+    "clusters": "A, B",
+    "A.bootstrap.servers": "127.0.0.1:1",
+    "B.bootstrap.servers": "127.0.0.1:1",
+    "A->B.enabled": "true",
+}
+
+
+def sparkmirror(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=60, check=False)
+
+
+def write(path: Path, **settings: str) -> str:
+    path.write_text("".join(f"{key} = {value}\n" for key, value in (GOOD | settings).items()))
+    return str(path)
+
+
+def only_line(result: subprocess.CompletedProcess[str], code: int) -> str:
+    assert result.returncode == code, result.stderr
+    lines = [line for line in result.stderr.splitlines() if line.startswith("sparkmirror: ")]
+    assert len(lines) == 1, result.stderr
+    assert "Traceback" not in result.stderr
+    return lines[0]
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    line = only_line(sparkmirror("run", str(tmp_path / "none.properties")), 2)
+    assert "none.properties: there is no such file" in line
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("tasks.max", "many"),
+        ("transforms", "route"),
+        ("A->B.value.converter", "org.apache.kafka.connect.json.JsonConverter"),
+        ("replication.policy.class", "com.example.Ours"),
+        ("B.security.protocol", "SASL_SSL"),
+    ],
+)
+def test_a_key_that_can_not_be_honoured(tmp_path: Path, key: str, value: str) -> None:
+    line = only_line(sparkmirror("run", write(tmp_path / "mm2.properties", **{key: value})), 2)
+    assert "mm2.properties" in line
+    assert key.rpartition(".")[2] in line
+
+
+def test_a_pattern_that_is_none(tmp_path: Path) -> None:
+    line = only_line(sparkmirror("run", write(tmp_path / "mm2.properties", topics="orders[")), 2)
+    assert "topics" in line
+
+
+def test_a_secret_stays_secret(tmp_path: Path) -> None:
+    settings = {"B.sasl.jaas.config": "password-of-mine", "B.security.protocol": "SASL_SSL"}
+    result = sparkmirror("run", write(tmp_path / "mm2.properties", **settings))
+    assert "password-of-mine" not in result.stderr + result.stdout
+
+
+def test_a_cluster_that_can_not_be_reached(tmp_path: Path) -> None:
+    line = only_line(sparkmirror("run", write(tmp_path / "mm2.properties")), 3)
+    assert "can't be reached at 127.0.0.1:1" in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--clusters", "C"), "C"),
+        (("--spark", "driver.memory=1g"), "write spark.KEY=VALUE"),
+    ],
+)
+def test_options_that_are_wrong(tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:
+    assert says in only_line(sparkmirror("run", write(tmp_path / "mm2.properties"), *arguments), 2)
+
+
+@pytest.mark.parametrize(("rate", "says"), [("fast", "500K or 20M"), ("0", "500K or 20M")])
+def test_a_rate_that_is_none(tmp_path: Path, rate: str, says: str) -> None:
+    assert says in only_line(sparkmirror("throttle", write(tmp_path / "mm2.properties"), rate), 2)
