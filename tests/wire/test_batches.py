@@ -139,6 +139,14 @@ def test_whole_batches_are_found_and_a_cut_off_tail_is_left_out(whole: list[byte
     assert [header for _, header in found] == [header_of(batch) for batch in whole[: len(found)]]
 
 
+def test_one_byte_short_is_cut_off() -> None:
+    whole = [build([Written(1, b"k", b"v" * size, [])]) for size in (0, 70, 1)]
+    answer = memoryview(b"".join(whole))
+    for cut in range(len(answer) + 1):
+        ends = [position + header.size for position, header in batch_headers(answer[:cut])]
+        assert ends == [end for end in (len(whole[0]), len(whole[0] + whole[1]), len(answer)) if end <= cut]
+
+
 def test_nothing_holds_no_batches() -> None:
     assert list(batch_headers(memoryview(b""))) == []
 

@@ -233,6 +233,19 @@ def test_an_answer_is_read_as_the_broker_meant_it(
 
 
 @every_version
+@pytest.mark.parametrize("size", [126, 127, 128, 16382, 16383, 16384, 2097151])
+def test_every_length_of_a_length_is_right(version: int, size: int) -> None:
+    records = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
+    where = "a", topic_id("a"), 1
+    answer = (0, (9, 8, 7), records, (3, 4), None, None, -1)
+    session = new_session(version)
+    session.want(*where, FetchPosition(5, 0, -1))
+    (part,) = session.read(encoded(version, [(where, partition_answer(1, answer))]))[1]
+    assert part.records == records
+    assert part.diverging == (3, 4)
+
+
+@every_version
 def test_a_cut_off_answer_is_not_taken_for_a_whole_one(version: int) -> None:
     session = new_session(version)
     answer = (0, (9, 8, 7), b"records", (3, 4), (5, 6), [(1, 2)], -1)
@@ -418,6 +431,17 @@ def test_a_broker_without_room_for_sessions_is_told_everything_each_time() -> No
         assert (request.session_id, request.session_epoch) == (0, 0)
         assert len(listed(16, request)) == 1
         assert accepted(session, 0)
+
+
+def test_a_session_that_the_broker_ends_is_not_asked_again() -> None:
+    session = new_session()
+    session.want("orders", topic_id("orders"), 0, FetchPosition(5, 0, -1))
+    accepted(session, 7)
+    assert decoded(session).session_epoch == 1
+    assert accepted(session, 0)
+    request = decoded(session)
+    assert (request.session_id, request.session_epoch) == (0, 0)
+    assert len(listed(16, request)) == 1
 
 
 def test_a_request_that_stands_alone_never_opens_a_session() -> None:

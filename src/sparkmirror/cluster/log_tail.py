@@ -80,7 +80,7 @@ def last_batches(
             elif part.error:
                 raise TailUnread(*where, part.error)
             else:
-                last = _last_header(part.records)
+                last = _first_header(part.records)
                 if last is None:
                     continue  # the answer was full; asked again
                 if _is_ours(last, producer_id, producer_epoch):
@@ -88,13 +88,13 @@ def last_batches(
                     found[where] = LastBatch(sequence, last.next_offset, last.max_timestamp)
                     del looking[where]
                 else:
-                    looking[where] = last.base_offset - 1
+                    looking[where] = min(last.base_offset, looking[where]) - 1
     return {where: found.get(where) for where in ends}
 
 
-def _last_header(records: memoryview) -> BatchHeader | None:
-    headers = [header for _, header in batch_headers(records)]
-    return headers[-1] if headers else None
+def _first_header(records: memoryview) -> BatchHeader | None:
+    """Of the batch that holds the offset asked for; others that follow it were seen before."""
+    return next((header for _, header in batch_headers(records)), None)
 
 
 def _is_ours(header: BatchHeader, producer_id: int, producer_epoch: int) -> bool:

@@ -92,8 +92,15 @@ def identity_record(identity: Identity, unique: bytes) -> Record:
 
 def read_record(key: bytes | None, value: bytes | None) -> Segment | Identity | None:
     """The record's meaning; None for a tombstone, or what a newer version of sparkmirror wrote."""
-    if key is None or value is None or len(key) < _KIND.size:
+    if key is None or value is None:
         return None
+    try:
+        return _read(key, value)
+    except (struct.error, UnicodeDecodeError):
+        return None
+
+
+def _read(key: bytes, value: bytes) -> Segment | Identity | None:
     version, kind = _KIND.unpack_from(key)
     if version != _VERSION or value[:2] != _VALUE_VERSION:
         return None

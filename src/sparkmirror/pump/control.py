@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from sparkmirror.cluster.topic_log import Entry, TopicLog
 
@@ -49,6 +49,20 @@ class Epoch(BaseModel):
     incarnation: str
     number: int
     phase: Phase
+
+
+class Pause(BaseModel):
+    """Source topics to leave alone: regular expressions, full match."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+    topics: list[str] = []
+
+
+class Throttle(BaseModel):
+    """The flow's bandwidth cap; None: no cap."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+    bytes_per_second: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
 
 def control_topic(source_alias: str) -> str:
@@ -88,9 +102,9 @@ class ControlState:
             self.epochs[epoch.incarnation] = self.last_epoch = epoch
             return changed
         elif key == "pause":
-            self.paused = tuple(re.compile(topic) for topic in said.get("topics", ()))
+            self.paused = tuple(re.compile(topic) for topic in Pause(**said).topics)
         elif key == "throttle":
-            self.bytes_per_second = said.get("bytes_per_second")
+            self.bytes_per_second = Throttle(**said).bytes_per_second
         else:
             return False
         return True
@@ -116,11 +130,11 @@ class Control:
 
     def pause(self, topics: Iterable[str]) -> None:
         """Leave these source topics alone (regular expressions, full match); none: leave none alone."""
-        self._say("pause", {"topics": list(topics)})
+        self._say("pause", Pause(topics=list(topics)).model_dump())
 
     def throttle(self, bytes_per_second: float | None) -> None:
         """Cap the flow's bandwidth; None takes the cap away."""
-        self._say("throttle", {"bytes_per_second": bytes_per_second})
+        self._say("throttle", Throttle(bytes_per_second=bytes_per_second).model_dump())
 
     def _say(self, key: str, value: dict[str, Any]) -> int:
         return self._log.append(0, [(key.encode(), json.dumps(value).encode())])

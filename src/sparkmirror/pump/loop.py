@@ -6,8 +6,10 @@ import heapq
 import itertools
 import os
 import selectors
+import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol
 
 from sparkmirror.pump.clock import now_s
@@ -39,6 +41,8 @@ class Loop:
         os.set_blocking(self._wake_out, False)
         os.set_blocking(self._wake_in, False)
         self._selector.register(self._wake_out, selectors.EVENT_READ, None)
+        self._closing = threading.Lock()
+        self._closed = False
         self.now = now_s()
         """The time when this turn of the loop began."""
         self.on_suspended: list[Callable[[], None]] = []
@@ -62,13 +66,12 @@ class Loop:
 
     def post(self, call: Callable[[], None]) -> None:
         """From any thread: call back in the loop, soon."""
-        self._inbox.append(call)
-        try:
-            os.write(self._wake_in, b"!")
-        except BlockingIOError:
-            pass  # the pipe is full of wake-ups already
-        except OSError:
-            self._inbox.clear()  # the loop is closed; nobody wants it any more
+        with self._closing:
+            if self._closed:
+                return  # nobody wants it any more, and the descriptor may be somebody else's by now
+            self._inbox.append(call)
+            with suppress(BlockingIOError):  # the pipe is full of wake-ups already
+                os.write(self._wake_in, b"!")
 
     def turn(self, longest_s: float) -> None:
         """Wait for something to happen, at most `longest_s`, and let everybody concerned act on it."""
@@ -96,6 +99,8 @@ class Loop:
             heapq.heappop(self._timers)[2]()
 
     def close(self) -> None:
-        self._selector.close()
-        os.close(self._wake_in)
-        os.close(self._wake_out)
+        with self._closing:
+            self._closed = True
+            self._selector.close()
+            os.close(self._wake_in)
+            os.close(self._wake_out)

@@ -64,7 +64,8 @@ class BatchHeader(NamedTuple):
 
     @property
     def codec(self) -> str:
-        return CODECS[self.attributes & CODEC_MASK]
+        number = self.attributes & CODEC_MASK
+        return CODECS[number] if number < len(CODECS) else f"codec {number}"
 
     def is_corrupt(self, records: memoryview, position: int) -> bool:
         """Whether the batch's bytes don't match its CRC; older formats have another one and are not judged."""
@@ -86,7 +87,7 @@ def batch_headers(records: memoryview) -> Iterator[tuple[int, BatchHeader]]:
     while position + HEADER_SIZE <= end:
         header = BatchHeader._make(HEADER.unpack_from(records, position))
         size = header.length + LENGTH_OVERHEAD
-        if size <= _MAGIC_AT:
+        if size <= _MAGIC_AT or (header.magic >= MAGIC and size < HEADER_SIZE):
             raise ValueError(f"a batch of {size} bytes")
         if position + size > end:
             return

@@ -140,7 +140,7 @@ class FetchSession:
             _BODY.pack(
                 self.max_wait_ms,
                 self._min_bytes,
-                min(self._max_bytes, self.limit or self._max_bytes),
+                self._max_bytes if self.limit is None else min(self._max_bytes, self.limit),
                 self._isolation_level,
                 self._id,
                 self._epoch,

@@ -13,7 +13,9 @@ from typing import Any, Self
 from kafka.protocol.metadata import ApiVersionsRequest
 
 _SIZE = struct.Struct(">i")
-_SHORTEST_S = 0.001
+
+MAX_FRAME = 1 << 28
+"""Bytes; a larger answer is none: whatever listens there does not speak Kafka."""
 
 USER_TIMEOUT_MS = 5_000
 """For TCP_USER_TIMEOUT: the kernel gives up on unacknowledged data, so that it can't deliver it much later (R6)."""
@@ -112,11 +114,16 @@ class RpcConnection:
             raise BrokerUnreachable(str(error) or type(error).__name__) from error
 
     def _receive(self, size: int, deadline: float) -> bytearray:
+        if not 0 <= size <= MAX_FRAME:
+            raise ConnectionError(f"a frame of {size} bytes: this is not a Kafka broker")
         data = bytearray(size)
         view = memoryview(data)
         got = 0
         while got < size:
-            self._sock.settimeout(max(deadline - time.monotonic(), _SHORTEST_S))
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                raise TimeoutError(f"timed out after {self._timeout_s:.0f} s")
+            self._sock.settimeout(left_s)
             received = self._sock.recv_into(view[got:])
             if received == 0:
                 raise ConnectionResetError("the broker closed the connection")
