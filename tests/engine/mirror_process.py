@@ -64,6 +64,8 @@ class MirrorProcess:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.kill_all()
+        if error is not None:
+            print(self.log.read_text()[-6000:])
 
     def family(self) -> list[psutil.Process]:
         """The process and all it started, workers too, though they have a group of their own."""

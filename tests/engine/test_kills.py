@@ -42,6 +42,11 @@ class Progress:
     def wait(self, timeout_s: float = 60.0) -> None:
         mp.wait_for(self._moved, timeout_s, f"fresh records in A.{self._topic}")
 
+    def moved_in(self, seconds: float) -> bool:
+        """Whether anything was added in that time."""
+        time.sleep(seconds)
+        return self._moved()
+
     def _moved(self) -> bool:
         total = sum(mp.end_offsets(self._target.bootstrap_servers, f"A.{self._topic}", PARTITIONS))
         moved, self._seen = total > self._seen, max(total, self._seen)
@@ -156,4 +161,32 @@ def test_rivals_without_a_lease(
         assert first.workers()
         assert second.workers()
     finish(properties, tmp_path / "last.log")
+    assert_identical(source_cluster, target_cluster, topic_name)
+
+
+@pytest.mark.full
+def test_a_driver_that_was_suspended_goes_on(
+    source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+) -> None:
+    """Its pumps hear nothing and end; when it wakes it has lost the lease, gets it again, and plans anew."""
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, PARTITIONS)
+    properties = mp.write_properties(
+        tmp_path / "mm2.properties", source_cluster.bootstrap_servers, target_cluster.bootstrap_servers, topic_name
+    )
+    log = tmp_path / "mirror.log"
+    progress = Progress(target_cluster, topic_name)
+    with (
+        mp.load(source_cluster.bootstrap_servers, topic_name, PARTITIONS),
+        mp.MirrorProcess(properties, log) as mirror,
+    ):
+        progress.wait()
+        mirror.process.send_signal(signal.SIGSTOP)
+        time.sleep(12)
+        progress.wait(1)
+        assert not progress.moved_in(3), "the pumps of a driver that is stopped still write"
+        mirror.process.send_signal(signal.SIGCONT)
+        progress.wait()
+        assert mirror.terminate() == 0
+    assert "no word from the driver" in log.read_text()
+    finish(properties, log)
     assert_identical(source_cluster, target_cluster, topic_name)

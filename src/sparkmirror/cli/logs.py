@@ -12,7 +12,11 @@ console = Console(stderr=True, soft_wrap=True)
 
 def set_up_logging(verbose: bool) -> None:
     """Our own messages from INFO (or DEBUG) on; libraries' only when they warn."""
-    handler = RichHandler(console=console, show_path=False, log_time_format="%H:%M:%S")
+    if console.is_terminal:
+        handler: logging.Handler = RichHandler(console=console, show_path=False, log_time_format="%H:%M:%S")
+    else:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[handler])
     logging.getLogger("sparkmirror").setLevel(logging.DEBUG if verbose else logging.INFO)
 

@@ -267,6 +267,11 @@ class FlowDriver:
             if report.epoch == epoch and report.incarnation == self._incarnation
         }
 
+    def ended_early(self, epoch: int) -> str:
+        """Why a pump of an epoch ended this flow by itself; empty if none did."""
+        reports = [report for report in list(self.view.pumps.values()) if report.epoch == epoch]
+        return next((report.ended_because for report in reports if report.ended and report.ended_because), "")
+
     def _watch(self) -> None:
         client = ClusterClient(self.flow.target, f"{self.name}|sparkmirror-watch")
         receipts = TopicLog(client, receipts_topic(self.flow.source.alias))

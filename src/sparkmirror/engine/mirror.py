@@ -190,6 +190,8 @@ class Mirror:
             self._show()
             if self._stop.is_set() or self._end_epoch.is_set() or self._held() != list(held):
                 break
+            if any(driver.ended_early(self.epoch) for driver in held):
+                break
             if slots_known is None and self._started(held):
                 slots_known = time.monotonic() + START_S
             if slots_known is not None and time.monotonic() > slots_known:
@@ -262,8 +264,14 @@ class Mirror:
             if self._once and not driver.unclean and all(map(_is_settled, receipts[driver.name].values())):
                 self._done.add(driver.name)
         self._show(now=True)
+        early = {driver.name: driver.ended_early(self.epoch) for driver in held}
+        for name, why in early.items():
+            if why:
+                log.warning("flow %s ended in epoch %d: %s", name, self.epoch, why)
         if job.receipts is not None:
             self._failures = 0
+            if any(early.values()):
+                self._stop.wait(_AFTER_FAILURE_S)
         elif not self._stop.is_set():
             self._failures += 1
             if self._once and self._failures >= _MOST_FAILURES:

@@ -108,3 +108,5 @@ class FlowReport(_Value):
     receipts: tuple[Receipt, ...] = ()
     """Partitions that changed since the last report."""
     ended: bool = False
+    ended_because: str = ""
+    """Why it ended though nobody asked it to; the other flows of its task may go on."""

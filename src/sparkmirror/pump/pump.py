@@ -37,6 +37,8 @@ class _Run:
         self._loop = loop
         self._pump_name = pump
         self._heard_at = loop.now
+        self._ended_because = ""
+        self._end_told = False
         self._last: dict[tuple[str, int], Receipt] = {}
         self.flow_pump = FlowPump(flow, loop, memory_bytes=memory_bytes)
         self._line = Line(flow.flow, loop, self._hear)
@@ -53,9 +55,16 @@ class _Run:
         self.flow_pump.control(state)
 
     def end(self, why: str) -> None:
-        if why:
+        if why and not self._ended_because:
             log.warning("%s: %s", self.flow_pump.name, why)
+            self._ended_because = why
         self.flow_pump.end(DRAIN_S)
+
+    def tell_end(self) -> None:
+        """Report at once that this flow has ended by itself: the others of this pump may go on for long."""
+        if self._ended_because and self.flow_pump.ended and not self._end_told:
+            self._end_told = True
+            self.report(ended=True)
 
     def check(self) -> None:
         self.flow_pump.check()
@@ -86,6 +95,7 @@ class _Run:
                 waiting=sorted(waiting)[0] if waiting else "",
                 receipts=tuple(changed),
                 ended=ended,
+                ended_because=self._ended_because,
             )
         )
 
@@ -123,6 +133,7 @@ def pump(order: PumpOrder) -> list[Receipt]:
                 next_check = loop.now + _CHECK_S
                 for run in runs:
                     run.check()
+                    run.tell_end()
                     if loop.now > deadline:
                         run.end("")
             if loop.now >= next_report:
