@@ -30,8 +30,11 @@ from sparkmirror.wire.channel import Channel
 from sparkmirror.wire.fetch import FetchedPartition, FetchSession
 from sparkmirror.wire.produce import Ack
 
-POOL_BLOCK_BYTES = 4 << 20
+FETCH_BYTES = 4 << 20
 """The most that one fetch asks for."""
+
+ANSWER_OVERHEAD_BYTES = 256 << 10
+"""What an answer may hold beside its records; a buffer that were too small by that would never be used again."""
 
 SMALLEST_FETCH_BYTES = 64 * 1024
 MOST_IN_FLIGHT = 5
@@ -58,7 +61,7 @@ class FlowPump:
         """Why this pump may never write again, once that is so."""
         self._loop = loop
         self._memory_bytes = memory_bytes
-        self._pool = FramePool(POOL_BLOCK_BYTES, keep=max(2, memory_bytes // POOL_BLOCK_BYTES))
+        self._pool = FramePool(FETCH_BYTES + ANSWER_OVERHEAD_BYTES, keep=max(2, memory_bytes // FETCH_BYTES))
         self._background = Background(loop, f"sparkmirror {self.name}")
         self._source = ClusterClient(flow.source, f"{self.name}|sparkmirror-fetch")
         self._target = ClusterClient(flow.target, f"{self.name}|sparkmirror-produce")
@@ -297,7 +300,7 @@ class FlowPump:
                 max_wait_ms=settings.fetch_max_wait_ms,
                 min_bytes=settings.fetch_min_bytes,
                 max_bytes=self._fetch_bytes(),
-                partition_max_bytes=min(settings.max_partition_fetch_bytes, POOL_BLOCK_BYTES),
+                partition_max_bytes=min(settings.max_partition_fetch_bytes, FETCH_BYTES),
                 isolation_level=ISOLATION[settings.isolation_level],
                 rack=settings.client_rack,
             )
@@ -320,7 +323,7 @@ class FlowPump:
     def _fetch_bytes(self) -> int:
         """What one fetch may bring: the memory is shared by the brokers that are fetched from at once."""
         share = self._memory_bytes // 2 // max(len(self._source_legs), 1)
-        return max(SMALLEST_FETCH_BYTES, min(self.order.flow.fetch.fetch_max_bytes, POOL_BLOCK_BYTES, share))
+        return max(SMALLEST_FETCH_BYTES, min(self.order.flow.fetch.fetch_max_bytes, FETCH_BYTES, share))
 
     def _may_fetch(self) -> bool:
         if self._ending or self._pool.in_use > self._memory_bytes // 2:
