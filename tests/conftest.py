@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 
 from sparkmirror.demo import KafkaCluster
+from sparkmirror.demo.java import java_home
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +22,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--full` and `--standalone`."""
     parser.addoption("--full", action="store_true", help="run the long tests too (marker `full`)")
     parser.addoption("--standalone", action="store_true", help="run the Spark tests on a real standalone cluster")
+
+
+def pytest_configure() -> None:
+    """Spark looks for Java in the environment; where bootstrap installed one for itself, say where."""
+    os.environ.setdefault("JAVA_HOME", str(java_home()))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

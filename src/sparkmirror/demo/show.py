@@ -15,6 +15,7 @@ Nothing is told here: the command line does that.
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
 import time
@@ -78,7 +79,7 @@ class Show:
     @staticmethod
     def fetch() -> None:
         """Get Java and Kafka's jars, if this machine has none. Raises SetupError."""
-        java_home()
+        os.environ.setdefault("JAVA_HOME", str(java_home()))  # Spark looks there
         jar_directory(BROKER)
 
     def start_clusters(self) -> None:

@@ -32,6 +32,9 @@ from sparkmirror.sync.topics import TopicDuty, TopicRules, TopicSync
 CONNECT_TIMEOUT_S = 15.0
 SEGMENTS_PARTITIONS = 8
 RECEIPTS_KEPT_MS = 3_600_000
+CONTROL_CONFIGS = {"segment.ms": "600000", "min.cleanable.dirty.ratio": "0.01"}
+"""Every pump reads the control topic from its start, and a tick is written every 2 s: compact it soon."""
+
 STATE_LIFETIME_KEY = "producer.id.expiration.ms"
 STATE_LIFETIME_DEFAULT_MS = 86_400_000
 WATCH_S = 0.4
@@ -64,13 +67,26 @@ class FlowView:
     """High watermarks at the source, read by the driver: pumps don't see those that they don't fetch."""
     partitions: dict[PartitionKey, PartitionView] = field(default_factory=dict)
 
+    past_records: int = 0
+    past_bytes: int = 0
+    """Of pumps of epochs before the newest."""
+
     @property
     def records(self) -> int:
-        return sum(report.records for report in self.pumps.values())
+        return self.past_records + sum(report.records for report in list(self.pumps.values()))
 
     @property
     def bytes(self) -> int:
-        return sum(report.bytes for report in self.pumps.values())
+        return self.past_bytes + sum(report.bytes for report in list(self.pumps.values()))
+
+    def note(self, report: FlowReport) -> None:
+        """Keep a pump's newest report; those of earlier epochs are summed up."""
+        for pump, old in list(self.pumps.items()):
+            if old.epoch < report.epoch:
+                self.past_records += old.records
+                self.past_bytes += old.bytes
+                del self.pumps[pump]
+        self.pumps[report.pump] = report
 
 
 class FlowDriver:
@@ -122,7 +138,7 @@ class FlowDriver:
         alias = self.flow.source.alias
         factor = self.flow.replication_factor
         self._target.create_compacted_topic(segments_topic(alias), SEGMENTS_PARTITIONS, factor)
-        self._target.create_compacted_topic(control_topic(alias), 1, factor)
+        self._target.create_compacted_topic(control_topic(alias), 1, factor, CONTROL_CONFIGS)
         self._target.create_compacted_topic(
             receipts_topic(alias),
             1,
@@ -306,7 +322,7 @@ class FlowDriver:
 
     def _note(self, report: FlowReport) -> None:
         now = time.monotonic()
-        self.view.pumps[report.pump] = report
+        self.view.note(report)
         for receipt in report.receipts:
             key = PartitionKey(self.name, receipt.source_topic, receipt.partition)
             view = self.view.partitions.setdefault(key, PartitionView())

@@ -19,7 +19,7 @@ from sparkmirror.engine.epoch import EpochJob
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.progress import FlowProgress, ProgressMeter
 from sparkmirror.engine.session import is_local, local_slots, open_session
-from sparkmirror.errors import ClusterUnreachable, CopyIncomplete, SparkMirrorError
+from sparkmirror.errors import ClusterUnreachable, CopyIncomplete, SetupError, SparkMirrorError
 from sparkmirror.pump.orders import PumpOrder, Receipt
 
 EPOCH_S = 300.0
@@ -30,6 +30,9 @@ START_S = 10.0
 
 END_S = 8.0
 """How long an epoch may take to end by itself before it is cancelled: the pumps' own drain time and a margin."""
+
+AGAIN_S = 30.0
+"""How long an epoch runs without the flows whose clusters were away when it was planned."""
 
 _TURN_S = 0.2
 _PROGRESS_S = 0.5
@@ -67,7 +70,6 @@ class Mirror:
         self.drivers = [FlowDriver(flow, self._incarnation, use_lease=use_lease, once=once) for flow in config.flows]
         self._meters = {driver.name: ProgressMeter(driver) for driver in self.drivers}
         self._stop = threading.Event()
-        self._end_epoch = threading.Event()
         self._given_session = spark
         self._session: Future[SparkSession] | None = None
         self.epoch = 0
@@ -81,7 +83,11 @@ class Mirror:
         self._missing: list[str] = []
 
     def _open_session(self) -> SparkSession:
-        return self._given_session or open_session(self._config.spark, self._slots)
+        try:
+            return self._given_session or open_session(self._config.spark, self._slots)
+        except Exception as error:
+            why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            raise SetupError(f"Spark can't be started: {why}; is Java 17 or newer in PATH or JAVA_HOME?") from error
 
     def _most_tasks(self) -> int:
         asked = sum(flow.tasks_max for flow in self._config.flows)
@@ -91,10 +97,6 @@ class Mirror:
     def stop(self) -> None:
         """End the epoch, give the leases up, and let `run` return."""
         self._stop.set()
-
-    def replan(self) -> None:
-        """End the running epoch and plan anew."""
-        self._end_epoch.set()
 
     def run(self) -> None:
         """Mirror until stopped or, with `once`, done.
@@ -116,13 +118,11 @@ class Mirror:
                     continue
                 if self._session is None:
                     self._session = starter.submit(self._open_session)
-                try:
-                    ready = self._prepare(held)
-                except (ConnectionError, SparkMirrorError) as error:
-                    self._fail_or_wait(error)
+                ready = self._prepare(held)
+                if not ready:
                     continue
                 if any(driver.partitions() for driver in ready):
-                    self._run_epoch(self._session.result(), ready)
+                    self._run_epoch(self._session.result(), held, ready)
                 else:
                     self._idle(ready)
         finally:
@@ -139,17 +139,29 @@ class Mirror:
         return self._once and len(self._done) == len(self.drivers)
 
     def _prepare(self, held: Sequence[FlowDriver]) -> list[FlowDriver]:
+        """The flows that can be worked on now; one whose clusters are away does not hold up the others."""
+        ready = []
+        errors: list[Exception] = []
         for driver in held:
-            driver.take_charge()
-            self._refresh(driver)
-        return list(held)
+            try:
+                driver.take_charge()
+                self._refresh(driver)
+                if driver.partitions():
+                    driver.say(self.epoch + 1, "running")
+                ready.append(driver)
+            except (ConnectionError, SparkMirrorError) as error:
+                log.warning("flow %s: %s", driver.name, error)
+                errors.append(error)
+        if errors and (not ready or self.epoch == 0 or self._once):
+            self._fail_or_wait(errors[0])
+            return []
+        return ready
 
     def _fail_or_wait(self, error: Exception) -> None:
         """Between epochs a cluster may be away for a while; at the start, or to be done once, that is the end."""
         self._failures += 1
         if self.epoch == 0 or (self._once and self._failures >= _MOST_FAILURES):
             raise error if isinstance(error, SparkMirrorError) else ClusterUnreachable(str(error)) from error
-        log.warning("%s", error)
         self._stop.wait(min(_AFTER_FAILURE_S * 2 ** (self._failures - 1), _LONGEST_PAUSE_S))
 
     def _refresh(self, driver: FlowDriver) -> bool:
@@ -158,8 +170,10 @@ class Mirror:
         if now < self._refresh_at.get(driver.name, 0.0):
             return False
         interval = driver.flow.refresh_topics_interval_seconds
+        self._refresh_at[driver.name] = now + min(interval, AGAIN_S)  # if it fails now
+        changed = driver.sync_topics()
         self._refresh_at[driver.name] = now + interval if driver.flow.refresh_topics_enabled else float("inf")
-        return driver.sync_topics()
+        return changed
 
     def _idle(self, held: Sequence[FlowDriver]) -> None:
         """Nothing matches yet: look again at the refresh interval, or give up if it is to be done once."""
@@ -176,35 +190,37 @@ class Mirror:
 
     # --- an epoch -------------------------------------------------------------------------------
 
-    def _run_epoch(self, spark: SparkSession, held: Sequence[FlowDriver]) -> None:
+    def _run_epoch(self, spark: SparkSession, held: Sequence[FlowDriver], ready: Sequence[FlowDriver]) -> None:
         self.epoch += 1
-        self._end_epoch.clear()
-        orders = self._orders(held)
-        for driver in held:
-            driver.say(self.epoch, "running")
+        orders = self._orders(ready)
         partitions = sum(len(flow.routes) for order in orders for flow in order.flows)
         log.info("epoch %d: %d partitions, %d tasks", self.epoch, partitions, len(orders))
         job = EpochJob(spark, self.epoch, orders)
+        again_at = time.monotonic() + AGAIN_S if len(ready) < len(held) else float("inf")
         slots_known: float | None = None if self._slots_are_theirs() else float("inf")
         while not job.wait(_TURN_S):
             self._show()
-            if self._stop.is_set() or self._end_epoch.is_set() or self._held() != list(held):
+            if self._stop.is_set() or time.monotonic() > again_at or self._held() != list(held):
                 break
-            if any(driver.ended_early(self.epoch) for driver in held):
+            if any(driver.ended_early(self.epoch) for driver in ready):
                 break
-            if slots_known is None and self._started(held):
+            if slots_known is None and self._started(ready):
                 slots_known = time.monotonic() + START_S
             if slots_known is not None and time.monotonic() > slots_known:
                 slots_known = float("inf")
-                if self._some_have_no_slot(orders, held):
+                if self._some_have_no_slot(orders, ready):
                     break
-            try:
-                if any([self._refresh(driver) for driver in held]):
-                    break
-            except (ConnectionError, SparkMirrorError) as error:
-                log.warning("%s", error)
-        self._end(job, held)
-        self._settle(job, held)
+            if any([self._refreshed(driver) for driver in ready]):
+                break
+        self._end(job, ready)
+        self._settle(job, ready)
+
+    def _refreshed(self, driver: FlowDriver) -> bool:
+        try:
+            return self._refresh(driver)
+        except (ConnectionError, SparkMirrorError) as error:
+            log.warning("flow %s: %s", driver.name, error)
+            return False
 
     def _orders(self, held: Sequence[FlowDriver]) -> list[PumpOrder]:
         loads = [load for driver in held for load in driver.loads()]

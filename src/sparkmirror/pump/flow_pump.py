@@ -268,6 +268,7 @@ class FlowPump:
                 may_fetch=self._may_fetch,
                 max_wait_ms=self.order.flow.fetch.fetch_max_wait_ms,
             )
+            leg.max_bytes = self._throttled_fetch_bytes()
         return leg
 
     def _target_leg(self, broker: int) -> TargetLeg:
@@ -325,6 +326,10 @@ class FlowPump:
         share = self._memory_bytes // 2 // max(len(self._source_legs), 1)
         return max(SMALLEST_FETCH_BYTES, min(self.order.flow.fetch.fetch_max_bytes, FETCH_BYTES, share))
 
+    def _throttled_fetch_bytes(self) -> int | None:
+        rate = self._control.bytes_per_second
+        return None if rate is None else max(SMALLEST_FETCH_BYTES, int(rate * self.order.share * THROTTLE_STEP_S))
+
     def _may_fetch(self) -> bool:
         if self._ending or self._pool.in_use > self._memory_bytes // 2:
             return False
@@ -348,11 +353,8 @@ class FlowPump:
     def control(self, state: ControlState) -> None:
         """Act on what the control topic says: pauses and the throttle."""
         self._control = state
-        rate = state.bytes_per_second
         for leg in self._source_legs.values():
-            leg.max_bytes = (
-                None if rate is None else max(SMALLEST_FETCH_BYTES, int(rate * self.order.share * THROTTLE_STEP_S))
-            )
+            leg.max_bytes = self._throttled_fetch_bytes()
         for copy in self.copies:
             self._settle(copy)
 
