@@ -168,7 +168,9 @@ def test_a_batch_that_the_target_refuses_stops_its_successors_and_nobody_else(
         target_cluster.bootstrap_servers,
         f"{topic_name}.*",
     )
-    with pytest.raises(CopyIncomplete, match=rf"{large}-0 stopped at offset 0: .*error 10.*max.message.bytes"):
+    with pytest.raises(
+        CopyIncomplete, match=rf"{large}-0 stopped at offset 0: .*MESSAGE_SIZE_TOO_LARGE.*max.message.bytes"
+    ):
         Mirror(load_mm2_properties(str(path)), once=True, use_lease=False, spark=spark).run()
     assert copied(target_cluster, f"A.{large}", 1) == 0
     assert_identical(source_cluster, target_cluster, {small: f"A.{small}"}, 500)
@@ -241,6 +243,32 @@ def test_the_migration_guides_own_file_runs(
     assert any("->" in warning for warning in config.warnings)
     Mirror(config, once=True, use_lease=False, spark=spark).run()
     assert_identical(source_cluster, target_cluster, {topic_name: f"source.{topic_name}"}, 100)
+
+
+def test_a_topic_that_is_missing_is_one_line(
+    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+) -> None:
+    path = mp.write_properties(
+        tmp_path / "mm2.properties", source_cluster.bootstrap_servers, target_cluster.bootstrap_servers, topic_name
+    )
+    with pytest.raises(CopyIncomplete, match=f"no topic of the source matches topics={topic_name}"):
+        Mirror(load_mm2_properties(str(path)), once=True, use_lease=False, spark=spark).run()
+
+
+@pytest.mark.full
+def test_a_target_that_takes_nothing_ends_the_run(
+    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+) -> None:
+    """Fewer replicas in sync than it asks for: that may pass, so it takes a minute until `--once` gives up."""
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 100)
+    mp.create_topic(target_cluster.bootstrap_servers, f"A.{topic_name}", 1, {"min.insync.replicas": "2"})
+    path = mp.write_properties(
+        tmp_path / "mm2.properties", source_cluster.bootstrap_servers, target_cluster.bootstrap_servers, topic_name
+    )
+    with pytest.raises(CopyIncomplete, match="stopped at offset 0: .*NOT_ENOUGH_REPLICAS"):
+        Mirror(load_mm2_properties(str(path)), once=True, use_lease=False, spark=spark).run()
+    assert copied(target_cluster, f"A.{topic_name}", 1) == 0
 
 
 def test_more_replicas_than_brokers_is_one_line(

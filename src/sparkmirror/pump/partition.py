@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from enum import Enum
 
+from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.offsets.reading import Bearings, Route
 from sparkmirror.offsets.segments import Identity, Segment
 from sparkmirror.pump.verdicts import Verdict, explanation, verdict
@@ -433,7 +434,7 @@ class PartitionCopy:
     def _on_error(self, batch: Batch, ack: Ack, now: float) -> None:
         words = explanation(ack.error)
         detail = ack.record_errors[0][1] if ack.record_errors else ack.message
-        reason = f"source offset {batch.upstream}: error {ack.error}"
+        reason = f"source offset {batch.upstream}: {error_name(ack.error)}"
         reason += f", {words}" if words else ""
         reason += f" ({len(batch.view)} bytes)" if ack.error == 10 else ""
         reason += f": {detail}" if detail else ""
