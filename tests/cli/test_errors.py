@@ -76,6 +76,8 @@ def test_a_cluster_that_can_not_be_reached(tmp_path: Path) -> None:
     ("arguments", "says"),
     [
         (("--clusters", "C"), "C"),
+        (("--clusters", "B", "C"), "C"),
+        (("B",), "clusters go after --clusters"),
         (("--spark", "driver.memory=1g"), "write spark.KEY=VALUE"),
     ],
 )

@@ -15,12 +15,13 @@ from sparkmirror.errors import ConfigError
 File = Annotated[str, typer.Argument(metavar="FILE", help="An mm2.properties file, as MirrorMaker 2 takes it.")]
 Clusters = Annotated[
     list[str] | None,
-    typer.Option("--clusters", help="Only the flows into these clusters (repeat, or separate by commas)."),
+    typer.Option("--clusters", help="Only the flows into these clusters: --clusters B C, as with MirrorMaker 2."),
 ]
 
 
 def run(
     file: File,
+    more_clusters: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
     clusters: Clusters = None,
     once: Annotated[bool, typer.Option("--once", help="Copy up to the end offsets of now, then exit.")] = False,
     spark: Annotated[
@@ -35,7 +36,9 @@ def run(
     3 a cluster can't be reached.
     """
     set_up_logging(verbose)
-    config = load(file, clusters, spark)
+    if more_clusters and not clusters:
+        raise ConfigError("one file only; clusters go after --clusters", where="command line", key=more_clusters[0])
+    config = load(file, [*(clusters or ()), *(more_clusters or ())], spark)
     for line in config.warnings:
         warn(line)
     from sparkmirror.engine.mirror import Mirror  # Spark is slow to import; errors in the file come first
