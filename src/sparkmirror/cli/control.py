@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -35,16 +35,13 @@ def pause(
             re.compile(pattern)
         except re.error as error:
             raise ConfigError(f"not a regular expression: {error}", where="--topics", key=pattern) from error
-    for name, control in _controls(load(file, clusters, None), flow):
-        control.pause(patterns)
-        typer.echo(f"{name}: paused {', '.join(patterns)}")
+    said = f"paused {', '.join(patterns)}"
+    _tell(load(file, clusters, None), flow, lambda control: control.pause(patterns), said)
 
 
 def resume(file: File, flow: Flow = None, clusters: Clusters = None) -> None:
     """Go on with everything that was paused."""
-    for name, control in _controls(load(file, clusters, None), flow):
-        control.pause([])
-        typer.echo(f"{name}: resumed")
+    _tell(load(file, clusters, None), flow, lambda control: control.pause([]), "resumed")
 
 
 def throttle(
@@ -55,9 +52,8 @@ def throttle(
 ) -> None:
     """Cap the bandwidth of running flows, at once."""
     limit = _bytes_per_second(rate)
-    for name, control in _controls(load(file, clusters, None), flow):
-        control.throttle(limit)
-        typer.echo(f"{name}: " + ("no throttle" if limit is None else f"at most {limit:,.0f} bytes/s"))
+    said = "no throttle" if limit is None else f"at most {limit:,.0f} bytes/s"
+    _tell(load(file, clusters, None), flow, lambda control: control.throttle(limit), said)
 
 
 def _bytes_per_second(text: str) -> float | None:
@@ -69,7 +65,7 @@ def _bytes_per_second(text: str) -> float | None:
     return float(found[1]) * _UNITS[found[2]]
 
 
-def _controls(config: MirrorConfig, wanted: str | None) -> Iterator[tuple[str, Control]]:
+def _tell(config: MirrorConfig, wanted: str | None, say: Callable[[Control], None], said: str) -> None:
     names = [flow.name for flow in config.flows]
     if wanted is not None and wanted not in names:
         raise ConfigError(f"{config.path} has no such flow; it has {', '.join(names)}", where="--flow", key=wanted)
@@ -78,8 +74,9 @@ def _controls(config: MirrorConfig, wanted: str | None) -> Iterator[tuple[str, C
             continue
         client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-cli")
         try:
-            yield flow.name, Control(TopicLog(client, control_topic(flow.source.alias)))
+            say(Control(TopicLog(client, control_topic(flow.source.alias))))
         except ConnectionError as error:
-            raise ClusterUnreachable(f"flow {flow.name}: {error}") from error
+            raise ClusterUnreachable(f"flow {flow.name}: {error}; has the mirror run before?") from error
         finally:
             client.close()
+        typer.echo(f"{flow.name}: {said}")

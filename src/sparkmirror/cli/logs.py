@@ -6,6 +6,7 @@ import logging
 
 from rich.console import Console
 from rich.logging import RichHandler
+from rich.markup import escape
 
 console = Console(stderr=True, soft_wrap=True)
 
@@ -23,4 +24,4 @@ def set_up_logging(verbose: bool) -> None:
 
 def warn(line: str) -> None:
     """A line that the user should see, though the run goes on."""
-    console.print(f"[yellow]warning:[/yellow] {line}", highlight=False)
+    console.print(f"[yellow]warning:[/yellow] {escape(line)}", highlight=False)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 from rich.live import Live
+from rich.markup import escape
 from rich.table import Table
 
 from sparkmirror.cli.logs import console
@@ -45,7 +46,7 @@ class ProgressView:
             self._line_at = time.monotonic() + _LINE_S
             self._states = {flow.flow: flow.state for flow in flows}
             for flow in flows:
-                console.print(_line(flow), highlight=False)
+                console.print(_line(flow), highlight=False, markup=False)
 
 
 def _table(flows: Sequence[FlowProgress]) -> Table:
@@ -56,8 +57,8 @@ def _table(flows: Sequence[FlowProgress]) -> Table:
         table.add_column(column, justify="right")
     for flow in flows:
         table.add_row(
-            flow.flow,
-            flow.state,
+            escape(flow.flow),
+            escape(flow.state),
             f"{flow.records:,}",
             f"{flow.records_per_s:,.0f}",
             f"{flow.bytes_per_s / 1e6:.1f}",
@@ -67,9 +68,9 @@ def _table(flows: Sequence[FlowProgress]) -> Table:
             f"{flow.partitions:,}" + (f" ({len(flow.parked)} parked)" if flow.parked else ""),
         )
         for line in flow.parked[:_MOST_PARKED]:
-            table.add_row("", f"[red]parked[/red] {line}")
+            table.add_row("", f"[red]parked[/red] {escape(line)}")
         if flow.waiting and not flow.parked:
-            table.add_row("", f"[yellow]waits[/yellow] {flow.waiting}")
+            table.add_row("", f"[yellow]waits[/yellow] {escape(flow.waiting)}")
     return table
 
 

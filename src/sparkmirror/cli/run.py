@@ -58,6 +58,6 @@ def load(file: str, clusters: list[str] | None, spark: list[str] | None) -> Mirr
     for setting in spark or ():
         key, equals, value = setting.partition("=")
         if not equals or not key.startswith("spark."):
-            raise ConfigError("write spark.KEY=VALUE", where="--spark", key=setting)
+            raise ConfigError("write spark.KEY=VALUE", where="--spark", key=key)
         settings[key] = value
     return config.model_copy(update={"spark": settings})

@@ -110,10 +110,14 @@ class TopicLog:
 
     def end(self, partition: int) -> int:
         """The offset after the newest record that can be read."""
-        if not self._leaders:
-            self._locate()
-        listed = list_offsets(self._client, self._leaders[partition], {self.topic: [partition]}, LATEST)
-        return listed[self.topic, partition].offset
+
+        def attempt(leader: int) -> int:
+            listed = list_offsets(self._client, leader, {self.topic: [partition]}, LATEST)[self.topic, partition]
+            if listed.error:
+                raise LogUnavailable(self.topic, "its end can't be found", listed.error)
+            return listed.offset
+
+        return self._at_leader(partition, attempt)
 
     def _fetch(self, partition: int, offset: int, wait_ms: int, leader: int) -> fetch.FetchedPartition:
         connection = self._client.broker(leader)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 
 from pyspark.sql import SparkSession
 
@@ -42,4 +43,12 @@ class EpochJob:
 
     def cancel(self) -> None:
         """The last resort: Spark kills the pumps hard, and their successors may meet them (R5)."""
-        self._spark.interruptTag(self._tag)
+        with suppress(Exception):  # Spark may be gone
+            self._spark.interruptTag(self._tag)
+
+    def spark_lives(self) -> bool:
+        """Whether Spark still answers."""
+        try:
+            return bool(self._spark.sql("SELECT 1").schema)
+        except Exception:  # whatever it is, no epoch can run
+            return False

@@ -20,7 +20,7 @@ from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.engine.assignment import PartitionKey, PartitionLoad
 from sparkmirror.engine.lease import Lease
-from sparkmirror.errors import ClusterUnreachable, ConfigError, SparkMirrorError
+from sparkmirror.errors import ClusterUnreachable, ConfigError
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Identity, segments_topic
 from sparkmirror.policy import TopicFilter, policy_for, should_replicate
@@ -38,6 +38,11 @@ CONTROL_CONFIGS = {"segment.ms": "600000", "min.cleanable.dirty.ratio": "0.01"}
 STATE_LIFETIME_KEY = "producer.id.expiration.ms"
 STATE_LIFETIME_DEFAULT_MS = 86_400_000
 WATCH_S = 0.4
+SHORTEST_S = 0.5
+"""Rates over less are noise."""
+IDLE_AFTER_S = 30.0
+"""A partition of which nothing was reported for so long moves nothing: only changes are reported."""
+
 LOOK_S = 5.0
 """How often the source's ends are read for the lag."""
 
@@ -55,6 +60,7 @@ class PartitionView:
     receipt: Receipt | None = None
     bytes_per_s: float = 0.0
     seen_at: float = 0.0
+    """When the pump reported it, in seconds since 1970."""
     pump: str = ""
 
 
@@ -81,6 +87,8 @@ class FlowView:
 
     def note(self, report: FlowReport) -> None:
         """Keep a pump's newest report; those of earlier epochs are summed up."""
+        if any(other.epoch > report.epoch for other in list(self.pumps.values())):
+            return  # of a pump that was cancelled and lived on
         for pump, old in list(self.pumps.items()):
             if old.epoch < report.epoch:
                 self.past_records += old.records
@@ -96,6 +104,10 @@ class FlowDriver:
         self.flow = flow
         self.view = FlowView()
         self.topics = TopicSync((), (), (), {})
+        self.synced = False
+        """The topic duty has run once."""
+        self.owed: dict[str, str] = {}
+        """With `once`: topics and partitions that could not be taken on at the start, and why."""
         self.unclean = False
         """Pumps of the last epoch may still be alive."""
         self._rules = topic_rules(flow)
@@ -117,7 +129,10 @@ class FlowDriver:
         self._phase: tuple[int, Phase] | None = None
         self._lock = threading.Lock()
         self._closing = threading.Event()
-        self._watcher = threading.Thread(target=self._watch, name=f"watch {flow.name}", daemon=True)
+        self._helpers = [
+            threading.Thread(target=work, name=f"{work.__name__} {flow.name}", daemon=True)
+            for work in (self._beat, self._look, self._watch)
+        ]
 
     @property
     def name(self) -> str:
@@ -127,8 +142,9 @@ class FlowDriver:
 
     def open(self) -> None:
         """Connect to both clusters and see to our internal topics; raises `ClusterUnreachable`."""
-        self._source = ClusterAdmin.connect(self.flow.source, f"{self.name}|driver", CONNECT_TIMEOUT_S)
-        self._target = ClusterAdmin.connect(self.flow.target, f"{self.name}|driver", CONNECT_TIMEOUT_S)
+        timeout_s = min(self.flow.admin_timeout_ms / 1000, CONNECT_TIMEOUT_S)
+        self._source = ClusterAdmin.connect(self.flow.source, f"{self.name}|driver", timeout_s)
+        self._target = ClusterAdmin.connect(self.flow.target, f"{self.name}|driver", timeout_s)
         source_id, target_id = self._source.cluster_id(), self._target.cluster_id()
         if source_id == target_id:
             raise ConfigError(
@@ -157,7 +173,8 @@ class FlowDriver:
                 self.flow.group_session_timeout_ms,
             )
             self._lease.start()
-        self._watcher.start()
+        for helper in self._helpers:
+            helper.start()
 
     def held(self) -> bool:
         """Whether this process works on the flow now."""
@@ -178,13 +195,15 @@ class FlowDriver:
         if term == self._charge_term:
             return
         state = ControlState()
-        entries, _ = self._control_log.read(0, 0)
-        state.apply(entries)
+        with self._lock:
+            self._phase = None
+            entries, _ = self._control_log.read(0, 0)
+            state.apply(entries)
+            if self._use_lease:
+                self._rank = self._control.lead(
+                    Leader(incarnation=self._incarnation, host=socket.gethostname(), pid=os.getpid())
+                )
         self.unclean = state.last_epoch is not None and state.last_epoch.phase != "ended"
-        if self._use_lease:
-            self._rank = self._control.lead(
-                Leader(incarnation=self._incarnation, host=socket.gethostname(), pid=os.getpid())
-            )
         self._identity = self._agree()
         lifetime = self._opened(self._target).broker_config(STATE_LIFETIME_KEY)
         self._state_lifetime_ms = int(lifetime) if lifetime else STATE_LIFETIME_DEFAULT_MS
@@ -217,7 +236,16 @@ class FlowDriver:
         if self._once and self._until is None:
             where = [(topic.source.name, index) for topic in self.topics.mirrored for index in topic.partitions]
             self._until = self._opened(self._source).end_offsets(where)
-        return self.partitions() != before
+            self.owed = dict(self.topics.refused) | {
+                f"{topic}-{index}": "it had no leader at the start"
+                for topic, index in where
+                if (topic, index) not in self._until
+            }
+        self.synced = True
+        now = self.partitions()
+        for gone in self.view.partitions.keys() - now.keys():
+            self.view.partitions.pop(gone, None)
+        return now != before
 
     def partitions(self) -> dict[PartitionKey, tuple[str, int]]:
         """What can be pumped: its remote topic, and the source leader."""
@@ -234,7 +262,7 @@ class FlowDriver:
         loads = []
         for key, (_, leader) in self.partitions().items():
             view = self.view.partitions.get(key)
-            rate = view.bytes_per_s if view else 0.0
+            rate = view.bytes_per_s if view and time.time() - view.seen_at < IDLE_AFTER_S else 0.0
             backlog = 0.0
             if view and view.receipt and view.receipt.records:
                 lag = max(view.receipt.source_end - view.receipt.upstream, 0)
@@ -292,27 +320,36 @@ class FlowDriver:
         client = ClusterClient(self.flow.target, f"{self.name}|sparkmirror-watch")
         receipts = TopicLog(client, receipts_topic(self.flow.source.alias))
         offset: int | None = None
-        ticked = looked = 0.0
         while not self._closing.wait(WATCH_S):
             try:
-                if time.monotonic() - ticked >= TICK_S:
-                    self._tick()
-                    ticked = time.monotonic()
-                if time.monotonic() - looked >= LOOK_S:
-                    self.view.source_ends = self._opened(self._source).end_offsets(
-                        (key.topic, key.partition) for key in self.partitions()
-                    )
-                    looked = time.monotonic()
                 if offset is None:
                     offset = receipts.end(0)
                 entries, offset = receipts.read(0, offset)
                 for report in read_reports(entries):
                     if report.incarnation == self._incarnation:
                         self._note(report)
-            except (ConnectionError, SparkMirrorError) as error:
+            except Exception as error:  # figures may be late, but this thread must not end
                 log.debug("flow %s: %s", self.name, error)
                 self._closing.wait(_FAILED_WATCH_PAUSE_S)
         client.close()
+
+    def _beat(self) -> None:
+        """Ticks, and nothing else: whatever hangs elsewhere, the pumps must hear that we live."""
+        while not self._closing.wait(TICK_S):
+            try:
+                self._tick()
+            except Exception as error:  # the pumps judge by the silence
+                log.debug("flow %s: no tick: %s", self.name, error)
+
+    def _look(self) -> None:
+        """The source's ends, for the lag."""
+        while not self._closing.wait(LOOK_S):
+            try:
+                self.view.source_ends = self._opened(self._source).end_offsets(
+                    (key.topic, key.partition) for key in self.partitions()
+                )
+            except Exception as error:  # the lag is that of the pumps then
+                log.debug("flow %s: the source's ends can't be read: %s", self.name, error)
 
     def _tick(self) -> None:
         with self._lock:
@@ -321,12 +358,12 @@ class FlowDriver:
                 self._control.epoch(Epoch(incarnation=self._incarnation, number=number, phase=phase))
 
     def _note(self, report: FlowReport) -> None:
-        now = time.monotonic()
+        now = report.at_ms / 1000
         self.view.note(report)
         for receipt in report.receipts:
             key = PartitionKey(self.name, receipt.source_topic, receipt.partition)
             view = self.view.partitions.setdefault(key, PartitionView())
-            if view.receipt is not None and view.pump == report.pump and now > view.seen_at:
+            if view.receipt is not None and view.pump == report.pump and now - view.seen_at >= SHORTEST_S:
                 view.bytes_per_s = (receipt.bytes - view.receipt.bytes) / (now - view.seen_at)
             view.receipt, view.seen_at, view.pump = receipt, now, report.pump
 
@@ -340,8 +377,9 @@ class FlowDriver:
         self._closing.set()
         if self._lease is not None:
             self._lease.release()
-        if self._watcher.is_alive():
-            self._watcher.join(2.0)
+        for helper in self._helpers:
+            if helper.is_alive():
+                helper.join(1.0)
         for admin in (self._source, self._target):
             if admin is not None:
                 admin.close()

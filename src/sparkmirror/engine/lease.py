@@ -188,8 +188,10 @@ class Lease:
             try:
                 self._take_part()
             except Exception as error:
-                self._refused = self._explain(error)
-                logger.warning("lease not held: %s", self._refused)
+                why = self._explain(error)
+                if why != self._refused:
+                    logger.warning("lease not held: %s", why)
+                self._refused = why
             self._released.wait(RETRY_S)
 
     def _take_part(self) -> None:

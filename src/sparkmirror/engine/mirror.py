@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 import time
@@ -19,7 +20,7 @@ from sparkmirror.engine.epoch import EpochJob
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.progress import FlowProgress, ProgressMeter
 from sparkmirror.engine.session import is_local, local_slots, open_session
-from sparkmirror.errors import ClusterUnreachable, CopyIncomplete, SetupError, SparkMirrorError
+from sparkmirror.errors import ClusterUnreachable, ConfigError, CopyIncomplete, SetupError, SparkMirrorError
 from sparkmirror.pump.orders import PumpOrder, Receipt
 
 EPOCH_S = 300.0
@@ -33,6 +34,9 @@ END_S = 8.0
 
 AGAIN_S = 30.0
 """How long an epoch runs without the flows whose clusters were away when it was planned."""
+
+CLOSE_S = 6.0
+"""How long leaving the groups and hanging up may take."""
 
 _TURN_S = 0.2
 _PROGRESS_S = 0.5
@@ -82,12 +86,21 @@ class Mirror:
         self._done: set[str] = set()
         self._missing: list[str] = []
 
-    def _open_session(self) -> SparkSession:
-        try:
-            return self._given_session or open_session(self._config.spark, self._slots)
-        except Exception as error:
-            why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise SetupError(f"Spark can't be started: {why}; is Java 17 or newer in PATH or JAVA_HOME?") from error
+    def _start_session(self) -> Future[SparkSession]:
+        """Start Spark in a thread that doesn't hold up the end of the process."""
+        session: Future[SparkSession] = Future()
+
+        def start() -> None:
+            try:
+                session.set_result(self._given_session or open_session(self._config.spark, self._slots))
+            except Exception as error:
+                why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+                session.set_exception(
+                    SetupError(f"Spark can't be started: {why}; is Java 17 or newer in PATH or JAVA_HOME?")
+                )
+
+        threading.Thread(target=start, name="spark", daemon=True).start()
+        return session
 
     def _most_tasks(self) -> int:
         asked = sum(flow.tasks_max for flow in self._config.flows)
@@ -104,7 +117,6 @@ class Mirror:
         Raises `ClusterUnreachable` or `ConfigError` before anything is copied, and `CopyIncomplete` where
         `once` could not copy everything.
         """
-        starter = ThreadPoolExecutor(1, thread_name_prefix="spark")
         try:
             with ThreadPoolExecutor(max(len(self.drivers), 1)) as pool:
                 list(pool.map(FlowDriver.open, self.drivers))
@@ -117,18 +129,26 @@ class Mirror:
                     self._stop.wait(_TURN_S)
                     continue
                 if self._session is None:
-                    self._session = starter.submit(self._open_session)
+                    self._session = self._start_session()
                 ready = self._prepare(held)
                 if not ready:
                     continue
                 if any(driver.partitions() for driver in ready):
-                    self._run_epoch(self._session.result(), held, ready)
+                    if self._spark_is_up():
+                        self._run_epoch(self._session.result(), held, ready)
                 else:
                     self._idle(ready)
         finally:
             self._close()
-            starter.shutdown(wait=False)
         self._account()
+
+    def _spark_is_up(self) -> bool:
+        """Wait for Spark, but not longer than until we are stopped."""
+        while self._session is not None and not self._session.done():
+            self._show()
+            if self._stop.wait(_TURN_S):
+                return False
+        return True
 
     # --- between epochs -------------------------------------------------------------------------
 
@@ -145,6 +165,8 @@ class Mirror:
         for driver in held:
             try:
                 driver.take_charge()
+                if not driver.synced:
+                    self._refresh_at.pop(driver.name, None)
                 self._refresh(driver)
                 if driver.partitions():
                     driver.say(self.epoch + 1, "running")
@@ -152,15 +174,15 @@ class Mirror:
             except (ConnectionError, SparkMirrorError) as error:
                 log.warning("flow %s: %s", driver.name, error)
                 errors.append(error)
-        if errors and (not ready or self.epoch == 0 or self._once):
+        if errors and (not ready or self._once):
             self._fail_or_wait(errors[0])
             return []
         return ready
 
     def _fail_or_wait(self, error: Exception) -> None:
-        """Between epochs a cluster may be away for a while; at the start, or to be done once, that is the end."""
+        """A cluster may be away for a while, and a standby must outlive that; what is wrong, or due once, ends."""
         self._failures += 1
-        if self.epoch == 0 or (self._once and self._failures >= _MOST_FAILURES):
+        if isinstance(error, ConfigError) or (self._once and self._failures >= _MOST_FAILURES):
             raise error if isinstance(error, SparkMirrorError) else ClusterUnreachable(str(error)) from error
         self._stop.wait(min(_AFTER_FAILURE_S * 2 ** (self._failures - 1), _LONGEST_PAUSE_S))
 
@@ -179,14 +201,17 @@ class Mirror:
         """Nothing matches yet: look again at the refresh interval, or give up if it is to be done once."""
         self._show()
         if self._once:
-            self._done.update(driver.name for driver in held)
-            self._missing += [
-                f"{driver.name}: no topic of the source matches topics={','.join(driver.flow.topics)}"
-                for driver in held
-                if not driver.topics.refused
-            ]
+            for driver in held:
+                self._finish(driver)
         else:
             self._stop.wait(_TURN_S)
+
+    def _finish(self, driver: FlowDriver) -> None:
+        """With `once`: nothing is left to do for a flow."""
+        self._done.add(driver.name)
+        if not driver.partitions() and not driver.owed:
+            topics = ",".join(driver.flow.topics)
+            self._missing.append(f"{driver.name}: no topic of the source matches topics={topics}")
 
     # --- an epoch -------------------------------------------------------------------------------
 
@@ -212,6 +237,8 @@ class Mirror:
                     break
             if any([self._refreshed(driver) for driver in ready]):
                 break
+        else:
+            self._slots = self._most_tasks()  # it ended in its own time: others may have room for us by now
         self._end(job, ready)
         self._settle(job, ready)
 
@@ -261,8 +288,7 @@ class Mirror:
 
     def _end(self, job: EpochJob, held: Sequence[FlowDriver]) -> None:
         if not job.wait(0):
-            for driver in held:
-                self._say(driver, "ending")
+            self._at_once(held, functools.partial(self._say, phase="ending"), 0.0)
             if not job.wait(END_S):
                 log.warning("epoch %d did not end by itself and is cancelled", self.epoch)
                 job.cancel()
@@ -277,8 +303,10 @@ class Mirror:
             driver.unclean = job.receipts is None
             if not driver.unclean:
                 self._say(driver, "ended")
-            if self._once and not driver.unclean and all(map(_is_settled, receipts[driver.name].values())):
-                self._done.add(driver.name)
+            mine = receipts[driver.name]
+            if self._once and not driver.unclean and driver.partitions().keys() <= mine.keys():
+                if all(map(_is_settled, mine.values())):
+                    self._finish(driver)
         self._show(now=True)
         early = {driver.name: driver.ended_early(self.epoch) for driver in held}
         for name, why in early.items():
@@ -292,6 +320,8 @@ class Mirror:
             self._failures += 1
             if self._once and self._failures >= _MOST_FAILURES:
                 raise CopyIncomplete(f"{self._failures} epochs in a row failed, the last one so: {job.failure}")
+            if not job.spark_lives():
+                raise SetupError(f"Spark has ended ({job.failure}); start sparkmirror again")
             log.warning("epoch %d failed and is planned anew: %s", self.epoch, job.failure)
             self._stop.wait(min(_AFTER_FAILURE_S * 2 ** (self._failures - 1), _LONGEST_PAUSE_S))
 
@@ -316,11 +346,25 @@ class Mirror:
             return driver.standing_by
         return "ending" if self._stop.is_set() else ""
 
+    def _at_once(self, drivers: Sequence[FlowDriver], do: Callable[[FlowDriver], None], wait_s: float) -> None:
+        """Do something with all flows side by side: a cluster that hangs holds up nobody else."""
+
+        def one(driver: FlowDriver) -> None:
+            try:
+                do(driver)
+            except Exception as error:
+                log.debug("flow %s: %s", driver.name, error)
+
+        threads = [threading.Thread(target=one, args=(driver,), daemon=True) for driver in drivers]
+        for thread in threads:
+            thread.start()
+        deadline = time.monotonic() + wait_s
+        for thread in threads:
+            thread.join(max(deadline - time.monotonic(), 0))
+
     def _close(self) -> None:
-        for driver in self.drivers:
-            with suppress(ConnectionError, SparkMirrorError):
-                driver.close()
-        if self._session is not None and self._given_session is None:
+        self._at_once(self.drivers, FlowDriver.close, CLOSE_S)
+        if self._session is not None and self._session.done() and self._given_session is None:
             with suppress(Exception):  # the JVM may be gone already
                 self._session.result().stop()
 
@@ -330,7 +374,7 @@ class Mirror:
             return
         lines = list(self._missing)
         for driver in self.drivers:
-            lines += [f"{driver.name}: topic {topic}: {why}" for topic, why in sorted(driver.topics.refused.items())]
+            lines += [f"{driver.name}: {what} was not copied: {why}" for what, why in sorted(driver.owed.items())]
             lines += [
                 f"{driver.name}: {view.receipt.source_topic}-{view.receipt.partition} stopped at offset "
                 f"{view.receipt.upstream}: {view.receipt.reason}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -22,6 +23,7 @@ from sparkmirror.pump.receipts import publish, receipts_topic
 
 _WAIT_MS = 300
 _RETRY_S = 0.5
+_MOST_UNSENT = 100
 
 
 class Line:
@@ -35,6 +37,8 @@ class Line:
         self._receipts = TopicLog(self._client, receipts_topic(flow.source.alias))
         self._state = ControlState()
         self._reports: queue.SimpleQueue[FlowReport] = queue.SimpleQueue()
+        self._unsent: deque[FlowReport] = deque(maxlen=_MOST_UNSENT)
+        """What could not be published yet; the oldest are given up first."""
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"line {flow.name}", daemon=True)
         self._thread.start()
@@ -64,8 +68,8 @@ class Line:
         self._client.close()
 
     def _send(self) -> None:
-        waiting: list[FlowReport] = []
         while not self._reports.empty():
-            waiting.append(self._reports.get())
-        if waiting:
-            publish(self._receipts, waiting)
+            self._unsent.append(self._reports.get())
+        if self._unsent:
+            publish(self._receipts, self._unsent)
+            self._unsent.clear()
