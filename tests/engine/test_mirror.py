@@ -266,7 +266,7 @@ def test_a_target_that_takes_nothing_ends_the_run(
     path = mp.write_properties(
         tmp_path / "mm2.properties", source_cluster.bootstrap_servers, target_cluster.bootstrap_servers, topic_name
     )
-    with pytest.raises(CopyIncomplete, match="stopped at offset 0: .*NOT_ENOUGH_REPLICAS"):
+    with pytest.raises(CopyIncomplete, match=r"stopped at offset 0: .*NOT_ENOUGH_REPLICAS"):
         Mirror(load_mm2_properties(str(path)), once=True, use_lease=False, spark=spark).run()
     assert copied(target_cluster, f"A.{topic_name}", 1) == 0
 
