@@ -36,7 +36,7 @@ class ConfigError(SparkMirrorError):
 
 
 class ClusterUnreachable(SparkMirrorError):
-    """A cluster can't be reached, or refuses us, before anything was copied."""
+    """A cluster can't be reached, or refuses us, and nothing can go on."""
 
     exit_code = 3
 

@@ -35,8 +35,14 @@ END_S = 8.0
 AGAIN_S = 30.0
 """How long an epoch runs without the flows whose clusters were away when it was planned."""
 
+SAY_S = 1.0
+"""How long all flows are waited for that are told to end; one whose target hangs hears it later, or its silence."""
+
 CLOSE_S = 6.0
 """How long leaving the groups and hanging up may take."""
+
+STAND_BY_SESSIONS = 5
+"""With `once`: how many session timeouts to wait for the lease. A dead holder is replaced within one."""
 
 _TURN_S = 0.2
 _PROGRESS_S = 0.5
@@ -122,11 +128,11 @@ class Mirror:
                 list(pool.map(FlowDriver.open, self.drivers))
             for driver in self.drivers:
                 driver.start()
+            started = time.monotonic()
             while not self._stop.is_set() and not self._finished():
                 held = self._held()
                 if not held:
-                    self._show()
-                    self._stop.wait(_TURN_S)
+                    self._stand_by(started)
                     continue
                 if self._session is None:
                     self._session = self._start_session()
@@ -141,6 +147,14 @@ class Mirror:
         finally:
             self._close()
         self._account()
+
+    def _stand_by(self, since: float) -> None:
+        self._show()
+        session_s = max(driver.flow.group_session_timeout_ms for driver in self.drivers) / 1000
+        if self._once and time.monotonic() - since > STAND_BY_SESSIONS * session_s:
+            waiting = [driver for driver in self.drivers if driver.name not in self._done]
+            raise CopyIncomplete("\n".join(f"{driver.name}: {driver.standing_by}" for driver in waiting))
+        self._stop.wait(_TURN_S)
 
     def _spark_is_up(self) -> bool:
         """Wait for Spark, but not longer than until we are stopped."""
@@ -288,7 +302,7 @@ class Mirror:
 
     def _end(self, job: EpochJob, held: Sequence[FlowDriver]) -> None:
         if not job.wait(0):
-            self._at_once(held, functools.partial(self._say, phase="ending"), 0.0)
+            self._at_once(held, functools.partial(self._say, phase="ending"), SAY_S)
             if not job.wait(END_S):
                 log.warning("epoch %d did not end by itself and is cancelled", self.epoch)
                 job.cancel()
@@ -304,9 +318,9 @@ class Mirror:
             if not driver.unclean:
                 self._say(driver, "ended")
             mine = receipts[driver.name]
-            if self._once and not driver.unclean and driver.partitions().keys() <= mine.keys():
-                if all(map(_is_settled, mine.values())):
-                    self._finish(driver)
+            complete = driver.partitions().keys() <= mine.keys() and all(map(_is_settled, mine.values()))
+            if self._once and complete and not driver.unclean:
+                self._finish(driver)
         self._show(now=True)
         early = {driver.name: driver.ended_early(self.epoch) for driver in held}
         for name, why in early.items():
