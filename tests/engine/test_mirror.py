@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import mirror_process as mp
 import pytest
 from kafka import KafkaAdminClient
+from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
 from pyspark.sql import SparkSession
 
 from conftest import StartMirror
@@ -249,26 +251,53 @@ def test_a_topic_that_is_missing_is_one_line(
     spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
 ) -> None:
     path = mp.write_properties(
-        tmp_path / "mm2.properties", source_cluster.bootstrap_servers, target_cluster.bootstrap_servers, topic_name
+        tmp_path / "mm2.properties",
+        source_cluster.bootstrap_servers,
+        target_cluster.bootstrap_servers,
+        topic_name,
+        {"heartbeats.replication.enabled": "false"},
     )
     with pytest.raises(CopyIncomplete, match=f"no topic of the source matches topics={topic_name}"):
         Mirror(load_mm2_properties(str(path)), once=True, use_lease=False, spark=spark).run()
 
 
-@pytest.mark.full
-def test_a_target_that_takes_nothing_ends_the_run(
-    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+@pytest.fixture
+def guarded_target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
+    """A target with an authorizer that lets everybody do what no ACL forbids."""
+    properties = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+    }
+    cluster = KafkaCluster(tmp_path_factory.mktemp("guarded"), properties=properties)
+    cluster.start()
+    try:
+        yield cluster
+    finally:
+        cluster.cleanup(keep_logs=True)
+
+
+def test_a_target_that_may_not_be_written_is_one_line(
+    spark: SparkSession, source_cluster: KafkaCluster, guarded_target: KafkaCluster, topic_name: str, tmp_path: Path
 ) -> None:
-    """Fewer replicas in sync than it asks for: that may pass, so it takes a minute until `--once` gives up."""
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
     mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 100)
-    mp.create_topic(target_cluster.bootstrap_servers, f"A.{topic_name}", 1, {"min.insync.replicas": "2"})
-    path = mp.write_properties(
-        tmp_path / "mm2.properties", source_cluster.bootstrap_servers, target_cluster.bootstrap_servers, topic_name
+    mp.create_topic(guarded_target.bootstrap_servers, f"A.{topic_name}", 1)
+    remote = ResourcePattern(ResourceType.TOPIC, f"A.{topic_name}")
+    admin = KafkaAdminClient(bootstrap_servers=guarded_target.bootstrap_servers)
+    everybody = {"principal": "User:*", "host": "*", "resource_pattern": remote}
+    admin.create_acls(
+        [
+            ACL(operation=ACLOperation.ALL, permission_type=ACLPermissionType.ALLOW, **everybody),
+            ACL(operation=ACLOperation.WRITE, permission_type=ACLPermissionType.DENY, **everybody),
+        ]
     )
-    with pytest.raises(CopyIncomplete, match=r"stopped at offset 0: .*NOT_ENOUGH_REPLICAS"):
+    admin.close()
+    path = mp.write_properties(
+        tmp_path / "mm2.properties", source_cluster.bootstrap_servers, guarded_target.bootstrap_servers, topic_name
+    )
+    with pytest.raises(CopyIncomplete, match=rf"{topic_name}-0 stopped at offset 0: .*not authorized for the topic"):
         Mirror(load_mm2_properties(str(path)), once=True, use_lease=False, spark=spark).run()
-    assert copied(target_cluster, f"A.{topic_name}", 1) == 0
+    assert copied(guarded_target, f"A.{topic_name}", 1) == 0
 
 
 def test_more_replicas_than_brokers_is_one_line(

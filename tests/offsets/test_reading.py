@@ -153,10 +153,10 @@ class Flow:
     def reader(self, identity: Identity | None = None) -> PositionReader:
         source, target = (ClusterClient(side.config, "test") for side in (self.source, self.target))
         log = SegmentLog(TopicLog(target, self.segments_topic))
-        return PositionReader(source, target, log, identity or self.identity)
+        return PositionReader(source, target, log, identity or self.identity, time.monotonic)
 
     def read(self, identity: Identity | None = None) -> Bearings | Refusal:
-        return self.reader(identity).read([self.route])[self.route]
+        return read_all(self.reader(identity), [self.route])[self.route]
 
     def bearings(self) -> Bearings:
         found = self.read()
@@ -209,11 +209,18 @@ def test_the_producer_state_tells_the_position(flow: Flow) -> None:
     assert abs(found.position.newest_timestamp_ms - started) < 60_000
 
 
+def read_all(reader: PositionReader, routes: list[Route]) -> dict[Route, Bearings | Refusal]:
+    """What is handed out in groups, together."""
+    found: dict[Route, Bearings | Refusal] = {}
+    reader.read(routes, found.update)
+    return found
+
+
 def test_the_position_moves_with_the_log(flow: Flow) -> None:
     flow.copy()
     reader = flow.reader()
     for sequence in (COPIED, COPIED + 10):
-        before = reader.read([flow.route])[flow.route]
+        before = read_all(reader, [flow.route])[flow.route]
         assert isinstance(before, Bearings)
         assert before.position.sequence == sequence
         flow.target.append(flow.target_topic, 10, flow.producer(sequence))
@@ -270,7 +277,7 @@ def test_claims_of_another_identity_are_not_ours(flow: Flow) -> None:
 def test_each_route_is_answered_for_itself(flow: Flow) -> None:
     segment = flow.copy()
     empty, missing = replace(flow.route, partition=1), replace(flow.route, partition=2)
-    found = flow.reader().read([missing, flow.route, empty])
+    found = read_all(flow.reader(), [missing, flow.route, empty])
     assert set(found) == {flow.route, empty, missing}
     copied, untouched, nowhere = found[flow.route], found[empty], found[missing]
     assert isinstance(copied, Bearings)

@@ -125,12 +125,12 @@ class TargetLog:
             has_records=bool(self.log),
         )
 
-    def bearings(self, source: Source) -> Bearings | Refusal:
+    def bearings(self, source: Source, now: float) -> Bearings | Refusal:
         """As a `PositionReader` reads them."""
         verdict = decide(self.reading(), self.claims)
         if isinstance(verdict, Doubt):
             return Refusal(verdict.reason, transient=verdict.wait)
-        return Bearings(verdict, SOURCE_ID, LEADER, 0, source.start, source.end, TARGET_ID, LEADER)
+        return Bearings(verdict, SOURCE_ID, LEADER, 0, source.start, source.end, TARGET_ID, LEADER, now)
 
 
 def refused(error: int, base_offset: int = -1) -> Ack:
@@ -178,7 +178,7 @@ class Pump:
         if not self.copy.wants_reading(self.world.now):
             return False
         self.copy.ask(self.world.now)
-        self.reading = self.world.target.bearings(self.world.source)
+        self.reading = self.world.target.bearings(self.world.source, self.world.now)
         return True
 
     def hear(self) -> bool:

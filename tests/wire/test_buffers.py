@@ -6,9 +6,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from sparkmirror.wire.buffers import POOLED_FROM, Frame, FramePool
+from sparkmirror.wire.buffers import POOLED_SHARE, Frame, FramePool
 
-BLOCK = 2 * POOLED_FROM
+POOLED_FROM = 64 * 1024
+BLOCK = POOLED_SHARE * POOLED_FROM
 
 
 def test_a_block_is_used_again_after_the_last_release() -> None:
@@ -43,6 +44,11 @@ def test_small_and_oversize_frames_get_memory_of_their_own() -> None:
         frame.release()
     assert pool.in_use == 0
     assert len(pool.take(POOLED_FROM).view) == POOLED_FROM
+
+
+def small(frame: Frame) -> bool:
+    """Whether it has memory of its own, of just its size."""
+    return not POOLED_FROM <= frame.size <= BLOCK
 
 
 class Pool(RuleBasedStateMachine):
@@ -81,7 +87,7 @@ class Pool(RuleBasedStateMachine):
 
     @invariant()
     def bytes_in_use_are_counted(self) -> None:
-        assert self.pool.in_use == sum(frame.size for frame, _, _ in self.held)
+        assert self.pool.in_use == sum(frame.view.nbytes if small(frame) else BLOCK for frame, _, _ in self.held)
 
     @invariant()
     def what_is_held_is_left_alone(self) -> None:

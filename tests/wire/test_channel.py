@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkmirror.wire.buffers import POOLED_FROM, Frame, FramePool
+from sparkmirror.wire.buffers import POOLED_SHARE, Frame, FramePool
 from sparkmirror.wire.channel import Channel, ChannelClosed
 
-BLOCK = 4 * POOLED_FROM
+POOLED_FROM = 64 * 1024
+BLOCK = POOLED_SHARE * POOLED_FROM
 
 
 class Connection:
@@ -107,7 +108,7 @@ def test_a_frame_that_is_held_keeps_its_bytes(connection: Connection) -> None:
     assert connection.answers(framed(b"b" * size)) == [b"b" * size]
     assert connection.answers(framed(b"c" * size)) == [b"c" * size]
     assert bytes(kept.view) == b"a" * size
-    assert connection.pool.in_use == size
+    assert connection.pool.in_use == BLOCK
 
 
 @pytest.mark.parametrize("size", [-1, -(2**31), 2**30 + 1, struct.unpack(">i", b"HTTP")[0]])

@@ -5,6 +5,7 @@ It must be called with offsets at which the high watermark has reached the log e
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -14,8 +15,10 @@ from sparkmirror.wire.batches import SEQUENCE_MODULUS, BatchHeader, batch_header
 
 _MAX_BYTES = 8 << 20
 _PARTITION_BYTES = 1 << 20
-_MAX_STEPS = 64
-"""Foreign batches stepped over before giving up on a partition."""
+_MAX_STEPS = 256
+"""Answers read, foreign batches stepped over among them, before giving up."""
+_LONGEST_THROTTLE_S = 1.0
+REQUEST_TIMED_OUT = 7
 
 
 class LastBatch(NamedTuple):
@@ -72,7 +75,9 @@ def last_batches(
             client.hang_up(leader)
             raise
         if head.error:
-            raise TailUnread(*next(iter(ends)), head.error)
+            raise TailUnread(*next(iter(looking)), head.error)
+        if head.throttle_ms:
+            time.sleep(min(head.throttle_ms / 1000, _LONGEST_THROTTLE_S))
         for part in parts:
             where = part.topic, part.partition
             if part.error == fetch.OFFSET_OUT_OF_RANGE:
@@ -89,6 +94,9 @@ def last_batches(
                     del looking[where]
                 else:
                     looking[where] = min(last.base_offset, looking[where]) - 1
+    left = [where for where, offset in looking.items() if offset >= 0]
+    if left:
+        raise TailUnread(*left[0], REQUEST_TIMED_OUT)
     return {where: found.get(where) for where in ends}
 
 

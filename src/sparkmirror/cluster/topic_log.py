@@ -22,6 +22,7 @@ _READ_BYTES = 1 << 20
 _BATCH_BYTES = 512 * 1024
 _TRIES = 5
 _PAUSE_S = 0.2
+_LONGEST_THROTTLE_S = 5.0
 _FINAL_ERRORS = {10, 17, 18, 29, 58, 87}
 """Too large, invalid name or batch, not authorized, refused sign-in: trying again does not help."""
 
@@ -135,7 +136,10 @@ class TopicLog:
         head, parts = session.read(connection.exchange_raw([session.request(0)]))
         if head.error:
             raise LogUnavailable(self.topic, "it can't be read", head.error)
-        part = next(parts)
+        part = next(parts, None)
+        if part is None:
+            time.sleep(min(head.throttle_ms / 1000, _LONGEST_THROTTLE_S))
+            raise LogUnavailable(self.topic, "the broker throttles us", 89)
         if part.error not in (0, 1):
             raise LogUnavailable(self.topic, "it can't be read", part.error)
         return part

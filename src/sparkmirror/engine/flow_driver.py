@@ -32,7 +32,9 @@ from sparkmirror.sync.topics import TopicDuty, TopicRules, TopicSync
 CONNECT_TIMEOUT_S = 15.0
 SEGMENTS_PARTITIONS = 8
 RECEIPTS_KEPT_MS = 3_600_000
-CONTROL_CONFIGS = {"segment.ms": "600000", "min.cleanable.dirty.ratio": "0.01"}
+PLAIN = {"compression.type": "uncompressed"}
+"""For our own topics: a pump needs no codec to read them, whatever the brokers' default is."""
+CONTROL_CONFIGS = {**PLAIN, "segment.ms": "600000", "min.cleanable.dirty.ratio": "0.01"}
 """Every pump reads the control topic from its start, and a tick is written every 2 s: compact it soon."""
 
 STATE_LIFETIME_KEY = "producer.id.expiration.ms"
@@ -153,13 +155,18 @@ class FlowDriver:
             )
         alias = self.flow.source.alias
         factor = self.flow.replication_factor
-        self._target.create_compacted_topic(segments_topic(alias), SEGMENTS_PARTITIONS, factor)
+        self._target.create_compacted_topic(segments_topic(alias), SEGMENTS_PARTITIONS, factor, PLAIN)
         self._target.create_compacted_topic(control_topic(alias), 1, factor, CONTROL_CONFIGS)
         self._target.create_compacted_topic(
             receipts_topic(alias),
             1,
             factor,
-            {"cleanup.policy": "delete", "retention.ms": str(RECEIPTS_KEPT_MS), "segment.ms": str(RECEIPTS_KEPT_MS)},
+            {
+                **PLAIN,
+                "cleanup.policy": "delete",
+                "retention.ms": str(RECEIPTS_KEPT_MS),
+                "segment.ms": str(RECEIPTS_KEPT_MS),
+            },
         )
 
     def start(self) -> None:

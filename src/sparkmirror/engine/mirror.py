@@ -314,7 +314,7 @@ class Mirror:
             receipts[receipt.flow][PartitionKey(receipt.flow, receipt.source_topic, receipt.partition)] = receipt
         for driver in held:
             driver.take_receipts(receipts[driver.name])
-            driver.unclean = job.receipts is None
+            driver.unclean = job.receipts is None or any(one.in_doubt for one in receipts[driver.name].values())
             if not driver.unclean:
                 self._say(driver, "ended")
             mine = receipts[driver.name]

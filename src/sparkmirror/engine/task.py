@@ -12,7 +12,7 @@ from sparkmirror.pump.pump import pump
 
 RECEIPTS = (
     "flow string, source_topic string, target_topic string, partition int, state string, reason string, "
-    "records long, bytes long, upstream long, downstream long, source_end long"
+    "records long, bytes long, upstream long, downstream long, source_end long, in_doubt boolean"
 )
 """The schema of an epoch's result: a row a partition, offsets are the next ones, -1 where unknown."""
 
@@ -29,6 +29,7 @@ _COLUMNS = pa.schema(
         pa.field("upstream", pa.int64()),
         pa.field("downstream", pa.int64()),
         pa.field("source_end", pa.int64()),
+        pa.field("in_doubt", pa.bool_()),
     ]
 )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
@@ -29,7 +29,7 @@ from sparkmirror.offsets.segments import Identity
 
 TopicPartition = tuple[str, int]
 
-_SETTLE_S = 5.0
+_SETTLE_S = 1.0
 """How long to wait for the high watermark to reach the log end before the tail is read (R9b)."""
 _SETTLE_PAUSE_S = 0.05
 
@@ -64,6 +64,8 @@ class Bearings:
     """The high watermark."""
     target_topic_id: bytes
     target_leader: int
+    read_at: float
+    """When the target's leader was asked, by the reader's clock: the position is not younger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +83,25 @@ class _Unserved(Exception):
 class PositionReader:
     """Reads the bearings of one flow's partitions."""
 
-    def __init__(self, source: ClusterClient, target: ClusterClient, segments: SegmentLog, identity: Identity) -> None:
+    def __init__(
+        self,
+        source: ClusterClient,
+        target: ClusterClient,
+        segments: SegmentLog,
+        identity: Identity,
+        clock: Callable[[], float],
+    ) -> None:
+        self._clock = clock
         self._source = source
         self._target = target
         self._segments = segments
         self._identity = identity
 
-    def read(self, routes: Sequence[Route]) -> dict[Route, Bearings | Refusal]:
-        """Bearings of each route. Connection errors to a whole cluster are raised, those of a broker are refusals."""
+    def read(self, routes: Sequence[Route], ready: Callable[[Mapping[Route, Bearings | Refusal]], None]) -> None:
+        """Hand out the bearings of each route, a group of leaders at a time.
+
+        Connection errors to a whole cluster are raised, those of a broker are refusals.
+        """
         source = self._source.metadata(route.source_topic for route in routes)
         target = self._target.metadata(route.target_topic for route in routes)
         if self._target.cluster_id != self._identity.cluster_id:
@@ -96,7 +109,8 @@ class PositionReader:
                 f"target cluster {self._target.config.alias} is now {self._target.cluster_id}, "
                 f"not {self._identity.cluster_id}: start again to agree on a new identity"
             )
-            return {route: Refusal(reason) for route in routes}
+            ready({route: Refusal(reason) for route in routes})
+            return
         results: dict[Route, Bearings | Refusal] = {}
         by_leaders: dict[tuple[int, int], list[Route]] = defaultdict(list)
         for route in routes:
@@ -107,12 +121,15 @@ class PositionReader:
                 ].append(route)
             except _Unserved as unserved:
                 results[route] = Refusal(str(unserved), transient=True)
+        if results:
+            ready(results)
         for (source_leader, target_leader), group in by_leaders.items():
+            found: dict[Route, Bearings | Refusal]
             try:
-                results.update(self._read_group(group, source, target, source_leader, target_leader))
+                found = self._read_group(group, source, target, source_leader, target_leader)
             except ConnectionError as error:
-                results.update((route, Refusal(str(error), transient=True)) for route in group)
-        return results
+                found = {route: Refusal(str(error), transient=True) for route in group}
+            ready(found)
 
     def _read_group(
         self,
@@ -125,6 +142,7 @@ class PositionReader:
         sources = _by_topic(route.source for route in routes)
         starts = list_offsets(self._source, source_leader, sources, EARLIEST)
         ends = list_offsets(self._source, source_leader, sources, LATEST)
+        read_at = self._clock()
         readings = self._read_target([route.target for route in routes], target, target_leader)
         # After the target: whatever is in its log was claimed before it was sent.
         self._segments.refresh((target[route.target_topic].topic_id, route.partition) for route in routes)
@@ -152,6 +170,7 @@ class PositionReader:
                     end,
                     target[route.target_topic].topic_id,
                     target_leader,
+                    read_at,
                 ),
                 route,
             )
@@ -198,6 +217,7 @@ class PositionReader:
             bearings.source_end,
             bearings.target_topic_id,
             bearings.target_leader,
+            bearings.read_at,
         )
 
     def _read_target(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.pump.loop import Loop
 
 Result = TypeVar("Result")
@@ -41,6 +42,12 @@ class Background:
         while (work := self._work.get()) is not None:
             work()
 
-    def close(self) -> None:
-        """Take no more work; what runs now is left to its own timeouts."""
+    def close(self, clients: Iterable[ClusterClient]) -> None:
+        """Take no more work; what runs now is left to its own timeouts, then its clients are closed."""
+
+        def hang_up() -> None:
+            for client in clients:
+                client.close()
+
+        self._work.put(hang_up)
         self._work.put(None)

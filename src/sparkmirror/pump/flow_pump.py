@@ -6,7 +6,7 @@ Everything here runs in the loop's thread; what blocks is handed to `Background`
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.error_codes import error_name
@@ -15,7 +15,7 @@ from sparkmirror.offsets.reading import Bearings, PositionReader, Refusal, Route
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Segment, segments_topic
 from sparkmirror.pump.background import Background
-from sparkmirror.pump.clock import wall_ms
+from sparkmirror.pump.clock import now_s, wall_ms
 from sparkmirror.pump.control import ControlState
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.orders import FlowOrder, PartitionState, Receipt
@@ -61,19 +61,22 @@ class FlowPump:
         """Why this pump may never write again, once that is so."""
         self._loop = loop
         self._memory_bytes = memory_bytes
-        self._pool = FramePool(FETCH_BYTES + ANSWER_OVERHEAD_BYTES, keep=max(2, memory_bytes // FETCH_BYTES))
+        block = min(FETCH_BYTES, max(SMALLEST_FETCH_BYTES, memory_bytes // 2)) + ANSWER_OVERHEAD_BYTES
+        self._pool = FramePool(block, keep=max(2, memory_bytes // 2 // block))
         self._background = Background(loop, f"sparkmirror {self.name}")
         self._source = ClusterClient(flow.source, f"{self.name}|sparkmirror-fetch")
         self._target = ClusterClient(flow.target, f"{self.name}|sparkmirror-produce")
         segments_client = ClusterClient(flow.target, f"{self.name}|sparkmirror-segments")
         self._segments = SegmentLog(TopicLog(segments_client, segments_topic(flow.source.alias)))
         self._clients = (self._source, self._target, segments_client)
-        self._reader = PositionReader(self._source, self._target, self._segments, order.identity)
+        self._reader = PositionReader(self._source, self._target, self._segments, order.identity, now_s)
         self._source_legs: dict[int, SourceLeg] = {}
         self._target_legs: dict[int, TargetLeg] = {}
         self._to_read: list[PartitionCopy] = []
         self._to_claim: list[PartitionCopy] = []
         self._fetching: dict[PartitionCopy, SourceLeg] = {}
+        self._alarms: dict[PartitionCopy, float] = {}
+        """When each waiting partition is looked at again."""
         self._control = ControlState()
         self._budget_at = loop.now
         self._budget = 0.0
@@ -89,6 +92,7 @@ class FlowPump:
                 from_latest=flow.fetch.auto_offset_reset == "latest",
                 unclean=order.unclean,
                 fresh_after_ms=wall_ms() - order.state_lifetime_ms // 2,
+                read_committed=flow.fetch.isolation_level == "read_committed",
                 max_in_flight=min(flow.produce.max_in_flight_requests_per_connection, MOST_IN_FLIGHT),
                 now=loop.now,
             )
@@ -106,31 +110,41 @@ class FlowPump:
         """After each turn: hand out what has come up, and keep the connections busy."""
         if self._to_read:
             copies, self._to_read = self._to_read, []
-            self._background.do(
-                lambda: self._reader.read([copy.route for copy in copies]),
-                lambda results: self._on_read(copies, results),
-                lambda error: self._on_unread(copies, error),
-            )
+            self._read_positions(copies)
         if self._to_claim:
             claiming, self._to_claim = self._to_claim, []
+            for copy in claiming:
+                copy.claim_asked = copy.claim is not None
             claims = [(copy, copy.claim) for copy in claiming if copy.claim is not None]
             self._background.do(
                 lambda: self._segments.claim([claim for _, claim in claims]),
                 lambda _: self._on_claimed(claims),
                 lambda error: self._on_unclaimed(claims, error),
             )
-        for target_leg in self._target_legs.values():
+        for target_leg in list(self._target_legs.values()):  # a leg that breaks now leaves the dict
             target_leg.pump()
         if not self._ending:
-            for source_leg in self._source_legs.values():
+            for source_leg in list(self._source_legs.values()):
                 source_leg.pump()
+
+    def _read_positions(self, copies: Sequence[PartitionCopy]) -> None:
+        by_route = {copy.route: copy for copy in copies}
+
+        def hand_out(results: Mapping[Route, Bearings | Refusal]) -> None:
+            self._loop.post(lambda: self._on_read({by_route.pop(route): result for route, result in results.items()}))
+
+        self._background.do(
+            lambda: self._reader.read(list(by_route), hand_out),
+            lambda _: None,
+            lambda error: self._on_unread(list(by_route.values()), error),
+        )
 
     def check(self) -> None:
         """Now and then: overdue answers."""
         fetch_timeout = (self.order.flow.fetch.fetch_max_wait_ms + self.order.flow.source.request_timeout_ms) / 1000
-        for source_leg in self._source_legs.values():
+        for source_leg in list(self._source_legs.values()):
             source_leg.check(fetch_timeout)
-        for target_leg in self._target_legs.values():
+        for target_leg in list(self._target_legs.values()):
             target_leg.check(self.order.flow.produce.request_timeout_ms / 1000)
 
     def _settle(self, copy: PartitionCopy) -> None:
@@ -146,7 +160,8 @@ class FlowPump:
         if copy.wants_reading(now):
             copy.ask(now)
             self._to_read.append(copy)
-        elif copy.stage in (Stage.SEEKING, Stage.PARKED) and copy.asked_at is None:
+        elif copy.stage in (Stage.SEEKING, Stage.PARKED) and self._alarms.get(copy) != copy.seek_at:
+            self._alarms[copy] = copy.seek_at
             self._loop.at(copy.seek_at, lambda: self._look_again(copy))
         if copy.claim is not None and not copy.claim_asked:
             copy.claim_asked = True
@@ -180,9 +195,8 @@ class FlowPump:
 
     # --- what comes back ------------------------------------------------------------------------
 
-    def _on_read(self, copies: Sequence[PartitionCopy], results: dict[Route, Bearings | Refusal]) -> None:
-        for copy in copies:
-            result = results[copy.route]
+    def _on_read(self, results: Mapping[PartitionCopy, Bearings | Refusal]) -> None:
+        for copy, result in results.items():
             if isinstance(result, Refusal):
                 copy.refuse(result.reason, transient=result.transient, now=self._loop.now)
             else:
@@ -220,7 +234,12 @@ class FlowPump:
             else:
                 copy.doubt(reason, self._loop.now)
         elif part.diverging is not None:
-            copy.doubt(f"the source's log was cut below {part.diverging[1]}", self._loop.now)
+            end = part.diverging[1]
+            if end < copy.acked_upstream:
+                lost = f"{end} to {copy.acked_upstream - 1} were copied before"
+                copy.park(f"the source's log was cut at {end} and written anew, but {lost}", self._loop.now)
+            else:
+                copy.doubt(f"the source's log was cut at {end}", self._loop.now)
         else:
             self._budget -= len(part.records)
             try:
@@ -397,6 +416,7 @@ class FlowPump:
             upstream=copy.acked_upstream,
             downstream=copy.acked_downstream,
             source_end=copy.source_end,
+            in_doubt=bool(copy.in_flight),
         )
 
     def close(self) -> None:
@@ -404,9 +424,10 @@ class FlowPump:
             source_leg.close()
         for target_leg in self._target_legs.values():
             target_leg.close()
-        self._background.close()
-        for client in self._clients:
-            client.close()
+        for copy in self.copies:
+            copy.give_up()
+        self._pool.clear()
+        self._background.close(self._clients)
 
 
 _STATES: dict[Stage, PartitionState] = {

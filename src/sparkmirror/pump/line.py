@@ -5,6 +5,7 @@ One thread a flow. It must outlive hiccups of the target: an error is kept for t
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 import time
@@ -15,7 +16,6 @@ from contextlib import suppress
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
-from sparkmirror.errors import SparkMirrorError
 from sparkmirror.pump.control import ControlState, control_topic
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.orders import FlowReport
@@ -23,6 +23,7 @@ from sparkmirror.pump.receipts import publish, receipts_topic
 
 _WAIT_MS = 300
 _RETRY_S = 0.5
+log = logging.getLogger(__name__)
 _MOST_UNSENT = 100
 
 
@@ -61,9 +62,10 @@ class Line:
                     self._state.apply(entries)
                     self._loop.post(lambda: self._heard(self._state))
                 self._send()
-            except (ConnectionError, SparkMirrorError):
-                time.sleep(_RETRY_S)  # silence is noticed by the loop's own clock
-        with suppress(ConnectionError, SparkMirrorError):  # the epoch's receipts go back through Spark as well
+            except Exception as error:  # this thread must not end; the loop's own clock notices the silence
+                log.debug("%s", error)
+                time.sleep(_RETRY_S)
+        with suppress(Exception):  # the epoch's receipts go back through Spark as well
             self._send()
         self._client.close()
 

@@ -101,6 +101,9 @@ class Loop:
     def close(self) -> None:
         with self._closing:
             self._closed = True
+            self._timers.clear()
+            self._inbox.clear()
+            self.on_suspended.clear()
             self._selector.close()
             os.close(self._wake_in)
             os.close(self._wake_out)

@@ -85,6 +85,8 @@ class Receipt(_Value):
     upstream: int = -1
     downstream: int = -1
     source_end: int = -1
+    in_doubt: bool = False
+    """Something was still in flight when it ended: it may be appended later (R5)."""
 
 
 class FlowReport(_Value):

@@ -17,7 +17,7 @@ from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.offsets.reading import Bearings, Route
 from sparkmirror.offsets.segments import Identity, Segment
 from sparkmirror.pump.verdicts import Verdict, explanation, verdict
-from sparkmirror.wire.batches import batch_headers, rewrite, slow_path_reason
+from sparkmirror.wire.batches import TRANSACTIONAL_BIT, batch_headers, rewrite, slow_path_reason
 from sparkmirror.wire.buffers import Frame
 from sparkmirror.wire.fetch import FetchPosition
 from sparkmirror.wire.produce import Ack
@@ -27,6 +27,9 @@ MAX_CONFIRMATION_AGE_S = 3.0
 
 GRACE_S = 6.0
 """The quiet rule's wait (R5): a killed predecessor lives 2 s on (Spark's kill delay), then may send for R6's 3 s."""
+
+NOTHING_SENT_CRC = 0
+"""In a claim that is made before its first batch is known."""
 
 PATIENCE_S = 60.0
 """How long a partition that has an end (`until`) may get nowhere before it is parked: `--once` must end."""
@@ -53,6 +56,7 @@ class Batch:
         "crc",
         "downstream",
         "frame",
+        "leader_epoch",
         "max_timestamp",
         "next_upstream",
         "sent_at",
@@ -82,6 +86,7 @@ class Batch:
         self.max_timestamp = max_timestamp
         self.crc = crc
         self.sent_at = 0.0
+        self.leader_epoch = -1
 
 
 class PartitionCopy:
@@ -99,6 +104,7 @@ class PartitionCopy:
         fresh_after_ms: int,
         max_in_flight: int,
         now: float,
+        read_committed: bool = False,
     ) -> None:
         self.route = route
         self.until = until
@@ -125,10 +131,12 @@ class PartitionCopy:
         self._from_latest = from_latest
         self._fresh_after_ms = fresh_after_ms
         self._max_in_flight = max_in_flight
+        self._read_committed = read_committed
         self._upstream = -1
         self._sequence = -1
         self._downstream = -1
-        self._fetched_epoch = -1
+        self._fetched_epoch = self._acked_epoch = -1
+        self._latest: int | None = None
         self._segment: Segment | None = None
         self._alone = True
         self._confirmed_at = 0.0
@@ -148,14 +156,13 @@ class PartitionCopy:
     def take(self, bearings: Bearings, now: float) -> None:
         """The position was read: start there, or confirm that it is where we think.
 
-        It holds from when it was asked for: the answer may have lain there while this process was suspended.
+        It holds from when the leader was asked: the answer may have lain there while this process was suspended.
         """
-        asked_at = self.asked_at if self.asked_at is not None else now
         self.asked_at = None
         position = bearings.position
         upstream = position.upstream
         if upstream is None:
-            upstream = bearings.source_end if self._from_latest else bearings.source_start
+            upstream = self._start(bearings)
         same_leaders = self.bearings is not None and (
             self.bearings.target_leader,
             self.bearings.target_topic_id,
@@ -164,7 +171,7 @@ class PartitionCopy:
         self.source_end = bearings.source_end
         if self.stage is Stage.RUNNING:
             if same_leaders and self.queue and _leads_to(self.queue[0], position.sequence, upstream):
-                self._confirmed_at = asked_at
+                self._confirmed_at = bearings.read_at
                 self._alone = True
                 return
             self.drop_queue()
@@ -174,14 +181,25 @@ class PartitionCopy:
         self._sequence = position.sequence
         self._downstream = position.downstream
         self._segment = position.segment
-        self._fetched_epoch = -1
+        self._fetched_epoch = self._acked_epoch if upstream == self.acked_upstream else -1
         self.acked_upstream = upstream
         self.acked_downstream = position.downstream
         self._alone = True
-        self._confirmed_at = asked_at
+        self._confirmed_at = bearings.read_at
         self.reason = ""
         self.stage = Stage.RUNNING
+        if self._segment is None and self._from_latest:
+            # Durable before there is anything to send: in the next epoch the latest would be another one.
+            self.claim = self._claim_at(upstream, position.sequence, position.downstream, NOTHING_SENT_CRC)
         self._finish_if_done()
+
+    def _start(self, bearings: Bearings) -> int:
+        """Where a partition begins of which nothing was ever copied; `latest` is that of the first look."""
+        if not self._from_latest:
+            return bearings.source_start
+        if self._latest is None:
+            self._latest = bearings.source_end
+        return self._latest
 
     def refuse(self, reason: str, *, transient: bool, now: float) -> None:
         """The position can't be told now."""
@@ -284,6 +302,8 @@ class PartitionCopy:
                 self._stop_at(f"the batch at source offset {self._upstream} is corrupt (its CRC does not match)", now)
                 return
             reason = slow_path_reason(header)
+            if reason is None and self._read_committed and header.attributes & TRANSACTIONAL_BIT:
+                reason = "a transactional batch (isolation.level=read_committed)"
             if reason is None and header.base_offset != self._upstream:
                 if header.next_offset <= self._upstream:
                     continue
@@ -323,9 +343,9 @@ class PartitionCopy:
             self._upstream = batch.next_upstream
             self._sequence += header.records
             self._downstream += header.records
-            self._fetched_epoch = header.leader_epoch
+            self._fetched_epoch = batch.leader_epoch = header.leader_epoch
             if self._segment is None and self.claim is None:
-                self.claim = self._claim_for(batch)
+                self.claim = self._claim_at(batch.upstream, batch.sequence, batch.downstream, batch.crc)
             if self.until is not None and self._upstream >= self.until:
                 return
 
@@ -347,20 +367,20 @@ class PartitionCopy:
             self.stage = Stage.DRAINING
         return True
 
-    def _claim_for(self, batch: Batch) -> Segment:
+    def _claim_at(self, upstream: int, sequence: int, downstream: int, crc: int) -> Segment:
         assert self.bearings is not None  # noqa: S101 - RUNNING implies bearings
         return Segment(
             target_topic_id=self.bearings.target_topic_id,
             partition=self.route.partition,
-            sequence=batch.sequence,
+            sequence=sequence,
             incarnation=self._incarnation,
             producer_id=self._identity.producer_id,
             producer_epoch=self._identity.producer_epoch,
             source_topic_id=self.bearings.source_topic_id,
             source_leader_epoch=self.bearings.source_leader_epoch,
-            upstream=batch.upstream,
-            downstream=batch.downstream,
-            crc=batch.crc,
+            upstream=upstream,
+            downstream=downstream,
+            crc=crc,
         )
 
     def claimed(self, claim: Segment) -> None:
@@ -421,6 +441,7 @@ class PartitionCopy:
         else:
             self._alone = batch.max_timestamp < self._fresh_after_ms
             self._confirmed_at = batch.sent_at
+            self._acked_epoch = batch.leader_epoch
             self._failures = 0
             self._troubled_since = None
             self.records += batch.count
@@ -447,6 +468,17 @@ class PartitionCopy:
         if self.until is not None and self.acked_upstream >= self.until and not self.in_flight:
             self.drop_queue()
             self.stage = Stage.DONE
+
+    def is_led_by(self, broker: int) -> bool:
+        """Whether the target's leader is this broker, as far as is known."""
+        return self.bearings is not None and self.bearings.target_leader == broker
+
+    def give_up(self) -> None:
+        """The epoch is over: hold nothing any more. What is still in flight is in doubt."""
+        self.drop_queue()
+        for batch in self.in_flight:
+            batch.frame.release()
+        self.in_flight.clear()
 
     def drop_queue(self) -> None:
         """Forget what was fetched and not sent; it is fetched again when its turn comes."""

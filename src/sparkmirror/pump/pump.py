@@ -74,6 +74,7 @@ class _Run:
             self.end(f"no word from the driver for {SILENCE_S:.0f} s")
 
     def report(self, *, ended: bool = False) -> None:
+        ended = ended or self._end_told
         receipts = self.flow_pump.receipts()
         changed = [one for one in receipts if self._last.get((one.source_topic, one.partition)) != one]
         self._last.update({(one.source_topic, one.partition): one for one in changed})

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
+from sparkmirror.pump.clock import now_s
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.wire.channel import Channel, ChannelClosed
@@ -97,13 +98,13 @@ class TargetLeg:
             self._lose(str(error))
 
     def _send_one(self, channel: Channel) -> bool:
-        now = self._loop.now
+        now = now_s()  # not the loop's: this process may have been stopped since the turn began (R6)
         size = 0
         batches: dict[bytes, dict[int, memoryview]] = {}
         copies: dict[TopicPartitionKey, PartitionCopy] = {}
         again: list[PartitionCopy] = []
         for copy in list(self._ready):
-            if not copy.sendable(now):
+            if not copy.sendable(now) or not copy.is_led_by(self.broker):
                 del self._ready[copy]
                 self._on_unsendable(copy)
                 continue
@@ -168,9 +169,10 @@ class TargetLeg:
             self._loop.unwatch(self._channel)
             self._channel.close()
             self._channel = None
-        hit = list(
-            dict.fromkeys([copy for request in self._requests for copy in request.copies.values()] + list(self._ready))
-        )
+        flying = dict.fromkeys(copy for request in self._requests for copy in request.copies.values())
+        # One that waits here may be in flight elsewhere: its leader has moved.
+        waiting = [copy for copy in self._ready if copy not in flying and not copy.in_flight]
+        hit = [*flying, *waiting]
         self._requests.clear()
         self._ready.clear()
         self._on_lost(self, f"target broker {self.broker}: {reason}", hit)

@@ -5,8 +5,8 @@ Fresh pages cost the kernel more than the bytes cost to copy; large buffers are 
 
 from __future__ import annotations
 
-POOLED_FROM = 64 * 1024
-"""Smaller frames get memory of their own: it is cheaper than keeping them."""
+POOLED_SHARE = 4
+"""Frames smaller than this part of a block get memory of their own: a block would be mostly empty."""
 
 
 class Frame:
@@ -27,7 +27,7 @@ class Frame:
     def release(self) -> None:
         self._holders -= 1
         if self._holders == 0:
-            self._pool.give_back(self._block, self.size)
+            self._pool.give_back(self._block)
 
 
 class FramePool:
@@ -38,16 +38,22 @@ class FramePool:
         self._keep = keep
         self._free: list[bytearray] = []
         self.in_use = 0
-        """Bytes in frames that somebody still holds."""
+        """Bytes of the buffers that somebody still holds."""
 
     def take(self, size: int) -> Frame:
-        self.in_use += size
-        if size < POOLED_FROM or size > self._block_size:
-            return Frame(self, bytearray(size), size)
-        block = self._free.pop() if self._free else bytearray(self._block_size)
+        if size < self._block_size // POOLED_SHARE or size > self._block_size:
+            block = bytearray(size)
+        else:
+            block = self._free.pop() if self._free else bytearray(self._block_size)
+        self.in_use += len(block)
         return Frame(self, block, size)
 
-    def give_back(self, block: bytearray, size: int) -> None:
-        self.in_use -= size
+    def clear(self) -> None:
+        """Keep no buffer any more."""
+        self._free.clear()
+        self._keep = 0
+
+    def give_back(self, block: bytearray) -> None:
+        self.in_use -= len(block)
         if len(block) == self._block_size and len(self._free) < self._keep:
             self._free.append(block)
