@@ -230,6 +230,25 @@ def test_recreated_source_topic_is_never_mixed_with_the_old_one(
     assert copied(target_cluster, f"A.{topic_name}", 1) == 100
 
 
+def test_latest_begins_with_what_comes_after_the_start(
+    start_mirror: StartMirror, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str
+) -> None:
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 100)
+    latest = {"A->B.source.consumer.auto.offset.reset": "latest"}
+    for total in (50, 100):  # the second time the mirror starts anew, where it was
+        with start_mirror(topic_name, latest) as mirror:
+            if total == 50:
+                mp.wait_for(lambda: running(mirror), 40, "it runs")
+            mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 50)
+            mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 1) == total, 40, f"{total} copied")  # noqa: B023
+
+
+def running(mirror: Mirror) -> bool:
+    known = [view.receipt for view in mirror.drivers[0].view.partitions.values()]
+    return bool(known) and all(receipt is not None and receipt.state == "running" for receipt in known)
+
+
 def test_the_migration_guides_own_file_runs(
     spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
 ) -> None:
