@@ -35,6 +35,8 @@ def write_properties(
         "tasks.max": "2",
         "refresh.topics.interval.seconds": "2",
         "B.session.timeout.ms": "6000",
+        # The test of the real MirrorMaker 2 leaves a compacted heartbeats topic behind.
+        "heartbeats.replication.enabled": "false",
         **(settings or {}),
     }
     path.write_text("".join(f"{key} = {value}\n" for key, value in lines.items()))

@@ -257,7 +257,8 @@ def test_the_migration_guides_own_file_runs(
     text = text.replace("apache-kafka-source:9092", source_cluster.bootstrap_servers)
     text = text.replace("apache-kafka-target:9092", target_cluster.bootstrap_servers)
     path = tmp_path / "mm2.properties"
-    path.write_text(text.replace("topics = .*", f"topics = {topic_name}"))
+    alone = "\nheartbeats.replication.enabled = false\n"  # those of other tests' MirrorMaker 2 are compacted
+    path.write_text(text.replace("topics = .*", f"topics = {topic_name}") + alone)
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
     mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 100)
     config = load_mm2_properties(str(path))
@@ -274,7 +275,6 @@ def test_a_topic_that_is_missing_is_one_line(
         source_cluster.bootstrap_servers,
         target_cluster.bootstrap_servers,
         topic_name,
-        {"heartbeats.replication.enabled": "false"},
     )
     with pytest.raises(CopyIncomplete, match=f"no topic of the source matches topics={topic_name}"):
         Mirror(load_mm2_properties(str(path)), once=True, use_lease=False, spark=spark).run()
@@ -343,6 +343,7 @@ def test_six_flows_on_two_slots_all_make_progress(
     for alias in aliases:
         lines += [f"{alias}.bootstrap.servers = {source_cluster.bootstrap_servers}", f"{alias}->B.enabled = true"]
     lines += [f"topics = {topic_name}", "replication.factor = 1", "tasks.max = 2", "spark.master = local[2]"]
+    lines += ["heartbeats.replication.enabled = false"]
     path = tmp_path / "mm2.properties"
     path.write_text("\n".join(lines) + "\n")
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 2)
