@@ -48,6 +48,8 @@ BEATS_PER_SESSION = 6
 """How often the coordinator hears from us in a session timeout, by heartbeats and by proofs each."""
 REBALANCE_SESSIONS = 3
 """How many session timeouts a member has to rejoin: longer than any proof lasts."""
+RENEW_SESSIONS = 2
+"""After how many session timeouts a member that holds nothing joins anew: one was seen that never got the partition."""
 POLL_MS = 100
 RETRY_S = 1.0
 
@@ -214,7 +216,8 @@ class Lease:
         )
         try:
             consumer.subscribe([self._partition.topic])
-            while not self._released.is_set():
+            renew_at = now() + self._session_ms / 1000 * RENEW_SESSIONS
+            while not self._released.is_set() and (self.held() or now() < renew_at):
                 try:
                     consumer.poll(timeout_ms=POLL_MS)
                     self._confirm(consumer, beat_ms / 1000)
