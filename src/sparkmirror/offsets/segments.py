@@ -1,8 +1,9 @@
 """Segments: what a range of sequences of a target partition stands for upstream (invariant 3, R14).
 
 A segment is a claim. It is durable in `mm2-sparkmirror-segments.<source>.internal` on the target before the
-first batch of it is sent. Its key holds the incarnation of the pump that made it, so that claims of rivals
-stand side by side and the log decides between them.
+first batch of it is sent. Its key holds an incarnation that is unique to the claim, so that claims of rivals
+stand side by side and the log decides between them (`arbitration`). Once all batches that a claim announces
+are known to be in the log it is written again, confirmed.
 
 Records are binary, big-endian, versioned. Key: int16 version, int8 kind, then
 - kind 0, an identity proposal: 16 bytes, unique;
@@ -11,37 +12,96 @@ Records are binary, big-endian, versioned. Key: int16 version, int8 kind, then
 
 from __future__ import annotations
 
+import dataclasses
 import struct
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from crc32c import crc32c
 
-_VERSION = 0
+from sparkmirror.wire.primitives import Reader, uvarint
+from sparkmirror.wire.records import Run
+
+_VERSION = 1
 _IDENTITY, _SEGMENT = 0, 1
+_CONFIRMED = 1
 _KIND = struct.Struct(">hb")
 _SEGMENT_KEY = struct.Struct(">hb16siqq")
-_SEGMENT_VALUE = struct.Struct(">hqh16siqqI")
+_SEGMENT_VALUE = struct.Struct(">hbqh16siqq")
+_ANNOUNCED = struct.Struct(">Iq")
 _IDENTITY_VALUE = struct.Struct(">hqh")
+
+
+class AnnouncedBatch(NamedTuple):
+    """What tells a batch in the log from a rival's at the same sequence."""
+
+    count: int
+    crc: int
+    """CRC-32C, as sent."""
+    base_timestamp: int
+    """In milliseconds; the broker keeps it where it changes the CRC."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """From `sequence` on, one record a sequence, one upstream and one downstream offset a record."""
+    """From `sequence` on, record by record, the upstream offsets of `runs`; the last run goes on without end.
+
+    It counts until the next true claim. `batches` are those that the announced runs consist of, the first ones
+    at least; a claim without any says only where a partition starts.
+    """
 
     target_topic_id: bytes
     partition: int
     sequence: int
     """The count of this flow's records in the partition before it; not wrapped."""
     incarnation: int
-    """Which pump claimed it; random."""
+    """Unique to this claim; random."""
     producer_id: int
     producer_epoch: int
     source_topic_id: bytes
     source_leader_epoch: int
-    upstream: int
+    """Partition leader epoch of the first batch, as the source has it (KIP-101); -1: not known."""
     downstream: int
-    crc: int
-    """CRC-32C of the first batch it announces, as sent."""
+    """Offset of the first record: expected, or as it was found once the claim is confirmed."""
+    runs: tuple[Run, ...]
+    batches: tuple[AnnouncedBatch, ...] = ()
+    confirmed: bool = False
+
+    @property
+    def upstream(self) -> int:
+        """Of the first record."""
+        return self.runs[0].upstream
+
+    @property
+    def announced(self) -> int:
+        """How many records the runs were known to have when it was claimed."""
+        return sum(run.count for run in self.runs)
+
+    def upstream_of(self, sequence: int) -> int:
+        """The upstream offset of a record of this segment."""
+        ahead = sequence - self.sequence
+        for run in self.runs[:-1]:
+            if ahead < run.count:
+                return run.upstream + ahead
+            ahead -= run.count
+        return self.runs[-1].upstream + ahead
+
+    def next_upstream(self, sequence: int) -> int:
+        """The upstream offset after the last record before `sequence`: a gap may begin there."""
+        return self.upstream if sequence <= self.sequence else self.upstream_of(sequence - 1) + 1
+
+    def from_sequence(self, sequence: int, downstream: int) -> Segment:
+        """The part of it that begins at `sequence`, found at `downstream`; confirmed."""
+        skip = sequence - self.sequence
+        runs = []
+        for index, run in enumerate(self.runs):
+            cut = skip if index == len(self.runs) - 1 else min(skip, run.count)
+            skip -= cut
+            if run.count > cut or index == len(self.runs) - 1:
+                runs.append(Run(run.upstream + cut, max(run.count - cut, 0)))
+        return dataclasses.replace(
+            self, sequence=sequence, downstream=downstream, runs=tuple(runs), batches=(), confirmed=True
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,28 +118,41 @@ _VALUE_VERSION = _VERSION.to_bytes(2, "big")
 Record = tuple[bytes, bytes | None]
 
 
+def segment_key(segment: Segment) -> bytes:
+    """The record's key; with a value of None it retracts the claim."""
+    return _SEGMENT_KEY.pack(
+        _VERSION,
+        _SEGMENT,
+        segment.target_topic_id,
+        segment.partition,
+        segment.sequence,
+        segment.incarnation,
+    )
+
+
 def segment_record(segment: Segment) -> Record:
     """Key and value of a segment's record."""
-    return (
-        _SEGMENT_KEY.pack(
-            _VERSION,
-            _SEGMENT,
-            segment.target_topic_id,
-            segment.partition,
-            segment.sequence,
-            segment.incarnation,
-        ),
+    value = [
         _SEGMENT_VALUE.pack(
             _VERSION,
+            _CONFIRMED if segment.confirmed else 0,
             segment.producer_id,
             segment.producer_epoch,
             segment.source_topic_id,
             segment.source_leader_epoch,
             segment.upstream,
             segment.downstream,
-            segment.crc,
         ),
-    )
+        uvarint(len(segment.runs)),
+    ]
+    end = segment.upstream
+    for run in segment.runs:
+        value += uvarint(run.upstream - end), uvarint(run.count)
+        end = run.upstream + run.count
+    value.append(uvarint(len(segment.batches)))
+    for batch in segment.batches:
+        value += uvarint(batch.count), _ANNOUNCED.pack(batch.crc, batch.base_timestamp)
+    return segment_key(segment), b"".join(value)
 
 
 def identity_record(identity: Identity, unique: bytes) -> Record:
@@ -90,27 +163,46 @@ def identity_record(identity: Identity, unique: bytes) -> Record:
     )
 
 
-def read_record(key: bytes | None, value: bytes | None) -> Segment | Identity | None:
-    """The record's meaning; None for a tombstone, or what a newer version of sparkmirror wrote."""
-    if key is None or value is None:
+class Retracted(NamedTuple):
+    """A claim that was taken back: the log showed that it did not happen."""
+
+    target_topic_id: bytes
+    partition: int
+    sequence: int
+    incarnation: int
+
+
+def read_record(key: bytes | None, value: bytes | None) -> Segment | Identity | Retracted | None:
+    """The record's meaning; None for what another version of sparkmirror wrote."""
+    if key is None:
         return None
     try:
         return _read(key, value)
-    except (struct.error, UnicodeDecodeError):
+    except (struct.error, IndexError, UnicodeDecodeError):
         return None
 
 
-def _read(key: bytes, value: bytes) -> Segment | Identity | None:
+def _read(key: bytes, value: bytes | None) -> Segment | Identity | Retracted | None:
     version, kind = _KIND.unpack_from(key)
-    if version != _VERSION or value[:2] != _VALUE_VERSION:
+    if version != _VERSION or (value is not None and value[:2] != _VALUE_VERSION):
         return None
-    if kind == _IDENTITY:
+    if kind == _IDENTITY and value is not None:
         _, producer_id, epoch = _IDENTITY_VALUE.unpack_from(value)
         return Identity(value[_IDENTITY_VALUE.size :].decode(), producer_id, epoch)
     if kind != _SEGMENT:
         return None
     _, _, target_topic_id, partition, sequence, incarnation = _SEGMENT_KEY.unpack(key)
-    _, producer_id, epoch, source_topic_id, leader_epoch, upstream, downstream, crc = _SEGMENT_VALUE.unpack(value)
+    if value is None:
+        return Retracted(target_topic_id, partition, sequence, incarnation)
+    reader = Reader(memoryview(value))
+    _, flags, producer_id, epoch, source_topic_id, leader_epoch, upstream, downstream = _SEGMENT_VALUE.unpack_from(value)
+    reader.at = _SEGMENT_VALUE.size
+    runs = []
+    for _ in range(reader.uvarint()):
+        start = upstream + reader.uvarint()
+        runs.append(Run(start, reader.uvarint()))
+        upstream = start + runs[-1].count
+    batches = [AnnouncedBatch(reader.uvarint(), *reader.unpack(_ANNOUNCED)) for _ in range(reader.uvarint())]
     return Segment(
         target_topic_id,
         partition,
@@ -120,9 +212,10 @@ def _read(key: bytes, value: bytes) -> Segment | Identity | None:
         epoch,
         source_topic_id,
         leader_epoch,
-        upstream,
         downstream,
-        crc,
+        tuple(runs),
+        tuple(batches),
+        bool(flags & _CONFIRMED),
     )
 
 
