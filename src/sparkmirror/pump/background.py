@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 class Background:
-    """One thread, the only one to use `clients`; each piece of work is done in turn and its outcome handed back in the loop."""
+    """One thread, the only one to use `clients`; each piece of work in turn, its outcome handed back in the loop."""
 
     def __init__(self, loop: Loop, name: str, clients: Iterable[ClusterClient]) -> None:
         self._loop = loop

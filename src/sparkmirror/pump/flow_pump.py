@@ -17,9 +17,9 @@ from sparkmirror.offsets.route import Bearings, Refusal, Route
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Segment, segments_topic
 from sparkmirror.pump.background import Background
+from sparkmirror.pump.batch import Claim
 from sparkmirror.pump.clock import now_s, wall_ms
 from sparkmirror.pump.control import ControlState
-from sparkmirror.pump.batch import Claim
 from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.orders import FlowOrder, PartitionState, Receipt

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from enum import Enum
 
 from sparkmirror.cluster.error_codes import error_name
-from sparkmirror.offsets.losses import Loss, LossKind
 from sparkmirror.config import LossPolicy
+from sparkmirror.offsets.losses import Loss, LossKind
 from sparkmirror.offsets.route import Bearings, Refusal, Route
 from sparkmirror.offsets.segments import Identity, Segment
 from sparkmirror.offsets.sentinel import target_truncated, truncated
@@ -174,7 +174,7 @@ class PartitionCopy:
         self._finish_if_done()
 
     def _resume_at(self, bearings: Bearings) -> int:
-        """Where to fetch next. A partition of which nothing was ever copied starts at the first look's `latest`, if asked to."""
+        """Where to fetch next; where nothing was ever copied, and `latest` is wanted, it is that of the first look."""
         if bearings.resume_at is not None:
             return bearings.resume_at if self._cut_at is None else min(self._cut_at, bearings.resume_at)
         if not self._from_latest:
