@@ -9,7 +9,14 @@ from types import MappingProxyType
 
 from sparkmirror.config.advice import Advisor
 from sparkmirror.config.entries import COMMAND_LINE, Entry, Properties, read_entries, seen_aliases
-from sparkmirror.config.model import ClusterConfig, FetchConfig, FlowConfig, MirrorConfig, ProduceConfig
+from sparkmirror.config.model import (
+    ClusterConfig,
+    FetchConfig,
+    FlowConfig,
+    LossPolicy,
+    MirrorConfig,
+    ProduceConfig,
+)
 from sparkmirror.config.refusals import refuse_expression, refuse_unsupported
 from sparkmirror.config.scopes import Level, ScopedKey, Scopes
 from sparkmirror.config.settings import (
@@ -17,6 +24,7 @@ from sparkmirror.config.settings import (
     ENABLED,
     FETCH_SETTINGS,
     FLOW_SETTINGS,
+    LOSS_SETTINGS,
     NAME_CHARACTERS,
     PRODUCE_SETTINGS,
     SOURCE_SERVERS,
@@ -117,6 +125,7 @@ class _Reader:
             "target": self._cluster(TARGET_SERVERS, target, source, target),
             "fetch": FetchConfig.model_validate(given(FETCH_SETTINGS)),
             "produce": ProduceConfig.model_validate(given(PRODUCE_SETTINGS)),
+            "loss": LossPolicy.model_validate(given(LOSS_SETTINGS)),
         }
         return FlowConfig.model_validate(fields)
 
