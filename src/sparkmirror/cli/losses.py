@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated
@@ -20,6 +21,9 @@ from sparkmirror.config import FlowConfig
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.offsets.losses import AT_TARGET, Loss, LossLedger, losses_topic
 
+WIDE = 500
+"""Columns."""
+
 
 def losses(
     file: File,
@@ -32,7 +36,8 @@ def losses(
     if as_json:
         typer.echo(json.dumps([{"flow": name, **loss.model_dump(mode="json")} for name, loss in found], indent=2))
     elif found:
-        Console().print(_table(found))
+        # Where it isn't read on a terminal a line stays a line.
+        Console(width=None if sys.stdout.isatty() else WIDE).print(_table(found))
     else:
         typer.echo("nothing was lost")
 

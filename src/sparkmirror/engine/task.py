@@ -15,7 +15,7 @@ RECEIPTS = (
     "records long, bytes long, upstream long, downstream long, source_end long, in_doubt boolean, "
     "halted string, timestamp_ms long, target_topic_id string, appended long"
 )
-"""The schema of an epoch's result: a row a partition. Offsets are the next ones, -1 where unknown; `halted` may be null."""
+"""The schema of an epoch's result, a row a partition. Offsets are the next ones, -1 where unknown; no loss is null."""
 
 _COLUMNS = pa.schema(
     [
