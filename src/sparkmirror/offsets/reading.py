@@ -119,17 +119,20 @@ class PositionReader:
             found[route] = settler.settle(route.target, topic_id, reading, evidence.get(route.target, {})), start, end
         epochs = self._epoch_ends(source_leader, source, {route: one.position for route, (one, _, _) in found.items()})
         for route, (settled, start, end) in found.items():
-            results[route] = self._bearings(
-                route,
-                settled,
-                epochs.get(route.source),
-                source[route.source_topic],
-                start,
-                end,
-                ids[route.target_topic],
-                target_leader,
-                read_at,
-            )
+            try:
+                results[route] = self._bearings(
+                    route,
+                    settled,
+                    epochs.get(route.source),
+                    source[route.source_topic],
+                    start,
+                    end,
+                    ids[route.target_topic],
+                    target_leader,
+                    read_at,
+                )
+            except Unserved as unserved:
+                results[route] = Refusal(str(unserved), transient=True)
         return results
 
     def _epoch_ends(
@@ -160,12 +163,8 @@ class PositionReader:
         position = settled.position
         if isinstance(position, Doubt):
             return Refusal(position.reason, transient=position.wait)
-        cut_at = None
-        if epoch is not None and epoch.error:
-            return Refusal(said(self._source.config.alias, route.source, epoch.error), transient=True)
-        if epoch is not None:
-            older = 0 <= epoch.epoch < position.leader_epoch
-            cut_at = cut_in(self._copied(target_topic_id, route, position) if older else (), epoch)
+        leader = source.partitions[route.partition]
+        cut_at = None if epoch is None else self._cut_at(route, position, epoch, leader.leader, target_topic_id)
         found = look_for_losses(
             route,
             position,
@@ -181,7 +180,6 @@ class PositionReader:
         halted = next((loss for loss in found.losses if loss.action == "halted"), None)
         if halted is not None:
             return Refusal(halted.words, losses=found.losses)
-        leader = source.partitions[route.partition]
         return Bearings(
             dataclasses.replace(position, claim_due=position.claim_due or found.resume_at != position.upstream),
             found.resume_at,
@@ -196,13 +194,33 @@ class PositionReader:
             found.losses,
         )
 
-    def _copied(self, target_topic_id: bytes, route: Route, position: Position) -> list[Segment]:
-        """Every claim of ours on what was copied, in order."""
-        ours = self._identity.producer_id, self._identity.producer_epoch
+    def _cut_at(
+        self, route: Route, position: Position, epoch: EpochEnd, leader: int, target_topic_id: bytes
+    ) -> int | None:
+        """From where on the source's log is not the one that was copied; at or beyond the position: it still is."""
+        if epoch.error:
+            raise Unserved(said(self._source.config.alias, route.source, epoch.error))
+        if epoch.epoch < 0 or position.upstream is None:
+            return None
+        if epoch.epoch == position.leader_epoch:
+            return epoch.end
+
+        def ask(older: int) -> EpochEnd:
+            answer = epoch_ends(self._source, leader, {route.source: older})[route.source]
+            if answer.error:
+                raise Unserved(said(self._source.config.alias, route.source, answer.error))
+            return answer
+
+        return cut_in(self._copied(target_topic_id, route.partition, position), position.upstream, ask)
+
+    def _copied(self, target_topic_id: bytes, partition: int, position: Position) -> list[Segment]:
+        """Every claim on what was copied of this source topic, in order."""
+        ours = self._identity.producer_id, self._identity.producer_epoch, position.source_topic_id
         claims = [
             claim
-            for claim in self._segments.whole(target_topic_id, route.partition)
-            if (claim.producer_id, claim.producer_epoch) == ours and claim.sequence < position.sequence
+            for claim in self._segments.whole(target_topic_id, partition)
+            if (claim.producer_id, claim.producer_epoch, claim.source_topic_id) == ours
+            and claim.sequence < position.sequence
         ]
         return sorted(claims, key=lambda claim: claim.sequence)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from sparkmirror.cluster.leader_epochs import EpochEnd
@@ -60,16 +59,24 @@ def look_for_losses(
     return Found(tuple(losses), resume_at)
 
 
-def cut_in(copied: Sequence[Segment], answered: EpochEnd) -> int | None:
-    """Where the source's log stopped being the one that was copied; None where its leader can't tell.
+def cut_in(copied: Sequence[Segment], upstream: int, ask: Callable[[int], EpochEnd]) -> int | None:
+    """Where the source's log stopped being the one that was copied up to `upstream`; None: its leader can't tell.
 
-    `answered` is what it says of the leader epoch of the last record copied. Where it names an older epoch, both
-    logs have of that only what the shorter one has (KIP-101). `copied`: true claims, in order.
+    `copied` are the true claims, in order; `ask` asks the leader where an epoch ends in its log. Of an epoch that
+    both logs have, they share what the shorter one has; below, the epoch before that is asked for (KIP-101).
     """
-    if answered.epoch < 0 or answered.end < 0:
-        return None
-    newer = itertools.takewhile(lambda segment: segment.source_leader_epoch > answered.epoch, reversed(copied))
-    return min([answered.end, *(segment.upstream for segment in newer)])
+    shared, left = upstream, list(copied)
+    while left:
+        asked = left[-1].source_leader_epoch
+        answered = ask(asked)
+        if answered.epoch < 0 or answered.end < 0:
+            return None
+        shared = min(shared, answered.end)
+        while left and left[-1].source_leader_epoch > answered.epoch:
+            shared = min(shared, left.pop().upstream)
+        if answered.epoch == asked or not left or left[-1].source_leader_epoch == answered.epoch:
+            break
+    return shared
 
 
 def target_truncated(route: Route, target_topic_id: bytes, first: int, end: int) -> Loss:
