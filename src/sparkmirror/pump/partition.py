@@ -39,8 +39,12 @@ GRACE_S = 6.0
 PATIENCE_S = 60.0
 """How long a partition that has an end (`until`) may get nowhere before it is parked: `--once` must end."""
 
+BACKFILL_BYTES = 256 << 10
+"""An answer of so much that does not reach the log's end shows that the partition is far behind."""
+
 TOO_LARGE = 10
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
+_SHORTEST_RETRY_S = 0.5
 _FIRST_PARK_S, _LONGEST_PARK_S = 5.0, 300.0
 
 
@@ -97,6 +101,10 @@ class PartitionCopy:
         self.acked_upstream = -1
         self.acked_downstream = -1
         self.source_end = -1
+        self.backfilling = False
+        """It is far behind: a whole answer did not bring it to the end."""
+        self.read_from: int | None = None
+        """A follower nearby to fetch from (KIP-392); None: the leader."""
         self._identity = identity
         self._from_latest = from_latest
         self._fresh_after_ms = fresh_after_ms
@@ -323,6 +331,10 @@ class PartitionCopy:
                     break
         except Obstacle as obstacle:
             self._obstacle = str(obstacle)
+        if self._upstream >= high_watermark:
+            self.backfilling = False
+        elif len(records) >= BACKFILL_BYTES:
+            self.backfilling = True
         if self.stage is Stage.RUNNING:
             claim = self._claimer.finish()
             if claim is not None:
@@ -449,6 +461,7 @@ class PartitionCopy:
         if ack.error == TOO_LARGE and batch.count > 1:
             self._intake.max_bytes = len(batch.view) // 2
             self.doubt(f"a batch of {len(batch.view)} bytes is too large for the target and is split", now)
+            self.seek_at = now
             return
         words = explanation(ack.error)
         detail = ack.record_errors[0][1] if ack.record_errors else ack.message
@@ -456,10 +469,16 @@ class PartitionCopy:
         reason += f", {words}" if words else ""
         reason += f" ({len(batch.view)} bytes)" if ack.error == TOO_LARGE else ""
         reason += f": {detail}" if detail else ""
-        if verdict(ack.error) is Verdict.SEEK:
-            self.doubt(reason, now)
-        else:
+        self.act_on(ack.error, reason, now)
+
+    def act_on(self, error: int, reason: str, now: float) -> None:
+        """What the table of verdicts says."""
+        if verdict(error) in (Verdict.PARK, Verdict.STOP):
             self.park(reason, now)
+            return
+        self.doubt(reason, now)
+        if verdict(error) is Verdict.RETRY:
+            self.seek_at = max(self.seek_at, now + _SHORTEST_RETRY_S)
 
     def _finish_if_done(self) -> None:
         if self.until is not None and self.acked_upstream >= self.until and not self.in_flight:
