@@ -244,7 +244,8 @@ class FlowDriver:
         self.topics = TopicDuty(self._opened(self._source), self._opened(self._target), self._rules).sync_once()
         if self._once and self._until is None:
             where = [(topic.source.name, index) for topic in self.topics.mirrored for index in topic.partitions]
-            self._until = self._opened(self._source).end_offsets(where)
+            isolation = self.flow.fetch.isolation_level
+            self._until = self._opened(self._source).end_offsets(where, isolation=isolation)
             self.owed = dict(self.topics.refused) | {
                 f"{topic}-{index}": "it had no leader at the start"
                 for topic, index in where
@@ -355,7 +356,7 @@ class FlowDriver:
         while not self._closing.wait(LOOK_S):
             try:
                 self.view.source_ends = self._opened(self._source).end_offsets(
-                    (key.topic, key.partition) for key in self.partitions()
+                    ((key.topic, key.partition) for key in self.partitions()), isolation=self.flow.fetch.isolation_level
                 )
             except Exception as error:  # the lag is that of the pumps then
                 log.debug("flow %s: the source's ends can't be read: %s", self.name, error)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.topic_limits import topic_configs
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.offsets.losses import Loss, LossLedger, losses_topic
 from sparkmirror.offsets.reading import PositionReader
@@ -25,6 +26,7 @@ from sparkmirror.pump.limits import FETCH_BYTES, SMALLEST_FETCH_BYTES, Lane, Lim
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.orders import FlowOrder, PartitionState, Receipt
 from sparkmirror.pump.partition import PartitionCopy, Stage
+from sparkmirror.pump.refused import LIMITS, Refused
 from sparkmirror.pump.source_leg import SourceLeg
 from sparkmirror.pump.tally import Tally
 from sparkmirror.pump.target_leg import TargetLeg
@@ -187,6 +189,9 @@ class FlowPump:
         if copy.confirmed:
             self._to_confirm += copy.confirmed
             copy.confirmed.clear()
+        if copy.refused is not None:
+            self._ask_limits(copy, copy.refused)
+            copy.refused = None
         if copy.losses:
             losses = list(copy.losses)
             copy.losses.clear()
@@ -263,6 +268,13 @@ class FlowPump:
 
         self.losses += losses
         self._background.do(record, lambda _: None, failed)
+
+    def _ask_limits(self, copy: PartitionCopy, why: Refused) -> None:
+        self._background.do(
+            lambda: topic_configs(self._target, why.target_topic, LIMITS[why.error]),
+            lambda found: copy.limited(why, found),
+            lambda _: None,
+        )
 
     def _on_unclaimed(self, claims: Iterable[tuple[PartitionCopy, Claim]], error: Exception) -> None:
         for copy in {copy: None for copy, _ in claims}:
