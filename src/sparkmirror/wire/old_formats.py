@@ -41,41 +41,41 @@ def messages(batch: memoryview) -> Iterator[tuple[int, int, bytes]]:
     """Each message of a v0 or v1 batch (one message, or a wrapper with many) as a record of magic 2 has it.
 
     (offset, timestamp, body), see `records.Records`. A message of v0 has timestamp -1, one in a wrapper
-    that its broker stamped (LogAppendTime) has the wrapper's. Raises ValueError for damaged messages.
+    that its broker stamped (LogAppendTime) has the wrapper's. Raises ValueError for damaged messages, by their CRC too.
     """
     try:
         yield from _unwrapped(batch)
     except struct.error as error:
-        raise ValueError(f"an old message is cut off: {error}") from error
+        raise ValueError(f"a message is cut off ({error})") from error
 
 
 def _unwrapped(batch: memoryview) -> Iterator[tuple[int, int, bytes]]:
     offset, _, crc, magic, attributes = _HEAD.unpack_from(batch)
     (outer,) = _message_set(batch)
     if crc32(batch[_CRC_FROM:]) != crc:
-        raise ValueError(f"the message at offset {offset} is corrupt (its CRC does not match)")
+        raise ValueError("its CRC does not match")
     _, timestamp, key, value = outer
     codec = attributes & CODEC_MASK
     if not codec:
         yield offset, timestamp, _body(key, value)
         return
     if value is None:
-        raise ValueError(f"the compressed message at offset {offset} has no value")
+        raise ValueError("a compressed message without a value")
     if codec == _LZ4 and magic == 0:
         value = _repaired_lz4(value)
     inner = list(_message_set(memoryview(decompress(codec, value)), inside=magic))
     if not inner:
-        raise ValueError(f"the compressed message at offset {offset} is empty")
+        raise ValueError("a compressed message with nothing inside")
     shift = offset - inner[-1][0] if magic else 0
     stamped = magic and attributes & TIMESTAMP_TYPE_BIT
     previous = -1
     for inner_offset, own_timestamp, key, value in inner:
         if inner_offset + shift <= previous:
-            raise ValueError(f"offset {inner_offset + shift} follows {previous} in the message at offset {offset}")
+            raise ValueError(f"offset {inner_offset + shift} follows {previous}")
         previous = inner_offset + shift
         yield previous, timestamp if stamped else own_timestamp, _body(key, value)
     if previous != offset:
-        raise ValueError(f"the compressed message at offset {offset} ends with offset {previous}")
+        raise ValueError(f"a compressed message that ends with offset {previous}")
 
 
 def _message_set(data: memoryview, inside: int | None = None) -> Iterator[Message]:
@@ -84,7 +84,7 @@ def _message_set(data: memoryview, inside: int | None = None) -> Iterator[Messag
     while at < len(data):
         offset, size, _, magic, attributes = _HEAD.unpack_from(data, at)
         if inside is not None and (magic != inside or attributes & CODEC_MASK):
-            raise ValueError(f"a message of format v{magic}, attributes {attributes}, in a wrapper of v{inside}")
+            raise ValueError(f"a message of format v{magic}, attributes {attributes}, in a compressed one of v{inside}")
         end = at + _SIZE_FROM + size
         at += _HEAD.size
         timestamp = NO_TIMESTAMP
@@ -94,7 +94,7 @@ def _message_set(data: memoryview, inside: int | None = None) -> Iterator[Messag
         key, at = _bytes(data, at)
         value, at = _bytes(data, at)
         if at != end:
-            raise ValueError(f"the message at offset {offset} is damaged: {size} bytes announced")
+            raise ValueError(f"a message of {size} bytes that ends elsewhere")
         yield offset, timestamp, key, value
 
 
@@ -104,7 +104,7 @@ def _bytes(data: memoryview, at: int) -> tuple[bytes | None, int]:
     if size < 0:
         return None, at
     if at + size > len(data):
-        raise ValueError(f"an old message is cut off: {size} bytes announced, {len(data) - at} there")
+        raise ValueError(f"a message is cut off: {size} bytes announced, {len(data) - at} there")
     return bytes(data[at : at + size]), at + size
 
 
