@@ -17,7 +17,7 @@ from sparkmirror.wire.batches import HEADER_SIZE, BatchHeader, batch_headers
 from sparkmirror.wire.old_formats import codec_of, messages
 from sparkmirror.wire.records import RawRecord, records
 
-modest = settings(max_examples=150, deadline=None)
+modest = settings(max_examples=80, deadline=None)
 V0_ATTRIBUTES_AT, V1_KEY_AT = 17, 26
 
 
@@ -127,10 +127,10 @@ def test_one_wrong_bit_is_noticed(magic: int, codec: int) -> None:
     data = bytearray(build(Content(magic, codec, [RawRecord(3, 9, b"key", b"v" * 50, ())], 4)))
     for at in range(18, len(data)):
         data[at] ^= 1
-        with pytest.raises(ValueError, match=r"CRC|cut off|ends elsewhere"):
-            list(messages(memoryview(data)))
+        with pytest.raises(ValueError, match=r"CRC|cut off|ends elsewhere|after its message"):
+            messages(memoryview(data))
         data[at] ^= 1
-    assert len(list(messages(memoryview(data)))) == 1
+    assert len(messages(memoryview(data))) == 1
 
 
 @pytest.mark.parametrize("magic", [0, 1])

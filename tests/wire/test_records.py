@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sparkmirror.wire.batches import HEADER_SIZE, BatchHeader, batch_headers
 from sparkmirror.wire.records import RawRecord, raw_parts, records
 
-modest = settings(max_examples=150, deadline=None)
+modest = settings(max_examples=80, deadline=None)
 
 
 @modest

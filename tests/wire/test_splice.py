@@ -27,7 +27,7 @@ from sparkmirror.wire.fetch import FetchPosition, FetchSession
 from sparkmirror.wire.records import RawRecord
 from sparkmirror.wire.splice import RecordTooLarge, Run, Spliced, splice
 
-modest = settings(max_examples=150, deadline=None)
+modest = settings(max_examples=80, deadline=None)
 NOW = 1_700_000_000_000
 
 
@@ -283,7 +283,7 @@ def test_timestamps_that_no_batch_can_span_are_noticed() -> None:
         splice(source_batches([Content(1, 1, records, 2)]), from_offset=0)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(contents(), st.data())
 def test_whatever_bytes_come_nothing_else_is_raised(source: list[Content], data: st.DataObject) -> None:
     log = bytearray(b"".join(map(build, source)))

@@ -56,7 +56,7 @@ class Records:
             if len(self.offsets) > known and self.offsets[known] <= before:
                 raise ValueError(f"offset {self.offsets[known]} follows {before}")
         except ValueError as error:
-            raise ValueError(f"the batch at offset {header.base_offset} can't be read: {error}") from error
+            raise unreadable(header, error) from error
 
     def drop_before(self, offset: int) -> None:
         """Cut out the records below this offset."""
@@ -137,6 +137,11 @@ class Records:
             add_body(data[at:stop])
             at = stop
         return at
+
+
+def unreadable(header: BatchHeader, why: ValueError) -> ValueError:
+    """The same error, with the batch it is about."""
+    return ValueError(f"the batch at offset {header.base_offset} can't be read: {why}")
 
 
 def section(header: BatchHeader, batch: memoryview) -> bytes:

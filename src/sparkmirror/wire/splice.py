@@ -25,7 +25,7 @@ from sparkmirror.wire.batches import (
 )
 from sparkmirror.wire.codecs import compress
 from sparkmirror.wire.old_formats import codec_of
-from sparkmirror.wire.records import Records, section
+from sparkmirror.wire.records import Records, section, unreadable
 from sparkmirror.wire.varints import CONTINUED, SHORT, written
 
 _UNKNOWN = -1
@@ -118,7 +118,10 @@ def _is_fine(header: BatchHeader, batch: memoryview, from_offset: int) -> bool:
 def _whole(header: BatchHeader, batch: memoryview, codec: int) -> Spliced:
     """The records section as it is, or only compressed anew."""
     old_codec = header.attributes & CODEC_MASK
-    data = batch[HEADER_SIZE:] if codec == old_codec else compress(codec, section(header, batch))
+    try:
+        data = batch[HEADER_SIZE:] if codec == old_codec else compress(codec, section(header, batch))
+    except ValueError as error:
+        raise unreadable(header, error) from error
     return Spliced(
         _batch((data,), codec, header.records, header.base_timestamp, header.max_timestamp),
         (Run(header.base_offset, header.records),),
@@ -191,11 +194,13 @@ def _rewritten(timestamps: list[int], attributes: bytearray, bodies: list[bytes]
     for timestamp, attribute, body in zip(timestamps, attributes, bodies, strict=True):
         delta = timestamp - base
         delta = (delta << 1) ^ (delta >> 63)
-        head = (
-            _ONE_BYTE[attribute]
-            + (SHORT[delta] if delta < 0x4000 else CONTINUED[delta & 0x3FFF] + written(delta >> 14))
-            + (SHORT[offset_delta] if offset_delta < 0x4000 else written(offset_delta))
-        )
+        if delta < 0x4000:
+            stamp = SHORT[delta]
+        elif delta < 0x10000000:
+            stamp = CONTINUED[delta & 0x3FFF] + SHORT[delta >> 14]
+        else:
+            stamp = written(delta)
+        head = _ONE_BYTE[attribute] + stamp + (SHORT[offset_delta] if offset_delta < 0x4000 else written(offset_delta))
         offset_delta += 2
         length = (len(head) + len(body)) << 1
         pieces += (SHORT[length] if length < 0x4000 else written(length), head, body)
