@@ -10,6 +10,7 @@ from pathlib import Path
 
 import mirror_process as mp
 import pytest
+from loaded_flow import LoadedFlow
 from pyspark.sql import SparkSession
 from spark_standalone import standalone_cluster
 
@@ -56,6 +57,12 @@ def run_mirror(path: Path, spark: SparkSession) -> Iterator[Mirror]:
     assert not thread.is_alive(), "the mirror did not stop"
     if failures:
         raise failures[0]
+
+
+@pytest.fixture
+def flow(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path) -> LoadedFlow:
+    """A flow between the session's clusters."""
+    return LoadedFlow(source_cluster, target_cluster, topic_name, tmp_path)
 
 
 @pytest.fixture

@@ -32,6 +32,7 @@ from sparkmirror.policy import TopicFilter, policy_for, should_replicate
 from sparkmirror.pump.control import TICK_S, Control, ControlState, Epoch, Leader, Phase, control_topic
 from sparkmirror.pump.orders import FlowOrder, FlowReport, Receipt, RouteOrder
 from sparkmirror.pump.receipts import read_reports, receipts_topic
+from sparkmirror.sync.segments_tidy import log_starts, retract_expired
 from sparkmirror.sync.topic_sentinel import TopicSentinel
 from sparkmirror.sync.topics import TopicDuty, TopicRules, TopicSync
 
@@ -50,6 +51,9 @@ SHORTEST_S = 0.5
 """Rates over less are noise."""
 IDLE_AFTER_S = 30.0
 """A partition of which nothing was reported for so long moves nothing: only changes are reported."""
+
+TIDY_S = 600.0
+"""How often old segments are looked for."""
 
 LOOK_S = 5.0
 """How often the source's ends are read for the lag."""
@@ -127,7 +131,6 @@ class FlowDriver:
         self._use_lease = use_lease
         self._once = once
         self._lease: Lease | None = None
-        self._asked_at = 0.0
         self._rank = -1
         self._identity: Identity | None = None
         self._state_lifetime_ms = STATE_LIFETIME_DEFAULT_MS
@@ -147,7 +150,7 @@ class FlowDriver:
         self._closing = threading.Event()
         self._helpers = [
             threading.Thread(target=work, name=f"{work.__name__} {flow.name}", daemon=True)
-            for work in (self._beat, self._look, self._watch)
+            for work in (self._beat, self._look, self._watch, self._tidy)
         ]
 
     @property
@@ -183,7 +186,7 @@ class FlowDriver:
                 "segment.ms": str(RECEIPTS_KEPT_MS),
             },
         )
-        self._lookout = Lookout(self.name, self._source)
+        self._lookout = Lookout(self.flow, self._source)
         ledger = TopicLog(self._topics_client, losses_topic(alias))
         self._topic_sentinel = TopicSentinel(
             self._source,
@@ -197,7 +200,6 @@ class FlowDriver:
     def start(self) -> None:
         """Ask for the lease, and watch what pumps report."""
         if self._use_lease:
-            self._asked_at = time.monotonic()
             self._lease = Lease(
                 self.flow.target,
                 f"{self.flow.source.alias}-mm2",
@@ -217,9 +219,9 @@ class FlowDriver:
         """Why this process does not work on the flow, in a few words."""
         if self._lease is not None and self._lease.refused:
             return f"standing by: {self._lease.refused}"
-        if time.monotonic() - self._asked_at < self.flow.group_session_timeout_ms / 1000:
-            return "joining"
-        return "standing by: another process works on it"
+        if self._lease is not None and self._lease.elsewhere:
+            return "standing by: another process works on it"
+        return "joining"
 
     def take_charge(self) -> None:
         """After the lease was got: announce ourselves, learn how the predecessor ended, agree on the identity."""
@@ -236,11 +238,15 @@ class FlowDriver:
                     Leader(incarnation=self._incarnation, host=socket.gethostname(), pid=os.getpid())
                 )
         self._losses.start()
-        self.unclean = state.last_epoch is not None and state.last_epoch.phase != "ended"
+        self.unclean = state.unclean
         self._identity = self._agree()
         lifetime = self._opened(self._target).broker_config(STATE_LIFETIME_KEY)
         self._state_lifetime_ms = int(lifetime) if lifetime else STATE_LIFETIME_DEFAULT_MS
         self._charge_term = term
+
+    def take_charge_again(self) -> None:
+        """Have the next `take_charge` announce us anew: an announcement that was late may stand behind ours."""
+        self._charge_term = -1
 
     def _agree(self) -> Identity:
         client = ClusterClient(self.flow.target, f"{self.name}|sparkmirror-identity")
@@ -270,7 +276,8 @@ class FlowDriver:
         self.view.gone = self._topic_sentinel.look(self.topics)
         if self._once and self._until is None:
             where = [(topic.source.name, index) for topic in self.topics.mirrored for index in topic.partitions]
-            self._until = self._opened(self._source).end_offsets(where)
+            isolation = self.flow.fetch.isolation_level
+            self._until = self._opened(self._source).end_offsets(where, isolation=isolation)
             self.owed = dict(self.topics.refused) | {
                 f"{topic}-{index}": "it had no leader at the start"
                 for topic, index in where
@@ -392,6 +399,20 @@ class FlowDriver:
                 self.view.source_ends, self.view.forecast = self._lookout.ends, self._lookout.forecast
             except Exception as error:  # the lag is that of the pumps then
                 log.debug("flow %s: the source's offsets can't be read: %s", self.name, error)
+
+    def _tidy(self) -> None:
+        """Now and then: segments that the target's logs have outlived."""
+        while not self._closing.wait(TIDY_S):
+            client = ClusterClient(self.flow.target, f"{self.name}|sparkmirror-tidy")
+            try:
+                if self.held():
+                    starts = log_starts(client, {topic for topic, _ in self.partitions().values()})
+                    segments = SegmentLog(TopicLog(client, segments_topic(self.flow.source.alias)))
+                    retract_expired(segments, starts)
+            except Exception as error:  # it is done at the next time
+                log.debug("flow %s: old segments can't be retracted: %s", self.name, error)
+            finally:
+                client.close()
 
     def _tick(self) -> None:
         with self._lock:

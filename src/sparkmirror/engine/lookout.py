@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Mapping
 
 from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.config import FlowConfig
 from sparkmirror.engine.forecast import WARN_MINUTES, Forecast, Forecaster, Standing, TopicPartition
 from sparkmirror.pump.orders import Receipt
 
@@ -20,9 +21,9 @@ log = logging.getLogger(__name__)
 class Lookout:
     """For one flow; each look asks the source's admin side for a few things."""
 
-    def __init__(self, flow: str, source: ClusterAdmin) -> None:
+    def __init__(self, flow: FlowConfig, source: ClusterAdmin) -> None:
         self.ends: Mapping[TopicPartition, int] = {}
-        """High watermarks: pumps don't see those of partitions that they don't fetch."""
+        """Up to where there is something to copy: pumps don't see that of partitions that they don't fetch."""
         self.forecast: Forecast | None = None
         """The partition that loses records first, if that is near."""
         self._flow = flow
@@ -33,7 +34,7 @@ class Lookout:
 
     def look(self, partitions: Iterable[TopicPartition], receipts: Mapping[TopicPartition, Receipt]) -> None:
         """Read the ends of all, and of those that lag the starts too; raises `ClusterUnreachable`."""
-        self.ends = self._source.end_offsets(partitions)
+        self.ends = self._source.end_offsets(partitions, isolation=self._flow.fetch.isolation_level)
         lagging = {where: one for where, one in receipts.items() if 0 <= one.upstream < self.ends.get(where, 0)}
         now = time.time()
         starts = self._source.start_offsets(lagging) if lagging else {}
@@ -59,7 +60,7 @@ class Lookout:
         self.forecast = min(near, key=lambda forecast: forecast.minutes, default=None)
         where = {(forecast.topic, forecast.partition) for forecast in near}
         if self.forecast is not None and where - self._warned_of:
-            log.warning("flow %s: %s", self._flow, self.forecast.words)
+            log.warning("flow %s: %s", self._flow.name, self.forecast.words)
         self._warned_of = where
 
     def _read_retentions(self, topics: set[str], now: float) -> None:
