@@ -258,6 +258,7 @@ class KafkaCluster:
             "share.coordinator.state.topic.num.partitions": "4",
             "share.coordinator.state.topic.replication.factor": replicas,
             "share.coordinator.state.topic.min.isr": str(min(2, len(self.brokers))),
+            "log.cleaner.backoff.ms": "1000",
             "log.cleaner.dedupe.buffer.size": str(16 << 20),  # of a heap that is small; 128 MiB otherwise
             **self._properties,
         }
