@@ -151,14 +151,14 @@ class _Source:
     def add(self, header: BatchHeader, batch: memoryview, from_offset: int) -> None:
         records = self.records
         old = header.magic < MAGIC
-        next_offset = header.base_offset + 1 if old else header.next_offset
+        next_offset = header.base_offset + 1 + (0 if old else header.last_offset_delta)
         if next_offset > from_offset and (old or header.records):
             leader_epoch = _UNKNOWN if old else header.leader_epoch
             if not self.leader_epochs or leader_epoch != self.leader_epochs[-1]:
                 self.starts.append(len(records.offsets))
                 self.leader_epochs.append(leader_epoch)
             records.add(header, batch)
-            if old or header.base_offset < from_offset:
+            if records.offsets[0] < from_offset:
                 records.drop_before(from_offset)
         if not records.offsets or records.offsets[-1] + 1 != next_offset:
             self.ends[len(records.offsets)] = next_offset
