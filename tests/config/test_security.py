@@ -185,12 +185,15 @@ def test_a_secret_shows_nowhere_but_in_an_order_that_travels(load: Load, key: st
     assert again.flows[0].flow.source.ssl == flow(config).source.ssl
 
 
-def test_an_order_that_can_not_be_read_does_not_show_its_secrets(load: Load) -> None:
+def test_what_can_not_be_read_does_not_show_its_secrets(load: Load) -> None:
     data = json.loads(order(load(f"{TLS}us.ssl.key.password = hunter2")).to_json())
     data["flows"][0]["flow"]["source"]["ssl"]["protocol"] = {"ssl": "hunter2"}
     data["flows"][0]["flow"]["source"]["ssl"]["surprise"] = "hunter2"
     with pytest.raises(ValueError, match="surprise") as caught:
         PumpOrder.model_validate_json(json.dumps(data))
+    assert "hunter2" not in str(caught.value)
+    with pytest.raises(ValueError, match="key_password") as caught:
+        SslConfig.model_validate({"key_password": ["hunter2"]})
     assert "hunter2" not in str(caught.value)
 
 

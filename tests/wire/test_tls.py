@@ -248,6 +248,8 @@ def test_small_buffers_share_records_and_large_ones_are_not_copied(sizes: list[i
     buffers = [bytes([at]) * size for at, size in enumerate(sizes)]
     pieces = list(full_records(buffers))
     assert b"".join(pieces) == b"".join(buffers)
+    if sizes and sizes[0] >= RECORD:
+        assert len(pieces[0]) == sizes[0]
     small = [len(piece) < RECORD for piece in pieces]
     assert not any(one and two for one, two in itertools.pairwise(small))
     for piece in pieces:

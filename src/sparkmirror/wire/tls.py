@@ -83,7 +83,7 @@ class TlsChannel(Channel):
     """A channel over TLS: what is small is sent together, as each piece makes a record of its own.
 
     OpenSSL decrypts a record at once, so it may hold data that no selector shows: `receive` always reads
-    until there is nothing left. A piece that was not taken whole is offered again as it is.
+    until there is nothing left. A piece that it could not send it wants to see again, unchanged.
     """
 
     _not_now = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
