@@ -11,10 +11,10 @@ from pathlib import Path
 import mirror_process as mp
 import pytest
 from pyspark.sql import SparkSession
-from spark_standalone import standalone_cluster
 
 from sparkmirror.config import load_mm2_properties
 from sparkmirror.demo import KafkaCluster
+from sparkmirror.demo.spark_cluster import standalone_cluster
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.engine.session import open_session
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import mirror_process as mp
 import psutil
 import pytest
-from spark_standalone import standalone_cluster
 from test_kills import PARTITIONS, Progress, assert_identical, finish
 
 from sparkmirror.demo import KafkaCluster
+from sparkmirror.demo.spark_cluster import standalone_cluster
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

@@ -197,6 +197,11 @@ class KafkaCluster:
         """The brokers' addresses, as Kafka's clients take them."""
         return ",".join(f"127.0.0.1:{broker.advertised_port}" for broker in self.brokers)
 
+    @property
+    def direct_servers(self) -> str:
+        """The addresses that proxied brokers have for each other: whoever comes there meets no proxy."""
+        return ",".join(f"127.0.0.1:{port}" for port in self._internal_ports)
+
     def start(self) -> None:
         """Start all brokers that don't run, and wait until each of them lists all.
 
