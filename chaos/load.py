@@ -15,13 +15,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any, Self
 
 from kafka import KafkaProducer
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, KafkaTimeoutError
 
 from chaos.history import PLAIN, HistoryWriter, record_id
 from chaos.records import ID_HEADER
@@ -34,6 +35,7 @@ _MOST_IN_TRANSACTION = 30
 _LONG_TRANSACTION_EVERY = 25
 _LONG_TRANSACTION_S = 2.0
 _TRANSACTION_TIMEOUT_MS = 15_000
+_END_TIMEOUT_S = 15.0
 _STOP_TIMEOUT_S = 45.0
 _CLIENT: dict[str, Any] = {
     "request_timeout_ms": 6_000,
@@ -138,6 +140,28 @@ def _write(plan: LoadPlan, stop: Event) -> None:
         thread.join(_STOP_TIMEOUT_S)
 
 
+def _within(timeout_s: float, action: Callable[[], None]) -> None:
+    """Do it, but wait no longer than that: ending a transaction has no time limit of its own in kafka-python.
+
+    Raises KafkaTimeoutError. What goes on in the background then is fenced by the next producer of the same name.
+    """
+    outcome: Future[None] = Future()
+
+    def act() -> None:
+        try:
+            action()
+        except BaseException as error:
+            outcome.set_exception(error)
+        else:
+            outcome.set_result(None)
+
+    threading.Thread(target=act, daemon=True).start()
+    try:
+        outcome.result(timeout_s)
+    except TimeoutError as error:
+        raise KafkaTimeoutError("the transaction does not end") from error
+
+
 class _Writer:
     """One producer after another: a producer that failed is replaced."""
 
@@ -238,6 +262,6 @@ class _TransactionalWriter(_Writer):
                 producer.flush(timeout=30)  # else an abort takes back what was not sent yet
             if self.transactions % _LONG_TRANSACTION_EVERY == 0:
                 stop.wait(_LONG_TRANSACTION_S)
-            (producer.abort_transaction if aborts else producer.commit_transaction)()
+            _within(_END_TIMEOUT_S, producer.abort_transaction if aborts else producer.commit_transaction)
             self.history.ended(f"{self.name}-{self.transactions}", how)
             stop.wait(self.chance.random() * 2 / self.plan.transactions_per_s)

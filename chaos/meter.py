@@ -34,6 +34,14 @@ class Sample(NamedTuple):
         return sum(max(ours - theirs, 0) for ours, theirs in zip(self.source, self.target, strict=True))
 
 
+class Stall(NamedTuple):
+    """A time without progress."""
+
+    began: float
+    """By the monotonic clock."""
+    seconds: float
+
+
 class Watermarks:
     """The highest high watermarks that any broker has reported. A broker that does not answer delays nobody."""
 
@@ -128,18 +136,18 @@ class Meter:
             self.samples.append(self.latest())
 
 
-def stalls(samples: Sequence[Sample]) -> list[float]:
-    """Return how long each time was, in seconds, in which the target was behind and nothing came."""
-    found: list[float] = []
+def stalls(samples: Sequence[Sample]) -> list[Stall]:
+    """Return each time in which the target was behind and nothing came."""
+    found: list[Stall] = []
     since: Sample | None = None
     for sample in samples:
         if since is not None and (sum(sample.target) > sum(since.target) or not sample.behind):
-            found.append(sample.at - since.at)
+            found.append(Stall(since.at, sample.at - since.at))
             since = None
         if since is None and sample.behind:
             since = sample
     if since is not None:
-        found.append(samples[-1].at - since.at)
+        found.append(Stall(since.at, samples[-1].at - since.at))
     return found
 
 

@@ -14,7 +14,7 @@ from chaos.checker import Findings, TopicLogs, check
 from chaos.faults import World
 from chaos.history import PLAIN, read_history
 from chaos.load import TRANSACTIONAL, Load, LoadPlan, close_logs, last_name
-from chaos.meter import Meter, Sample, Watermarks
+from chaos.meter import Meter, Sample, Stall, Watermarks
 from chaos.mirror import Deployment, remote, write_properties
 from chaos.nemesis import Happened, Nemesis, Pace, draw
 from chaos.records import Isolation, last_names, read_topic
@@ -54,7 +54,7 @@ class RoundResult:
     findings: Findings
     happened: list[Happened]
     skipped: list[str]
-    stalls: list[float]
+    stalls: list[Stall]
     recoveries: list[float | None]
     """From the end of each fault until the target had all that the source had then; None: not within the round."""
     drained_s: float | None
@@ -64,6 +64,11 @@ class RoundResult:
     orphans: int
     log_end: str
     """The mirror's last words, if something is wrong."""
+
+    @property
+    def worst_stall_s(self) -> float:
+        """The longest time in which there was something to copy and nothing was."""
+        return max((stall.seconds for stall in self.stalls), default=0.0)
 
     @property
     def good(self) -> bool:

@@ -26,6 +26,7 @@ _ROUND = [
     *("round", "seed", "Spark", "isolation", "faults", "records", *OF_THE_MIRROR, Anomaly.UNSEEN),
     *("worst stall, s", _RECOVERY, "drained, s", "mirror starts"),
 ]
+_LONG_STALL_S = 3.0
 MARKDOWN, JSON = "scoreboard.md", "scoreboard.json"
 
 
@@ -144,7 +145,7 @@ def _row(result: RoundResult) -> list[str]:
         *(str(plan.number), str(plan.seed), plan.spark, plan.isolation),
         *(str(len(result.happened)), f"{findings.records:,}"),
         *(str(findings.counts[anomaly]) for anomaly in (*OF_THE_MIRROR, Anomaly.UNSEEN)),
-        f"{max(result.stalls, default=0.0):.1f}",
+        f"{result.worst_stall_s:.1f}",
         _spread(result.recoveries),
         "never" if result.drained_s is None else f"{result.drained_s:.1f}",
         str(result.mirror_starts),
@@ -185,8 +186,12 @@ def _round_json(result: RoundResult) -> dict[str, Any]:
             for fault, recovery in zip(result.happened, result.recoveries, strict=True)
         ],
         "not_done": result.skipped,
-        "worst_stall_s": round(max(result.stalls, default=0.0), 1),
-        "stalled_s": round(sum(stall for stall in result.stalls if stall > 1.0), 1),
+        "worst_stall_s": round(result.worst_stall_s, 1),
+        "stalls": [
+            {"began_s": round(stall.began - first, 1), "seconds": round(stall.seconds, 1)}
+            for stall in result.stalls
+            if stall.seconds >= _LONG_STALL_S
+        ],
         "drained_s": None if result.drained_s is None else round(result.drained_s, 1),
         "mirror_starts": result.mirror_starts,
         "mirror_exits": {str(code): times for code, times in result.mirror_exits.items()},

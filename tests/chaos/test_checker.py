@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -106,12 +105,6 @@ def test_the_history_is_what_was_written(tmp_path: Path) -> None:
     assert history.sent == set(names)
     assert history.ended == {"txn1-12": "aborted"}
     assert [transaction_of(name) for name in names] == [None, "txn1-12"]
-
-
-@pytest.fixture(scope="module")
-def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
-    with Arena(tmp_path_factory.mktemp("arena"), brokers=1) as arena:
-        yield arena
 
 
 @pytest.mark.broker
