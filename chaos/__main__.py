@@ -6,55 +6,22 @@ import argparse
 import os
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
 
-from chaos.arena import Arena
-from chaos.checker import Anomaly
 from chaos.faults import LANES
-from chaos.planting import PLANTERS, Proof, prove_checker
-from chaos.records import Isolation
-from chaos.round import RoundPlan, RoundResult, Say, Spark, run_round
-from chaos.scoreboard import Scoreboard
+from chaos.planting import PLANTERS
+from chaos.round import Say
+from chaos.run import MODES, PLACE, ROOT, Options, Run
 from sparkmirror.demo.java import java_home
-from sparkmirror.demo.spark_cluster import standalone_cluster
 from sparkmirror.errors import SparkMirrorError
 
-ROOT = Path(__file__).resolve().parent.parent
-PLACE = ROOT / ".cache" / "chaos"
-MODES: tuple[tuple[Spark, Isolation], ...] = (
-    ("local", "read_uncommitted"),
-    ("local", "read_committed"),
-    ("standalone", "read_uncommitted"),
-    ("standalone", "read_committed"),
-)
-"""What the rounds go through, in turns."""
-CORES_OF_A_MIRROR = "2"
-_AFTER_FAULTS_S = 60.0
 _LINE_S = 15.0
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What was asked for."""
-
-    seed: int
-    minutes: float
-    rounds: tuple[int, ...]
-    faults_a_round: int
-    transactions: bool
-    kinds: frozenset[str]
-    plant: tuple[Anomaly | None, ...]
-    brokers: int
-    out: Path
-    keep: bool
 
 
 def main() -> int:
@@ -65,63 +32,15 @@ def main() -> int:
     console = Console(stderr=True, soft_wrap=True)
     began = time.monotonic()
     try:
-        with _narrator(console, began) as say, ExitStack() as stack:
-            proofs, rounds = _run(options, began, say, stack)
+        with _narrator(console, began) as say, Run(options, " ".join(sys.argv[1:]), say) as run:
+            board = run.run()
     except SparkMirrorError as error:
         console.print(f"chaos: {error}", style="red", highlight=False, markup=False)
         return error.exit_code
-    arguments = " ".join(sys.argv[1:])
-    board = Scoreboard(arguments, options.brokers, (time.monotonic() - began) / 60, proofs, rounds)
     board.write(options.out)
     console.print(board.markdown(), highlight=False, markup=False)
     console.print(f"written to {options.out}", highlight=False)
     return 0 if board.good else 1
-
-
-def _run(options: Options, began: float, say: Say, stack: ExitStack) -> tuple[list[Proof], list[RoundResult]]:
-    PLACE.mkdir(parents=True, exist_ok=True)
-    if options.keep:
-        place = Path(tempfile.mkdtemp(dir=PLACE))
-    else:
-        place = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=PLACE)))
-    say(f"starting two clusters in {place}")
-    arena = stack.enter_context(Arena(place, options.brokers, keep_logs=options.keep))
-    say("planting anomalies")
-    proofs = prove_checker(arena, options.plant)
-    rounds = []
-    deadline = began + options.minutes * 60
-    for index, number in enumerate(options.rounds):
-        share_s = (deadline - time.monotonic()) / (len(options.rounds) - index)
-        plan = _plan(options, number, max(share_s - _AFTER_FAULTS_S, 1.0))
-        rounds.append(_round(arena, plan, say))
-    return proofs, rounds
-
-
-def _plan(options: Options, number: int, timeout_s: float) -> RoundPlan:
-    spark, isolation = MODES[(number - 1) % len(MODES)]
-    return RoundPlan(
-        number=number,
-        seed=options.seed + number - 1,
-        spark=spark,
-        isolation=isolation if options.transactions else "read_uncommitted",
-        faults=options.faults_a_round,
-        timeout_s=timeout_s,
-        kinds=options.kinds,
-        transactions=options.transactions,
-    )
-
-
-def _round(arena: Arena, plan: RoundPlan, say: Say) -> RoundResult:
-    def say_more(line: str) -> None:
-        say(f"round {plan.number} (seed {plan.seed}, {plan.spark}, {plan.isolation}): {line}")
-
-    if plan.spark == "local":
-        return run_round(arena, plan, {}, say_more)
-    place = arena.directory / f"spark{plan.number}"
-    place.mkdir()
-    say_more("a Spark cluster starts")
-    with standalone_cluster(place) as settings:
-        return run_round(arena, plan, {**settings, "spark.cores.max": CORES_OF_A_MIRROR}, say_more)
 
 
 @contextmanager

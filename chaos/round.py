@@ -21,7 +21,7 @@ from chaos.records import Isolation, last_names, read_topic
 from sparkmirror.errors import CopyIncomplete
 
 PARTITIONS = 4
-START_TIMEOUT_S = 90.0
+START_TIMEOUT_S = 240.0
 DRAIN_TIMEOUT_S = 180.0
 _POLL_S = 0.5
 _LOG_END = 2_000

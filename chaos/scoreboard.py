@@ -6,7 +6,7 @@ import json
 import platform
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from statistics import median
@@ -30,20 +30,23 @@ _LONG_STALL_S = 3.0
 MARKDOWN, JSON = "scoreboard.md", "scoreboard.json"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Scoreboard:
     """All that a run has to say."""
 
     arguments: str
     brokers: int
-    minutes: float
     proofs: Sequence[Proof]
-    rounds: Sequence[RoundResult]
+    rounds: list[RoundResult] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    """Rounds that could not be run to their end, and why."""
+    minutes: float = 0.0
 
     @property
     def good(self) -> bool:
         """Whether the checker is proven, and found nothing, and every round ended with everything copied."""
-        return bool(self.rounds) and all(p.caught for p in self.proofs) and all(r.good for r in self.rounds)
+        complete = bool(self.rounds) and not self.failures
+        return complete and all(p.caught for p in self.proofs) and all(r.good for r in self.rounds)
 
     def count(self, anomaly: Anomaly) -> int:
         return sum(result.findings.counts[anomaly] for result in self.rounds)
@@ -115,6 +118,7 @@ class Scoreboard:
             "pyspark": spark_version,
             "planted": {proof.planted or "nothing": dict(proof.findings.counts) for proof in self.proofs},
             "faults": dict(sorted(self.faults().items())),
+            "failures": self.failures,
             "rounds": [_round_json(result) for result in self.rounds],
         }
 
@@ -127,7 +131,7 @@ class Scoreboard:
         ]
 
     def _remarks(self) -> list[str]:
-        lines = []
+        lines = [f"- {failure}" for failure in self.failures]
         for result in self.rounds:
             name = f"Round {result.plan.number}"
             if result.drained_s is None:

@@ -38,7 +38,7 @@ def a_proof(planted: Anomaly | None, *, caught: bool = True) -> Proof:
 
 
 def a_board(rounds: list[RoundResult], proofs: list[Proof] | None = None) -> Scoreboard:
-    return Scoreboard("--seed 42", 3, 1.5, proofs or [a_proof(planted) for planted in PLANTERS], rounds)
+    return Scoreboard("--seed 42", 3, proofs or [a_proof(planted) for planted in PLANTERS], rounds, minutes=1.5)
 
 
 def test_both_files_tell_all(tmp_path: Path) -> None:
@@ -90,6 +90,10 @@ def test_what_the_source_lost_is_told_and_is_not_the_mirrors_fault() -> None:
 def test_a_copy_that_never_ended_a_checker_that_misses_something_and_no_round_at_all_are_bad() -> None:
     assert not a_board([a_round(drained_s=None)]).good
     assert not a_board([]).good
+    broken_off = a_board([a_round()])
+    broken_off.failures.append("round 4 could not be run to its end: no reason")
+    assert not broken_off.good
+    assert "- round 4 could not" in broken_off.markdown()
     blind = a_board([a_round()], [a_proof(None), a_proof(Anomaly.LOST, caught=False)])
     assert not blind.good
     assert "0 of 1 planted anomalies caught" in blind.summary()
