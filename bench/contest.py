@@ -10,10 +10,12 @@ from bench.arena import Arena
 from bench.contenders import Contender, ContenderFailed, Route, Tuning
 from bench.copying import copy
 from bench.datasets import Dataset, dataset
-from bench.latency import measure_latency
+from bench.latency import LatencyResult, measure_latency
 from bench.report import Chapter, Entry, Result
 from bench.tuning import Say, default_tuning, sweep
 from bench.workloads import Workload
+
+NO_TLS = "this release has no TLS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,22 +26,26 @@ class Plan:
     gigabytes: float
     rounds: int
     partitions: int
-    latency_s: float
+    latency_s: float | None
+    """None: as long as the workload says."""
     sweep: bool
 
 
 class Contest:
-    """Runs workloads in one arena; remembers each contender's best tuning for what follows."""
+    """Runs workloads in one arena; remembers each contender's best tuning of the first sweep for the paced ones."""
 
     def __init__(self, arena: Arena, plan: Plan, say: Say) -> None:
         self._arena = arena
         self._plan = plan
         self._say = say
         self._numbers = itertools.count(1)
-        self._best = {contender.name: default_tuning(contender) for contender in plan.contenders}
+        self._best: dict[str, Tuning] = {}
 
     def run(self, workload: Workload) -> Chapter:
-        """All rounds of one workload."""
+        """All rounds of one workload; none if this release can't run it."""
+        if workload.has_tls:
+            self._say(f"{workload.name}: skipped: {NO_TLS}")
+            return Chapter(workload, None, skipped=NO_TLS)
         if workload.is_paced:
             return self._run_paced(workload)
         self._say(f"{workload.name}: making the data")
@@ -49,18 +55,18 @@ class Contest:
             chapter = Chapter(workload, data)
             for contender in self._plan.contenders:
                 tries = sweep(self._arena, data, contender, self._label, self._say) if self._plan.sweep else []
+                tuning = tries[0].tuning if tries else default_tuning(contender)
                 if tries:
-                    self._best[contender.name] = tries[0].tuning
-                tuning = self._best[contender.name]
+                    self._best.setdefault(contender.name, tuning)
                 chapter.entries[contender.name] = Entry(tuning, self._settings(contender, tuning, workload), tries)
             self._play(chapter, lambda contender, tuning: self._copy(data, contender, tuning))
         return chapter
 
     def _run_paced(self, workload: Workload) -> Chapter:
-        """With what was fastest before, but no linger."""
+        """With what was fastest in the first sweep, but no linger."""
         chapter = Chapter(workload, None)
         for contender in self._plan.contenders:
-            tuning = self._best[contender.name].with_linger(0)
+            tuning = self._best.get(contender.name, default_tuning(contender)).with_linger(0)
             chapter.entries[contender.name] = Entry(tuning, self._settings(contender, tuning, workload))
         self._play(chapter, lambda contender, tuning: self._time(workload, contender, tuning))
         return chapter
@@ -86,17 +92,19 @@ class Contest:
         )
         return result
 
-    def _time(self, workload: Workload, contender: Contender, tuning: Tuning) -> Result:
+    def _time(self, workload: Workload, contender: Contender, tuning: Tuning) -> LatencyResult:
         plan = self._plan
-        result = measure_latency(
-            self._arena, workload, plan.partitions, contender, tuning, self._label(), plan.latency_s
+        seconds = plan.latency_s or workload.seconds
+        result = measure_latency(self._arena, workload, plan.partitions, contender, tuning, self._label(), seconds)
+        self._say(
+            f"  p50 {result.p50_ms:.1f} ms, p99 {result.p99_ms:.1f} ms; {result.records} records; "
+            f"{result.verdict.difference or result.verdict.compared}"
         )
-        self._say(f"  p50 {result.p50_ms:.1f} ms, p99 {result.p99_ms:.1f} ms; {result.records} records")
         return result
 
     def _label(self) -> str:
         return str(next(self._numbers))
 
     def _settings(self, contender: Contender, tuning: Tuning, workload: Workload) -> dict[str, str]:
-        route = Route("source:9092", "target:9092", "source", "target", workload.name, workload.codec)
+        route = Route(workload, workload.name, "", "source:9092", "target:9092")
         return contender.settings(route, tuning)

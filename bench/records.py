@@ -1,0 +1,149 @@
+"""Records inside a batch, walked over without decoding them: timestamps, and a digest of all that counts.
+
+A few times faster than a decoder, so that whole topics can be compared, and a measurer keeps up with 50 MB/s.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from kafka.codec import lz4_decode, zstd_decode
+
+from sparkmirror.demo.proof import LogReader
+from sparkmirror.wire.batches import HEADER_SIZE, TRANSACTIONAL_BIT, BatchHeader
+
+_DECODERS: Mapping[str, Callable[[bytes], bytes]] = {
+    "none": bytes,
+    "lz4": lz4_decode,
+    "zstd": zstd_decode,
+}
+"""Those that a workload has."""
+_TIMESTAMP = struct.Struct(">q")
+_MARKER = struct.Struct(">hh")
+_ABORT = 0
+
+Batch = tuple[BatchHeader, memoryview]
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """All records of a partition: how many, and a digest of timestamps, keys, values and headers in their order."""
+
+    records: int
+    digest: str
+    codecs: tuple[str, ...]
+    """Of its batches, sorted."""
+    offsets: int
+    """From the first record to the last one; more than `records` if there are gaps."""
+
+
+def walk(section: bytes, count: int) -> Iterator[tuple[int, int, int]]:
+    """Each of `count` records of a decompressed section.
+
+    As (timestamp delta, where key, value and headers begin, where they end).
+    """
+    at = 0
+    for _ in range(count):
+        length, at = _varint(section, at)
+        end = at + length
+        delta, at = _varint(section, at + 1)
+        _, at = _varint(section, at)
+        yield delta, at, end
+        at = end
+
+
+def timestamps(header: BatchHeader, batch: memoryview) -> list[int]:
+    """The create time of each record, in ms since 1970."""
+    base = header.base_timestamp
+    return [base + delta for delta, _, _ in walk(_section(header, batch), header.records)]
+
+
+def digest(batches: Iterator[Batch]) -> Contents:
+    """What `batches` hold, one after the other; what a mirror may change is left out of the digest."""
+    hashed = hashlib.blake2b(digest_size=16)
+    records, first, last = 0, -1, -1
+    codecs: set[str] = set()
+    for header, batch in batches:
+        if not header.records:
+            continue  # what compaction leaves of a producer's last batch
+        section = _section(header, batch)
+        parts: list[bytes] = []
+        for delta, start, end in walk(section, header.records):
+            parts += (_TIMESTAMP.pack(header.base_timestamp + delta), section[start:end])
+        hashed.update(b"".join(parts))
+        codecs.add(header.codec)
+        records += header.records
+        first = header.base_offset if first < 0 else first
+        last = header.base_offset + header.last_offset_delta
+    return Contents(records, hashed.hexdigest(), tuple(sorted(codecs)), last - first + 1 if records else 0)
+
+
+def topic_contents(bootstrap_servers: str, topic: str, *, committed_only: bool = False) -> dict[int, Contents]:
+    """What each partition of `topic` holds now; with `committed_only` without what was aborted."""
+    reader = LogReader(bootstrap_servers)
+    choose = without_aborted if committed_only else without_markers
+    try:
+        return {
+            partition: digest(choose(functools.partial(reader.batches, topic, partition)))
+            for partition in reader.partitions(topic)
+        }
+    finally:
+        reader.close()
+
+
+def without_markers(read: Callable[[], Iterator[Batch]]) -> Iterator[Batch]:
+    """The batches that hold data."""
+    return ((header, batch) for header, batch in read() if not header.is_control)
+
+
+def without_aborted(read: Callable[[], Iterator[Batch]]) -> Iterator[Batch]:
+    """The batches that hold data which was not aborted; the log is read twice."""
+    aborted = _aborted(read())
+    return ((header, batch) for header, batch in without_markers(read) if header.base_offset not in aborted)
+
+
+def _aborted(batches: Iterator[Batch]) -> frozenset[int]:
+    """Base offsets of the batches whose producer's next marker says abort."""
+    open_batches: dict[int, list[int]] = {}
+    aborted: set[int] = set()
+    for header, batch in batches:
+        if header.is_control:
+            ended = open_batches.pop(header.producer_id, [])
+            if _marker_type(header, batch) == _ABORT:
+                aborted.update(ended)
+        elif header.attributes & TRANSACTIONAL_BIT:
+            open_batches.setdefault(header.producer_id, []).append(header.base_offset)
+    return frozenset(aborted)
+
+
+def _marker_type(header: BatchHeader, batch: memoryview) -> int:
+    """The key of a control record: version and type."""
+    section = _section(header, batch)
+    _, start, _ = next(walk(section, 1))
+    _, start = _varint(section, start)
+    kind: int = _MARKER.unpack_from(section, start)[1]
+    return kind
+
+
+def _section(header: BatchHeader, batch: memoryview) -> bytes:
+    return _DECODERS[header.codec](bytes(batch[HEADER_SIZE:]))
+
+
+def _varint(data: Sequence[int], at: int) -> tuple[int, int]:
+    """A zigzag varint and what comes after it."""
+    byte = data[at]
+    at += 1
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), at
+    value, shift = byte & 0x7F, 7
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), at
+        shift += 7
