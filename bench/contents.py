@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from bench.arena import Arena
 from bench.reading import read_range
-from bench.records import Contents, topic_contents
+from bench.records import Contents, TopicReader
 from sparkmirror.demo.proof import compare_topics
 
 RANGES = 5
@@ -59,17 +59,18 @@ def compare_records(arena: Arena, source_topic: str, target_topic: str) -> Verdi
     return Verdict(f"log ends of {len(ends)} partitions, and {seen} of {sum(ends.values())} records in full")
 
 
-def compare_contents(arena: Arena, wanted: Mapping[int, Contents], target_topic: str, codec: str = "") -> Verdict:
-    """All records of all partitions; and, if a `codec` is named, that each batch has it."""
-    found = topic_contents(arena.target.servers, target_topic)
+def compare_contents(wanted: Mapping[int, Contents], source: TopicReader, target: TopicReader, codec: str) -> Verdict:
+    """All records of all partitions against what the source holds, and that each batch has the `codec`."""
+    found = target.contents()
     compared = f"a digest of {sum(part.records for part in wanted.values())} records in {len(wanted)} partitions"
     for partition, part in wanted.items():
-        copy, where = found.get(partition), f"{target_topic}-{partition}"
-        if copy is None or copy.records != part.records:
-            return Verdict(compared, f"{where}: {copy and copy.records} records instead of {part.records}")
-        if copy.digest != part.digest:
-            return Verdict(compared, f"{where}: the records differ")
-        if codec and copy.codecs != (codec,):
+        copy, where = found.get(partition), f"{target.topic}-{partition}"
+        if copy is None:
+            return Verdict(compared, f"{where}: not there")
+        if (copy.records, copy.digest) != (part.records, part.digest):
+            equal = source.first_difference(target, partition)
+            return Verdict(compared, f"{where}: {copy.records} of {part.records} records, {equal} equal at first")
+        if copy.records and copy.codecs != (codec,):
             return Verdict(compared, f"{where}: batches are {', '.join(copy.codecs)} and not {codec}")
     return Verdict(compared)
 

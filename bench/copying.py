@@ -15,6 +15,7 @@ from bench.contenders import Contender, Route, RunningMirror, Tuning
 from bench.contents import Verdict, compare_batches, compare_contents, compare_records
 from bench.datasets import Dataset
 from bench.memory import MemoryWatch
+from bench.records import TopicReader
 
 POLL_S = 0.05
 CHECKS_EVERY = 20
@@ -134,6 +135,8 @@ class _Watch:
 
 def _compare(arena: Arena, data: Dataset, contender: Contender, route: Route) -> Verdict:
     if data.contents is not None:
-        return compare_contents(arena, data.contents, route.target_topic, data.workload.target_codec)
+        source = TopicReader(route.source_servers, route.topic, data.workload.read_committed)
+        target = TopicReader(route.target_servers, route.target_topic)
+        return compare_contents(data.contents, source, target, data.workload.copied_codec)
     compare = compare_batches if contender.forwards_batches else compare_records
     return compare(arena, route.topic, route.target_topic)

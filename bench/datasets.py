@@ -11,12 +11,13 @@ from bench import compaction
 from bench.arena import Arena
 from bench.producing import Producer, ProducingFailed, write_keyed
 from bench.reading import mean_batch
-from bench.records import Contents, topic_contents
+from bench.records import Contents, TopicReader
 from bench.transactions import Aborter
 from bench.workloads import Workload
 
 PROBE_RECORDS = 100_000
 SLOWEST_BYTES_PER_S = 5e6
+SLOWEST_RECORDS_PER_S = 2_000.0
 _START_S = 60.0
 
 
@@ -63,11 +64,12 @@ def _fill(arena: Arena, workload: Workload, partitions: int, wanted: float) -> N
     source.create_topic(topic, partitions)
     producer = Producer(arena.directory, workload, source.servers)
     with Aborter(workload, source.servers, topic, partitions) if workload.read_committed else nullcontext():
-        producer.start(topic, PROBE_RECORDS).wait(_START_S)
+        producer.start(topic, PROBE_RECORDS).wait(_START_S + PROBE_RECORDS / SLOWEST_RECORDS_PER_S)
         missing = wanted - source.log_bytes(topic)
         more = int(missing / source.log_bytes(topic) * PROBE_RECORDS)
         if more > 0:
-            producer.start(topic, more).wait(_START_S + wanted / SLOWEST_BYTES_PER_S)
+            longest_s = max(missing / SLOWEST_BYTES_PER_S, more / SLOWEST_RECORDS_PER_S)
+            producer.start(topic, more).wait(_START_S + longest_s)
 
 
 def _fill_compacted(arena: Arena, workload: Workload, partitions: int, wanted: float) -> None:
@@ -84,7 +86,7 @@ def _describe(arena: Arena, workload: Workload, partitions: int, produced_in_s: 
     contents = None
     records = offsets
     if workload.is_remade:
-        contents = topic_contents(source.servers, topic, committed_only=workload.read_committed)
+        contents = TopicReader(source.servers, topic, workload.read_committed).contents()
         records = sum(part.records for part in contents.values())
         if workload.has_gaps and any(part.records == part.offsets for part in contents.values()):
             raise ProducingFailed(f"{topic}: a partition has no gaps, though it should")

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 from kafka.codec import lz4_decode, zstd_decode
@@ -70,11 +72,7 @@ def digest(batches: Iterator[Batch]) -> Contents:
     for header, batch in batches:
         if not header.records:
             continue  # what compaction leaves of a producer's last batch
-        section = _section(header, batch)
-        parts: list[bytes] = []
-        for delta, start, end in walk(section, header.records):
-            parts += (_TIMESTAMP.pack(header.base_timestamp + delta), section[start:end])
-        hashed.update(b"".join(parts))
+        hashed.update(b"".join(_signed(header, batch)))
         codecs.add(header.codec)
         records += header.records
         first = header.base_offset if first < 0 else first
@@ -82,17 +80,35 @@ def digest(batches: Iterator[Batch]) -> Contents:
     return Contents(records, hashed.hexdigest(), tuple(sorted(codecs)), last - first + 1 if records else 0)
 
 
-def topic_contents(bootstrap_servers: str, topic: str, *, committed_only: bool = False) -> dict[int, Contents]:
-    """What each partition of `topic` holds now; with `committed_only` without what was aborted."""
-    reader = LogReader(bootstrap_servers)
-    choose = without_aborted if committed_only else without_markers
-    try:
-        return {
-            partition: digest(choose(functools.partial(reader.batches, topic, partition)))
-            for partition in reader.partitions(topic)
-        }
-    finally:
-        reader.close()
+@dataclass(frozen=True, slots=True)
+class TopicReader:
+    """The data in one topic; with `committed_only` without what was aborted."""
+
+    bootstrap_servers: str
+    topic: str
+    committed_only: bool = False
+
+    def contents(self) -> dict[int, Contents]:
+        """What each partition holds now."""
+        with self._reader() as reader:
+            return {partition: digest(self._batches(reader, partition)) for partition in reader.partitions(self.topic)}
+
+    def first_difference(self, other: TopicReader, partition: int) -> int | None:
+        """How many records of a partition are equal before the first that is not; None if all are."""
+        with self._reader() as ours, other._reader() as theirs:
+            pairs = itertools.zip_longest(self._records(ours, partition), other._records(theirs, partition))
+            return next((number for number, (one, two) in enumerate(pairs) if one != two), None)
+
+    def _reader(self) -> closing[LogReader]:
+        return closing(LogReader(self.bootstrap_servers))
+
+    def _batches(self, reader: LogReader, partition: int) -> Iterator[Batch]:
+        choose = without_aborted if self.committed_only else without_markers
+        return choose(functools.partial(reader.batches, self.topic, partition))
+
+    def _records(self, reader: LogReader, partition: int) -> Iterator[bytes]:
+        for header, batch in self._batches(reader, partition):
+            yield from _signed(header, batch)
 
 
 def without_markers(read: Callable[[], Iterator[Batch]]) -> Iterator[Batch]:
@@ -104,6 +120,14 @@ def without_aborted(read: Callable[[], Iterator[Batch]]) -> Iterator[Batch]:
     """The batches that hold data which was not aborted; the log is read twice."""
     aborted = _aborted(read())
     return ((header, batch) for header, batch in without_markers(read) if header.base_offset not in aborted)
+
+
+def _signed(header: BatchHeader, batch: memoryview) -> Iterator[bytes]:
+    """What a mirror must keep of each record: its timestamp, then key, value and headers as they are encoded."""
+    section = _section(header, batch)
+    base = header.base_timestamp
+    for delta, start, end in walk(section, header.records):
+        yield _TIMESTAMP.pack(base + delta) + section[start:end]
 
 
 def _aborted(batches: Iterator[Batch]) -> frozenset[int]:
