@@ -193,8 +193,7 @@ def _time_records(
 def _verdict(arena: Arena, route: Route, idle: Sequence[str], seams: Sequence[str]) -> Verdict:
     """The paced topic; then all idle ones; and every topic that appeared must have been taken on."""
     if route.workload.has_gaps or idle:
-        verdicts = [_compare_all(route, topic) for topic in (route.topic, *idle)]
-        verdict = next((one for one in verdicts if one.difference), verdicts[0])
+        verdict = _compare_all(route, [route.topic, *idle])
     else:
         verdict = compare_records(arena, route.topic, route.target_topic)
     for topic in seams:
@@ -203,10 +202,14 @@ def _verdict(arena: Arena, route: Route, idle: Sequence[str], seams: Sequence[st
     return verdict
 
 
-def _compare_all(route: Route, topic: str) -> Verdict:
-    source = TopicReader(route.source_servers, topic)
-    target = TopicReader(route.target_servers, route.remote(topic))
-    return compare_contents(source.contents(), source, target, route.workload.copied_codec)
+def _compare_all(route: Route, topics: Sequence[str]) -> Verdict:
+    verdicts = []
+    for topic in topics:
+        source = TopicReader(route.source_servers, topic)
+        target = TopicReader(route.target_servers, route.remote(topic))
+        verdicts.append(compare_contents(source.contents(), source, target, route.workload.copied_codec))
+    difference = next((verdict.difference for verdict in verdicts if verdict.difference), "")
+    return Verdict("; ".join(dict.fromkeys(verdict.compared for verdict in verdicts)), difference)
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float:
