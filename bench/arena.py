@@ -38,7 +38,7 @@ SOURCE_SETTINGS = {"log.cleaner.backoff.ms": "1000"}
 TARGET_SETTINGS = {"log.cleaner.backoff.ms": "3600000"}
 """MirrorMaker 2 gives a copy its source's cleanup.policy; the cleaner must not change what is compared."""
 ROOM_PER_GB = 3 * 10**9
-_DELETED_TIMEOUT_S = 60.0
+_DELETED_TIMEOUT_S = 300.0
 
 
 class Side:
@@ -78,10 +78,12 @@ class Side:
             return
         self._admin.delete_topics(sorted(doomed))
         deadline = time.monotonic() + _DELETED_TIMEOUT_S
-        while any(self._logs(name) for name in doomed) or any(self._data.glob("*-delete")):
+        while any(
+            directory.name.endswith("-delete") or _topic_of(directory) in doomed for directory in self._partitions()
+        ):
             if time.monotonic() > deadline:
                 raise SetupError(f"topics are still on the disk {_DELETED_TIMEOUT_S:.0f} s after they were deleted")
-            time.sleep(0.1)
+            time.sleep(0.2)
 
     def log_bytes(self, topic: str) -> int:
         """The record batches of `topic` as they are stored."""
@@ -114,13 +116,19 @@ class Side:
         return {f"{name}-{partition}": int(offset) for name, partition, offset in rows if name == topic}
 
     def _logs(self, topic: str) -> list[Path]:
-        prefix = f"{topic}-"
         return [
-            log
-            for directory in self._data.iterdir()
-            if directory.name.startswith(prefix) and directory.name.removeprefix(prefix).isdigit()
-            for log in directory.glob("*.log")
+            log for directory in self._partitions() if _topic_of(directory) == topic for log in directory.glob("*.log")
         ]
+
+    def _partitions(self) -> list[Path]:
+        """A directory for each partition, and for each that is being deleted; and a few other files."""
+        return list(self._data.iterdir())
+
+
+def _topic_of(directory: Path) -> str:
+    """The topic whose partition is kept there; empty if it's none."""
+    topic, _, partition = directory.name.rpartition("-")
+    return topic if partition.isdigit() else ""
 
 
 class Arena:
