@@ -27,13 +27,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from sparkmirror.demo.authority import Authority
+
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
 _POLL_S = 0.05
 
 
 class Broker:
-    """One broker, which is a controller too. Its port, its data and its log outlive every restart."""
+    """One broker, which is a controller too. Its ports, its data and its log outlive every restart."""
 
     def __init__(
         self,
@@ -41,6 +43,7 @@ class Broker:
         *,
         node_id: int,
         port: int,
+        tls_port: int,
         cluster_id: str,
         heap_mb: int,
         jvm_options: Sequence[str],
@@ -48,6 +51,8 @@ class Broker:
         self.directory = directory
         self.node_id = node_id
         self.port = port
+        self.tls_port = tls_port
+        """0 without TLS."""
         self.data = directory / "data"
         self._cluster_id = cluster_id
         self._settings = directory / "server.properties"
@@ -138,8 +143,10 @@ class Broker:
 class KafkaCluster:
     """A cluster of brokers 1 to `brokers`, kept in `directory`; as a context it runs, and stops at the end.
 
-    `properties` are broker settings on top of ours. Nothing is deleted but by `cleanup`. A broker that was
-    killed can come back only when `broker.session.timeout.ms` is over, which is 3 s here.
+    `properties` are broker settings on top of ours. With an authority (`tls`) each broker has a second listener,
+    where clients may show a certificate of the same authority; among themselves the brokers speak in clear.
+    Nothing is deleted but by `cleanup`. A broker that was killed can come back only when
+    `broker.session.timeout.ms` is over, which is 3 s here.
     """
 
     def __init__(
@@ -150,22 +157,26 @@ class KafkaCluster:
         properties: Mapping[str, str] | None = None,
         heap_mb: int = 512,
         jvm_options: Sequence[str] = QUICK_START,
+        tls: Authority | None = None,
     ) -> None:
         self.directory = directory.absolute()
         self.cluster_id = new_id()
-        ports = free_ports(2 * brokers)
-        self._controller_ports = ports[brokers:]
+        self._tls = tls
+        ports = free_ports(3 * brokers)
+        self._controller_ports = ports[brokers : 2 * brokers]
+        tls_ports = ports[2 * brokers :] if tls else [0] * brokers
         self._properties = dict(properties or {})
         self.brokers = tuple(
             Broker(
                 self.directory / f"broker-{node_id}",
                 node_id=node_id,
                 port=port,
+                tls_port=tls_port,
                 cluster_id=self.cluster_id,
                 heap_mb=heap_mb,
                 jvm_options=jvm_options,
             )
-            for node_id, port in enumerate(ports[:brokers], start=1)
+            for node_id, (port, tls_port) in enumerate(zip(ports[:brokers], tls_ports, strict=True), start=1)
         )
 
     def __enter__(self) -> Self:
@@ -179,6 +190,13 @@ class KafkaCluster:
     def bootstrap_servers(self) -> str:
         """The brokers' addresses, as Kafka's clients take them."""
         return ",".join(f"127.0.0.1:{broker.port}" for broker in self.brokers)
+
+    @property
+    def tls_bootstrap_servers(self) -> str:
+        """The brokers' addresses for clients that speak TLS; RuntimeError if this cluster doesn't."""
+        if self._tls is None:
+            raise RuntimeError("this cluster was made without TLS")
+        return ",".join(f"127.0.0.1:{broker.tls_port}" for broker in self.brokers)
 
     def start(self) -> None:
         """Start all brokers that don't run, and wait until each of them lists all.
@@ -212,12 +230,12 @@ class KafkaCluster:
     def _settings(self, broker: Broker) -> dict[str, str]:
         controllers = dict(zip((b.node_id for b in self.brokers), self._controller_ports, strict=True))
         replicas = str(min(3, len(self.brokers)))
-        return {
+        settings = {
             "process.roles": "broker,controller",
             "node.id": str(broker.node_id),
             "controller.quorum.voters": ",".join(f"{id_}@127.0.0.1:{port}" for id_, port in controllers.items()),
             "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SSL:SSL,CONTROLLER:PLAINTEXT",
             "listeners": f"PLAINTEXT://127.0.0.1:{broker.port},CONTROLLER://127.0.0.1:{controllers[broker.node_id]}",
             "broker.session.timeout.ms": "3000",
             "broker.heartbeat.interval.ms": "500",
@@ -232,5 +250,19 @@ class KafkaCluster:
             "share.coordinator.state.topic.replication.factor": replicas,
             "share.coordinator.state.topic.min.isr": str(min(2, len(self.brokers))),
             "log.cleaner.dedupe.buffer.size": str(16 << 20),  # of a heap that is small; 128 MiB otherwise
-            **self._properties,
         }
+        if self._tls is not None:
+            settings["listeners"] += f",SSL://127.0.0.1:{broker.tls_port}"
+            settings |= _tls_settings(broker.directory, self._tls)
+        return settings | self._properties
+
+
+def _tls_settings(directory: Path, authority: Authority) -> dict[str, str]:
+    keystore = directory / "broker.pem"
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(keystore if keystore.exists() else authority.issue(keystore)),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(authority.certificate),
+        "ssl.client.auth": "requested",
+    }

@@ -29,6 +29,7 @@ from sparkmirror.wire.buffers import Frame, FramePool
 from sparkmirror.wire.channel import Channel
 from sparkmirror.wire.fetch import FetchedPartition, FetchSession
 from sparkmirror.wire.produce import Ack
+from sparkmirror.wire.tls import open_channel
 
 FETCH_BYTES = 4 << 20
 """The most that one fetch asks for."""
@@ -324,7 +325,7 @@ class FlowPump:
                 isolation_level=ISOLATION[settings.isolation_level],
                 rack=settings.client_rack,
             )
-            return Channel(connection.detach(), self._pool), session
+            return open_channel(connection.detach(), self._pool), session
 
         self._background.do(dial, lambda made: leg.connected(*made), lambda error: leg.failed(str(error)))
 
@@ -334,7 +335,7 @@ class FlowPump:
         def dial() -> tuple[Channel, int]:
             connection = self._target.dial(leg.broker, send_buffer=settings.send_buffer_bytes)
             version = connection.version(produce.API_KEY, produce.VERSIONS, "Produce")
-            return Channel(connection.detach(), self._pool), version
+            return open_channel(connection.detach(), self._pool), version
 
         self._background.do(dial, lambda made: leg.connected(*made), lambda error: leg.failed(str(error)))
 
