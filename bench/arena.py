@@ -21,7 +21,7 @@ from bench.accounting import Account, Accounting, wait_until_quiet
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.list_offsets import LATEST, list_offsets
 from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import KafkaCluster
+from sparkmirror.demo import Authority, KafkaCluster
 from sparkmirror.errors import SetupError
 
 # What `kafka-run-class.sh` starts brokers and MirrorMaker 2 with, `-server` and headless aside.
@@ -46,6 +46,7 @@ class Side:
 
     def __init__(self, cluster: KafkaCluster, account: Account) -> None:
         self.servers = cluster.bootstrap_servers
+        self.tls_servers = cluster.tls_bootstrap_servers
         self.account = account
         account.adopt(cluster.brokers[0].pid)
         self._data = cluster.brokers[0].data
@@ -150,6 +151,7 @@ class Arena:
     def __enter__(self) -> Self:
         with ExitStack() as started:
             self.directory = Path(started.enter_context(tempfile.TemporaryDirectory(dir=self._place)))
+            self.authority = Authority(self.directory / "authority")
             self.source = self._start("source", SOURCE_SETTINGS, started)
             self.target = self._start("target", TARGET_SETTINGS, started)
             self._cleanup = started.pop_all()
@@ -173,6 +175,7 @@ class Arena:
             heap_mb=BROKER_HEAP_MB,
             jvm_options=KAFKA_JVM_OPTIONS,
             properties={**BROKER_SETTINGS, **settings},
+            tls=self.authority,
         )
         account = self.accounting.open(name)
         started.callback(account.close)

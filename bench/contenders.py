@@ -8,14 +8,14 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, Self
 
 from javaproperties import dumps
 
 from bench.accounting import Account
-from bench.arena import KAFKA_JVM_OPTIONS, Side
+from bench.arena import KAFKA_JVM_OPTIONS, Arena, Side
 from bench.workloads import Workload
 from sparkmirror import demo
 from sparkmirror.demo.jars import MIRROR_MAKER, class_path
@@ -58,6 +58,17 @@ class Route:
     label: str
     source_servers: str
     target_servers: str
+    security: Mapping[str, str] = field(default_factory=dict)
+    """Settings of a client of either cluster."""
+
+    @classmethod
+    def through(cls, arena: Arena, workload: Workload, topic: str, label: str) -> Route:
+        """Between the arena's clusters, over TLS if the workload is."""
+        source, target = arena.source, arena.target
+        if workload.has_tls:
+            security = arena.authority.client_settings()
+            return cls(workload, topic, label, source.tls_servers, target.tls_servers, security)
+        return cls(workload, topic, label, source.servers, target.servers)
 
     @property
     def source_alias(self) -> str:
@@ -82,8 +93,12 @@ class Route:
         return f"{self.source_alias}.{topic}"
 
     def told(self) -> dict[str, str]:
-        """What the workload wants both to be told, beside the clusters and the topic."""
-        settings: dict[str, str] = {}
+        """What the workload wants both to be told, beside where the clusters are and the topic."""
+        settings = {
+            f"{alias}.{key}": value
+            for alias in (self.source_alias, self.target_alias)
+            for key, value in self.security.items()
+        }
         if self.workload.read_committed:
             settings[f"{self.source_alias}.consumer.isolation.level"] = "read_committed"
         if self.workload.target_codec:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench.arena import Arena
 from bench.contenders import Contender, ContenderFailed, Route, Tuning
@@ -12,10 +12,8 @@ from bench.copying import copy
 from bench.datasets import Dataset, dataset
 from bench.latency import LatencyResult, measure_latency
 from bench.report import Chapter, Entry, Result
-from bench.tuning import Say, default_tuning, sweep
+from bench.tuning import LATENCY_S, LatencyTry, Say, default_tuning, sweep, sweep_linger
 from bench.workloads import Workload
-
-NO_TLS = "this release has no TLS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +40,7 @@ class Contest:
         self._best: dict[str, Tuning] = {}
 
     def run(self, workload: Workload) -> Chapter:
-        """All rounds of one workload; none if this release can't run it."""
-        if workload.has_tls:
-            self._say(f"{workload.name}: skipped: {NO_TLS}")
-            return Chapter(workload, None, skipped=NO_TLS)
+        """All rounds of one workload."""
         if workload.is_paced:
             return self._run_paced(workload)
         self._say(f"{workload.name}: making the data")
@@ -63,11 +58,12 @@ class Contest:
         return chapter
 
     def _run_paced(self, workload: Workload) -> Chapter:
-        """With what was fastest in the first sweep, but no linger."""
+        """With what was fastest in the first sweep, but no linger, unless one is better."""
         chapter = Chapter(workload, None)
         for contender in self._plan.contenders:
-            tuning = self._best.get(contender.name, default_tuning(contender)).with_linger(0)
-            chapter.entries[contender.name] = Entry(tuning, self._settings(contender, tuning, workload))
+            tries = self._sweep_linger(workload, contender)
+            tuning = tries[0].tuning if tries else self._best_of(contender).with_linger(0)
+            chapter.entries[contender.name] = Entry(tuning, self._settings(contender, tuning, workload), tries)
         self._play(chapter, lambda contender, tuning: self._time(workload, contender, tuning))
         return chapter
 
@@ -92,19 +88,38 @@ class Contest:
         )
         return result
 
+    def _sweep_linger(self, workload: Workload, contender: Contender) -> list[LatencyTry]:
+        if not self._plan.sweep or contender.forwards_batches or not workload.batching.linger_ms:
+            return []
+        calm = replace(workload, seams=0)
+        return sweep_linger(
+            workload,
+            contender,
+            self._best_of(contender),
+            lambda tuning: self._measure_latency(calm, contender, tuning, LATENCY_S).p99_ms,
+            self._say,
+        )
+
     def _time(self, workload: Workload, contender: Contender, tuning: Tuning) -> LatencyResult:
-        plan = self._plan
-        seconds = plan.latency_s or workload.seconds
-        result = measure_latency(self._arena, workload, plan.partitions, contender, tuning, self._label(), seconds)
+        seconds = self._plan.latency_s or workload.seconds
+        result = self._measure_latency(workload, contender, tuning, seconds)
         self._say(
             f"  p50 {result.p50_ms:.1f} ms, p99 {result.p99_ms:.1f} ms; {result.records} records; "
             f"{result.verdict.difference or result.verdict.compared}"
         )
         return result
 
+    def _measure_latency(
+        self, workload: Workload, contender: Contender, tuning: Tuning, seconds: float
+    ) -> LatencyResult:
+        partitions = self._plan.partitions
+        return measure_latency(self._arena, workload, partitions, contender, tuning, self._label(), seconds)
+
+    def _best_of(self, contender: Contender) -> Tuning:
+        return self._best.get(contender.name, default_tuning(contender))
+
     def _label(self) -> str:
         return str(next(self._numbers))
 
     def _settings(self, contender: Contender, tuning: Tuning, workload: Workload) -> dict[str, str]:
-        route = Route(workload, workload.name, "", "source:9092", "target:9092")
-        return contender.settings(route, tuning)
+        return contender.settings(Route.through(self._arena, workload, workload.name, ""), tuning)

@@ -70,7 +70,7 @@ def copy(
     `label` must be new. With `records` the copy is broken off there and not compared. Raises ContenderFailed if
     it ends or stalls.
     """
-    route = Route(data.workload, data.topic, label, arena.source.servers, arena.target.servers)
+    route = Route.through(arena, data.workload, data.topic, label)
     account = arena.accounting.open(f"mirror-{label}")
     arena.settle()
     mirror = RunningMirror(contender, contender.settings(route, tuning), arena.directory / f"mirror-{label}", account)
@@ -135,8 +135,8 @@ class _Watch:
 
 def _compare(arena: Arena, data: Dataset, contender: Contender, route: Route) -> Verdict:
     if data.contents is not None:
-        source = TopicReader(route.source_servers, route.topic, data.workload.read_committed)
-        target = TopicReader(route.target_servers, route.target_topic)
+        source = TopicReader(arena.source.servers, route.topic, data.workload.read_committed)
+        target = TopicReader(arena.target.servers, route.target_topic)
         return compare_contents(data.contents, source, target, data.workload.copied_codec)
     compare = compare_batches if contender.forwards_batches else compare_records
     return compare(arena, route.topic, route.target_topic)

@@ -71,7 +71,7 @@ def measure_latency(
     producer = Producer(arena.directory, workload, arena.source.servers)
     producer.start(topic, FIRST_RECORDS).wait(START_TIMEOUT_S)
     seams = Seams(arena.source, topic, workload.seams)
-    route = Route(workload, topic, label, arena.source.servers, arena.target.servers)
+    route = Route.through(arena, workload, topic, label)
     account = arena.accounting.open(f"mirror-{label}")
     arena.settle()
     mirror = RunningMirror(contender, contender.settings(route, tuning), arena.directory / f"mirror-{label}", account)
@@ -193,7 +193,7 @@ def _time_records(
 def _verdict(arena: Arena, route: Route, idle: Sequence[str], seams: Sequence[str]) -> Verdict:
     """The paced topic; then all idle ones; and every topic that appeared must have been taken on."""
     if route.workload.has_gaps or idle:
-        verdict = _compare_all(route, [route.topic, *idle])
+        verdict = _compare_all(arena, route, [route.topic, *idle])
     else:
         verdict = compare_records(arena, route.topic, route.target_topic)
     for topic in seams:
@@ -202,11 +202,11 @@ def _verdict(arena: Arena, route: Route, idle: Sequence[str], seams: Sequence[st
     return verdict
 
 
-def _compare_all(route: Route, topics: Sequence[str]) -> Verdict:
+def _compare_all(arena: Arena, route: Route, topics: Sequence[str]) -> Verdict:
     verdicts = []
     for topic in topics:
-        source = TopicReader(route.source_servers, topic)
-        target = TopicReader(route.target_servers, route.remote(topic))
+        source = TopicReader(arena.source.servers, topic)
+        target = TopicReader(arena.target.servers, route.remote(topic))
         verdicts.append(compare_contents(source.contents(), source, target, route.workload.copied_codec))
     difference = next((verdict.difference for verdict in verdicts if verdict.difference), "")
     return Verdict("; ".join(dict.fromkeys(verdict.compared for verdict in verdicts)), difference)

@@ -20,7 +20,7 @@ from bench.copying import CopyResult
 from bench.datasets import Dataset
 from bench.latency import LatencyResult
 from bench.planner import FLOWS, LEADERS, PARTITIONS, TASKS, PlannerResult
-from bench.tuning import Try, describe
+from bench.tuning import LatencyTry, Try, describe
 from bench.workloads import Workload
 from sparkmirror import __version__
 from sparkmirror.demo.jars import KAFKA_VERSION
@@ -34,7 +34,7 @@ class Entry:
 
     tuning: Tuning
     settings: Mapping[str, str]
-    sweep: Sequence[Try] = ()
+    sweep: Sequence[Try | LatencyTry] = ()
     rounds: list[Result] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 
@@ -45,8 +45,6 @@ class Chapter:
 
     workload: Workload
     data: Dataset | None
-    skipped: str = ""
-    """Why it was not run."""
     entries: dict[str, Entry] = field(default_factory=dict)
 
     @property
@@ -105,9 +103,6 @@ def show(console: Console, chapters: Sequence[Chapter]) -> None:
     """Print a table for each workload: medians of the rounds, the range where there are several."""
     for chapter in chapters:
         console.print(_title(chapter), highlight=False)
-        if chapter.skipped:
-            console.print(f"skipped: {chapter.skipped}\n", highlight=False)
-            continue
         table = Table()
         table.add_column("median (range)")
         for name in chapter.entries:
@@ -247,7 +242,6 @@ def _chapter(chapter: Chapter) -> dict[str, object]:
     return {
         "name": chapter.workload.name,
         "what": chapter.workload.what,
-        "skipped": chapter.skipped,
         "source_producer": {
             "batch.size": chapter.workload.batching.batch_bytes,
             "linger.ms": chapter.workload.batching.linger_ms,
