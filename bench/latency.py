@@ -28,7 +28,7 @@ FIRST_RECORDS = 1000
 WARM_S = 30.0
 QUIET_S = 1.5
 """When so long after the last record that was due nothing more has come, nothing more is coming."""
-START_TIMEOUT_S = 180.0
+START_TIMEOUT_S = 240.0
 STALL_TIMEOUT_S = 60.0
 _FIRST_POLL_S, _IDLE_POLL_S = 0.05, 0.5
 
