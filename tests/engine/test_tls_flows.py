@@ -123,7 +123,7 @@ def test_the_lease_is_held_over_tls(
     lease = Lease(config, f"{topic_name}-mm2", topic_name, 6000)
     lease.start()
     try:
-        assert lease.wait(15), lease.refused
+        mp.wait_for(lease.held, 30, f"the lease: {lease.refused}")
     finally:
         lease.release()
 

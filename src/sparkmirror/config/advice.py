@@ -14,6 +14,7 @@ from sparkmirror.config.settings import (
     ENABLED,
     FETCH_SETTINGS,
     FLOW_SETTINGS,
+    LOSS_SETTINGS,
     PRODUCE_SETTINGS,
     SOURCE_SERVERS,
     Setting,
@@ -22,7 +23,7 @@ from sparkmirror.config.settings import (
 CLOSE = 0.8
 """How alike a key and a known one must be for a suggestion; 1 is the same."""
 
-_BARE = {setting.name: setting for setting in (*FLOW_SETTINGS, ENABLED, SOURCE_SERVERS)}
+_BARE = {setting.name: setting for setting in (*FLOW_SETTINGS, *LOSS_SETTINGS, ENABLED, SOURCE_SERVERS)}
 _FETCH = {setting.name: setting for setting in FETCH_SETTINGS}
 _PRODUCE = {setting.name: setting for setting in PRODUCE_SETTINGS}
 

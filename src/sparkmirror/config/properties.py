@@ -9,7 +9,15 @@ from types import MappingProxyType
 
 from sparkmirror.config.advice import Advisor
 from sparkmirror.config.entries import COMMAND_LINE, Entry, Properties, read_entries, seen_aliases
-from sparkmirror.config.model import ClusterConfig, FetchConfig, FlowConfig, MirrorConfig, ProduceConfig, SslConfig
+from sparkmirror.config.model import (
+    ClusterConfig,
+    FetchConfig,
+    FlowConfig,
+    LossPolicy,
+    MirrorConfig,
+    ProduceConfig,
+    SslConfig,
+)
 from sparkmirror.config.refusals import refuse_expression, refuse_unsupported
 from sparkmirror.config.scopes import Level, ScopedKey, Scopes
 from sparkmirror.config.security import refuse_exceptions
@@ -18,6 +26,7 @@ from sparkmirror.config.settings import (
     ENABLED,
     FETCH_SETTINGS,
     FLOW_SETTINGS,
+    LOSS_SETTINGS,
     NAME_CHARACTERS,
     PRODUCE_SETTINGS,
     SECURITY_PROTOCOL,
@@ -119,6 +128,7 @@ class _Reader:
             "target": self._cluster(TARGET_SERVERS, target, source, target),
             "fetch": FetchConfig.model_validate(self._given(FETCH_SETTINGS, source, target)),
             "produce": ProduceConfig.model_validate(self._given(PRODUCE_SETTINGS, source, target)),
+            "loss": LossPolicy.model_validate(self._given(LOSS_SETTINGS, source, target)),
         }
         return FlowConfig.model_validate(fields)
 

@@ -49,7 +49,6 @@ def refuse_unsupported(keys: Iterable[ScopedKey], flows: Iterable[tuple[str, str
     pairs = tuple(flows)
     for key in keys:
         _refuse_value(key)
-        _refuse_compression(key, {target for _, target in pairs})
         _refuse_other_cluster(key, pairs)
 
 
@@ -60,16 +59,6 @@ def _refuse_value(key: ScopedKey) -> None:
         # A security protocol may be written in any case.
         if not {value, value.upper()} & set(accepted):
             raise key.entry.error(reason)
-
-
-def _refuse_compression(key: ScopedKey, targets: set[str]) -> None:
-    """The data producer's codec; other producers' are without effect, as in MirrorMaker 2."""
-    written = key.role == "producer.override." and "->" in key.prefix
-    written = written or (key.role == "producer." and key.prefix.removesuffix(".") in targets)
-    if key.name == "compression.type" and written and key.entry.value.strip() not in ("", "none"):
-        raise key.entry.error(
-            "batches keep the source's codec, and compressing anew is not supported yet: take this key out"
-        )
 
 
 def _refuse_other_cluster(key: ScopedKey, flows: tuple[tuple[str, str], ...]) -> None:

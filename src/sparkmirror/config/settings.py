@@ -18,6 +18,7 @@ from sparkmirror.config.model import (
     ClusterConfig,
     FetchConfig,
     FlowConfig,
+    LossPolicy,
     ProduceConfig,
     SslConfig,
 )
@@ -55,14 +56,14 @@ class Place(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting of MirrorMaker 2 that this release obeys."""
+    """One setting that this release obeys: MirrorMaker 2's, or our own, which start with `sparkmirror.`."""
 
     name: str
     kind: Kind
     place: Place
     doc: str
     origin: str
-    """The section of `mm2.md`, or Kafka's own class, that defines it."""
+    """The section of `mm2.md`, Kafka's own class or the page in `docs` that defines it."""
     model: type[BaseModel] | None = None
     renamed: str = ""
     """The field of `model`, if it isn't the name with underscores."""
@@ -93,6 +94,11 @@ def _produce(name: str, kind: Kind, doc: str) -> Setting:
 def _ssl(name: str, kind: Kind, doc: str) -> Setting:
     field = name.removeprefix("ssl.").replace(".", "_")
     return Setting(name, kind, Place.SOURCE, doc, "SslConfigs", SslConfig, field)
+
+
+def _loss(name: str, options: tuple[str, ...], doc: str) -> Setting:
+    field = name.rpartition(".")[2]
+    return Setting(name, Choice(options), Place.CONNECTOR, doc, "docs/losses.md", LossPolicy, field)
 
 
 NAME_CHARACTERS = Text(r"[A-Za-z0-9._-]", "letters, digits, '.', '_' and '-', as a topic's name is")
@@ -178,7 +184,23 @@ FLOW_SETTINGS: tuple[Setting, ...] = (
         FlowConfig,
         "group_session_timeout_ms",
     ),
+    Setting(
+        "sparkmirror.merge.tiny.batches",
+        Boolean(),
+        Place.CONNECTOR,
+        "Whether a backlog's batches of less than 4 KiB are made larger ones.",
+        "docs/running.md",
+        FlowConfig,
+        "merge_tiny_batches",
+    ),
 )
+
+LOSS_SETTINGS: tuple[Setting, ...] = (
+    _loss("sparkmirror.on.expired", ("continue", "halt"), "Records expired before they were copied."),
+    _loss("sparkmirror.on.truncated", ("halt", "continue"), "The source's log was cut below what was copied."),
+    _loss("sparkmirror.on.recreated", ("restart", "halt"), "The source topic was deleted and created again."),
+)
+"""What to do about losses."""
 
 FETCH_SETTINGS: tuple[Setting, ...] = (
     _fetch("auto.offset.reset", Choice(("earliest", "latest")), "Where a partition never copied starts."),
@@ -200,4 +222,9 @@ PRODUCE_SETTINGS: tuple[Setting, ...] = (
     ),
     _produce("send.buffer.bytes", BUFFER, "Socket buffer; -1 is the operating system's own."),
     _produce("request.timeout.ms", Integer(0), "How long an answer may take."),
+    _produce(
+        "compression.type",
+        Choice(("none", "gzip", "snappy", "lz4", "zstd")),
+        "The codec of every batch at the target; with none each keeps the source's.",
+    ),
 )

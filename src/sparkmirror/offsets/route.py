@@ -56,5 +56,10 @@ class Refusal:
 
     reason: str
     transient: bool = False
-    loss: LossKind | None = None
-    """The named state that halts it."""
+    losses: tuple[Loss, ...] = ()
+    """What was found; it is in the ledger already."""
+
+    @property
+    def loss(self) -> LossKind | None:
+        """The named state that halts it."""
+        return next((loss.kind for loss in self.losses if loss.action == "halted"), None)

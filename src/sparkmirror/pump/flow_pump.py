@@ -64,8 +64,6 @@ class FlowPump:
         self.order = order
         self.name = flow.name
         self.tally = Tally()
-        self.losses: list[Loss] = []
-        """What was found to be lost and is not reported yet."""
         self.fenced = ""
         """Why this pump may never write again, once that is so."""
         self._loop = loop
@@ -114,9 +112,9 @@ class FlowPump:
                     codec=CODECS.index(flow.produce.compression_type) or None,
                     merge_tiny=flow.merge_tiny_batches,
                 ),
-                policy=flow.loss,
                 max_in_flight=min(flow.produce.max_in_flight_requests_per_connection, MOST_IN_FLIGHT),
                 now=loop.now,
+                appended=(bytes.fromhex(route.target_topic_id), route.appended),
             )
             for route in order.routes
         ]
@@ -272,7 +270,6 @@ class FlowPump:
             copy.doubt(f"a loss could not be written to the ledger: {error}", self._loop.now)
             self._settle(copy)
 
-        self.losses += losses
         self._background.do(record, lambda _: None, failed)
 
     def _ask_stamping(self, copy: PartitionCopy) -> None:
@@ -314,7 +311,7 @@ class FlowPump:
             copy.read_from = part.preferred_replica
             self._stop_fetching(copy)
         elif part.diverging is not None:
-            copy.cut(part.diverging[1], self._loop.now)
+            copy.doubt(f"the source's log was cut at {part.diverging[1]}", self._loop.now)
         else:
             self._limits.passed(len(part.records), backfill=copy.backfilling)
             try:
@@ -483,6 +480,10 @@ class FlowPump:
             downstream=copy.acked_downstream,
             source_end=copy.source_end,
             in_doubt=bool(copy.in_flight),
+            halted=copy.halted if copy.stage is Stage.PARKED else None,
+            timestamp_ms=copy.acked_timestamp_ms,
+            target_topic_id=copy.appended[0].hex(),
+            appended=copy.appended[1],
         )
 
     def close(self) -> None:
