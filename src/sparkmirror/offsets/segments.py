@@ -195,7 +195,9 @@ def _read(key: bytes, value: bytes | None) -> Segment | Identity | Retracted | N
     if value is None:
         return Retracted(target_topic_id, partition, sequence, incarnation)
     reader = Reader(memoryview(value))
-    _, flags, producer_id, epoch, source_topic_id, leader_epoch, upstream, downstream = _SEGMENT_VALUE.unpack_from(value)
+    _, flags, producer_id, epoch, source_topic_id, leader_epoch, upstream, downstream = _SEGMENT_VALUE.unpack_from(
+        value
+    )
     reader.at = _SEGMENT_VALUE.size
     runs = []
     for _ in range(reader.uvarint()):
