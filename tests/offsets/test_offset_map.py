@@ -160,6 +160,18 @@ def test_an_upstream_offset_that_is_not_copied_is_told_from_the_end() -> None:
     assert offsets.upstream(104) is None
 
 
+def test_a_gap_before_a_cut_leads_to_what_was_written_anew() -> None:
+    """Offsets 3 to 7 have no record; the source was cut at 8, and what is there now was copied to 5 and on."""
+    offsets = OffsetMap.build([claim(0, 0, [Run(0, 3), Run(8, 2)]), claim(5, 5, [Run(8, 4)])], Copied(9, 12, 9))
+    assert [offsets.downstream(asked) for asked in (2, 3, 7, 8, 11)] == [2, 5, 5, 5, 8]
+    assert [offsets.upstream(asked) for asked in (2, 3, 4, 5)] == [2, 8, 9, 8]
+
+
+def test_a_cut_counts_before_anything_is_copied_anew() -> None:
+    offsets = OffsetMap.build([claim(0, 0, [Run(0, 3), Run(8, 2)])], Copied(5, 6, 5))
+    assert [offsets.downstream(asked) for asked in (2, 3, 6, 7)] == [2, 5, 5, None]
+
+
 def test_where_nothing_is_copied_yet_the_start_is_where_the_log_will_begin() -> None:
     offsets = OffsetMap.build([claim(0, 40, [Run(1000, 0)])], Copied(0, 1000, 40))
     assert [offsets.downstream(asked) for asked in (0, 1000, 1001)] == [40, 40, None]
