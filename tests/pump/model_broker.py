@@ -9,14 +9,19 @@ from __future__ import annotations
 import functools
 import struct
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
+from sparkmirror.config import LossPolicy
+from sparkmirror.offsets.arbitration import StoredBatch, arbitrate, unsettled
 from sparkmirror.offsets.position import Doubt, LogTail, ProducerState, TargetReading, decide
-from sparkmirror.offsets.reading import Bearings, Refusal, Route
+from sparkmirror.offsets.route import Bearings, Refusal, Route
 from sparkmirror.offsets.segments import Identity, Segment
+from sparkmirror.pump.batch import Claim
+from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.partition import PartitionCopy, Stage
 from sparkmirror.wire.batches import HEADER_SIZE, SEQUENCE_MODULUS, batch_headers
 from sparkmirror.wire.buffers import FramePool
@@ -82,6 +87,9 @@ class TargetLog:
         self.log: list[int] = []
         self.claims: list[Segment] = []
         self.appended_at: list[float] = []
+        self.stored: list[StoredBatch] = []
+        """Every batch of ours, in order."""
+        self._sequence = 0
         self._state: deque[_Known] | None = None
         self._tail: LogTail | None = None
 
@@ -103,6 +111,18 @@ class TargetLog:
         else:
             self._state = deque(maxlen=REMEMBERED)
         base = len(self.log)
+        self.stored.append(
+            StoredBatch(
+                self._sequence,
+                base,
+                header.last_offset_delta + 1,
+                header.records,
+                header.attributes,
+                header.crc,
+                header.base_timestamp,
+            )
+        )
+        self._sequence += header.records
         self.log.extend(int(record.value) for record in batch)
         self.appended_at.append(now)
         self._state.append(_Known(first, last, base, header.max_timestamp))
@@ -127,10 +147,36 @@ class TargetLog:
 
     def bearings(self, source: Source, now: float) -> Bearings | Refusal:
         """As a `PositionReader` reads them."""
-        verdict = decide(self.reading(), self.claims)
+        ruling = arbitrate(self.claims, {one.incarnation: self.evidence(one) for one in self.reached()})
+        if ruling.undecided:
+            return Refusal(ruling.undecided)
+        self.settle(ruling.confirmed, ruling.false)
+        verdict = decide(self.reading(), ruling.true)
         if isinstance(verdict, Doubt):
             return Refusal(verdict.reason, transient=verdict.wait)
-        return Bearings(verdict, SOURCE_ID, LEADER, 0, source.start, source.end, TARGET_ID, LEADER, now)
+        return Bearings(
+            verdict, verdict.upstream, SOURCE_ID, LEADER, 0, source.start, source.end, TARGET_ID, LEADER, now
+        )
+
+    def reached(self) -> list[Segment]:
+        """The claims in doubt whose places the log has."""
+        return [claim for claim in unsettled(self.claims) if claim.downstream < len(self.log)]
+
+    def evidence(self, claim: Segment) -> tuple[StoredBatch, ...]:
+        """Our batches from a claim's sequence on."""
+        ahead = [batch for batch in self.stored if batch.sequence + batch.span > claim.sequence]
+        begins = bool(ahead) and ahead[0].sequence == claim.sequence
+        return tuple(ahead[: len(claim.batches) + 1]) if begins else ()
+
+    def settle(self, confirmed: Iterable[Segment], false: Iterable[Segment]) -> None:
+        """The segments topic is compacted by its keys."""
+        for one in (*confirmed, *false):
+            self.claims = [claim for claim in self.claims if claim.incarnation != one.incarnation]
+        self.claims += confirmed
+
+    def truth(self) -> list[Segment]:
+        """What the claims say at the end, as any reader would settle them."""
+        return list(arbitrate(self.claims, {one.incarnation: self.evidence(one) for one in self.reached()}).true)
 
 
 def refused(error: int, base_offset: int = -1) -> Ack:
@@ -150,7 +196,14 @@ class Pump:
     """What surrounds one `PartitionCopy`: its requests, answers, claims and readings, each on its way for a while."""
 
     def __init__(
-        self, world: World, incarnation: int = 1, *, unclean: bool = False, until: int | None = -1, in_flight: int = 5
+        self,
+        world: World,
+        incarnation: int = 1,
+        *,
+        unclean: bool = False,
+        until: int | None = -1,
+        in_flight: int = 5,
+        merge_tiny: bool = False,
     ) -> None:
         self.world = world
         self.pool = FramePool(1 << 20, keep=2)
@@ -164,11 +217,13 @@ class Pump:
             fresh_after_ms=FRESH_AFTER_MS,
             max_in_flight=in_flight,
             now=world.now,
+            intake=Intake(read_committed=False, codec=None, merge_tiny=merge_tiny),
+            policy=LossPolicy(),
         )
         self.requests: deque[bytes] = deque()
         self.answers: deque[Ack] = deque()
         self.reading: Bearings | Refusal | None = None
-        self.claiming: Segment | None = None
+        self.claiming: Claim | None = None
         self.sent = 0
 
     # Each step does what is possible, and says whether it did something.
@@ -187,7 +242,7 @@ class Pump:
         if isinstance(reading, Bearings):
             self.copy.take(reading, self.world.now)
         elif reading is not None:
-            self.copy.refuse(reading.reason, transient=reading.transient, now=self.world.now)
+            self.copy.refuse(reading, self.world.now)
         return reading is not None
 
     def fetch(self, batches: int = 3) -> bool:
@@ -206,18 +261,24 @@ class Pump:
 
     def claim(self) -> bool:
         """A claim is written; the word that it is durable is on its way."""
-        if self.copy.claim is None or self.copy.claim_asked or self.claiming is not None:
+        if self.claiming is not None or not self.copy.claims:
             return False
-        self.copy.claim_asked = True
-        self.claiming = self.copy.claim
-        self.world.target.claims.append(self.claiming)
+        self.claiming = self.copy.claims.popleft()
+        self.world.target.claims.append(self.claiming.segment)
         return True
+
+    def confirm(self) -> bool:
+        """Claims are written again, confirmed."""
+        confirmed = list(self.copy.confirmed)
+        self.copy.confirmed.clear()
+        self.world.target.settle(confirmed, ())
+        return bool(confirmed)
 
     def claimed(self) -> bool:
         """The claim is known to be durable."""
         claiming, self.claiming = self.claiming, None
         if claiming is not None:
-            self.copy.claimed(claiming)
+            claiming.durable = True
         return claiming is not None
 
     def send(self) -> bool:
@@ -257,7 +318,17 @@ class Pump:
 
     def settle(self) -> None:
         """All that can happen at this moment happens."""
-        steps = (self.ask, self.hear, self.claim, self.claimed, self.send, self.serve, self.receive, self.fetch)
+        steps = (
+            self.ask,
+            self.hear,
+            self.claim,
+            self.claimed,
+            self.send,
+            self.serve,
+            self.receive,
+            self.confirm,
+            self.fetch,
+        )
         while any(step() for step in steps):
             pass
 

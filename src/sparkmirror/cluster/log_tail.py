@@ -88,7 +88,7 @@ def last_batches(
                 last = _first_header(part.records)
                 if last is None:
                     continue  # the answer was full; asked again
-                if _is_ours(last, producer_id, producer_epoch):
+                if is_ours(last, producer_id, producer_epoch):
                     sequence = (last.base_sequence + last.last_offset_delta) % SEQUENCE_MODULUS
                     found[where] = LastBatch(sequence, last.next_offset, last.max_timestamp)
                     del looking[where]
@@ -105,7 +105,8 @@ def _first_header(records: memoryview) -> BatchHeader | None:
     return next((header for _, header in batch_headers(records)), None)
 
 
-def _is_ours(header: BatchHeader, producer_id: int, producer_epoch: int) -> bool:
+def is_ours(header: BatchHeader, producer_id: int, producer_epoch: int) -> bool:
+    """Whether a batch holds data of this producer; markers don't."""
     return (
         not header.is_control
         and header.producer_id == producer_id

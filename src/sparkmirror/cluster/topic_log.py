@@ -89,25 +89,31 @@ class TopicLog:
         An offset below the log's start is moved up to it: compaction and retention are expected here.
         """
         entries: list[Entry] = []
-        while True:
-            part = self._at_leader(partition, functools.partial(self._fetch, partition, offset, wait_ms))
-            if part.error == 1 and part.log_start_offset < 0:
-                offset = self._log_start(partition)
-                continue
-            if part.error:
-                raise LogUnavailable(self.topic, "it can't be read", part.error)
-            for position, header in batch_headers(part.records):
-                batch = DefaultRecordBatch(part.records[position : position + header.size])
-                entries.extend(
-                    Entry(record.offset, record.key, record.value)
-                    for record in batch
-                    if record.offset >= offset and not header.is_control
-                )
-                offset = header.next_offset
-            if offset >= part.high_watermark:
-                return entries, offset
-            if not part.records:
-                return entries, part.high_watermark
+        more = True
+        while more:
+            some, offset, more = self.read_some(partition, offset, wait_ms=wait_ms)
+            entries += some
+        return entries, offset
+
+    def read_some(self, partition: int, offset: int, *, wait_ms: int = 0) -> tuple[list[Entry], int, bool]:
+        """As `read`, but one answer's records; and whether there are more before the high watermark."""
+        entries: list[Entry] = []
+        part = self._at_leader(partition, functools.partial(self._fetch, partition, offset, wait_ms))
+        if part.error == 1 and part.log_start_offset < 0:
+            return entries, self._log_start(partition), True
+        if part.error:
+            raise LogUnavailable(self.topic, "it can't be read", part.error)
+        for position, header in batch_headers(part.records):
+            batch = DefaultRecordBatch(part.records[position : position + header.size])
+            entries.extend(
+                Entry(record.offset, record.key, record.value)
+                for record in batch
+                if record.offset >= offset and not header.is_control
+            )
+            offset = header.next_offset
+        if not part.records:
+            offset = max(offset, part.high_watermark)
+        return entries, offset, offset < part.high_watermark
 
     def end(self, partition: int) -> int:
         """The offset after the newest record that can be read."""

@@ -6,6 +6,7 @@ from sparkmirror.config.model import (
     ClusterConfig,
     FetchConfig,
     FlowConfig,
+    LossPolicy,
     MirrorConfig,
     ProduceConfig,
 )
@@ -17,6 +18,7 @@ __all__ = [
     "ClusterConfig",
     "FetchConfig",
     "FlowConfig",
+    "LossPolicy",
     "MirrorConfig",
     "ProduceConfig",
     "load_mm2_properties",

@@ -6,6 +6,8 @@ Defaults: `mm2.md` sections 1.1 and 1.2, and Kafka's own consumer and producer d
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict, Field
 
 DEFAULT_POLICY = "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"
@@ -54,6 +56,16 @@ class ProduceConfig(Model):
     send_buffer_bytes: int = -1
     """-1: the operating system's own."""
     request_timeout_ms: int = 30_000
+    compression_type: str = "none"
+    """`none`: every batch keeps the codec it has at the source."""
+
+
+class LossPolicy(Model):
+    """What to do about a loss; why these are the defaults: `docs/losses.md`."""
+
+    expired: Literal["halt", "continue"] = "continue"
+    truncated: Literal["halt", "continue"] = "halt"
+    recreated: Literal["halt", "restart"] = "restart"
 
 
 class FlowConfig(Model):
@@ -78,6 +90,9 @@ class FlowConfig(Model):
     """Of the lease: how long after its death a process is replaced (`mm2.md` 1.6, session.timeout.ms)."""
     fetch: FetchConfig = FetchConfig()
     produce: ProduceConfig = ProduceConfig()
+    loss: LossPolicy = LossPolicy()
+    merge_tiny_batches: bool = True
+    """Under a backlog, batches of less than 4 KiB become larger ones."""
 
     @property
     def name(self) -> str:

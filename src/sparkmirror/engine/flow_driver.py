@@ -21,6 +21,7 @@ from sparkmirror.config import FlowConfig
 from sparkmirror.engine.assignment import PartitionKey, PartitionLoad
 from sparkmirror.engine.lease import Lease
 from sparkmirror.errors import ClusterUnreachable, ConfigError
+from sparkmirror.offsets.losses import losses_topic
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Identity, segments_topic
 from sparkmirror.policy import TopicFilter, policy_for, should_replicate
@@ -156,6 +157,7 @@ class FlowDriver:
         alias = self.flow.source.alias
         factor = self.flow.replication_factor
         self._target.create_compacted_topic(segments_topic(alias), SEGMENTS_PARTITIONS, factor, PLAIN)
+        self._target.create_compacted_topic(losses_topic(alias), 1, factor, PLAIN)
         self._target.create_compacted_topic(control_topic(alias), 1, factor, CONTROL_CONFIGS)
         self._target.create_compacted_topic(
             receipts_topic(alias),

@@ -6,6 +6,7 @@ downstream offset it will land.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -54,8 +55,12 @@ class Position:
     """Offset of the next record at the source; None: no record was ever copied, the source's start decides."""
     downstream: int
     """Offset that the next record will get."""
-    segment: Segment | None
-    """The claim that covers the position; None: one is due before anything is sent."""
+    claim_due: bool
+    """What is sent next must be claimed first, also if it goes on without a gap."""
+    leader_epoch: int
+    """Of the last record copied, as the source has it (KIP-320); -1: not known."""
+    source_topic_id: bytes | None
+    """Of what was copied last; None: nothing ever was."""
     newest_timestamp_ms: int | None
     """Of the producer state; None: there is no state."""
 
@@ -66,23 +71,33 @@ class Doubt:
 
     reason: str
     wait: bool = False
+    surplus: int = 0
+    """How many records the log holds more than this flow wrote."""
+    uncovered: bool = False
+    """An older segment is needed than the ones given."""
 
 
-def decide(reading: TargetReading, segments: Sequence[Segment]) -> Position | Doubt:
+def decide(reading: TargetReading, segments: Sequence[Segment], foreign_tail: int = 0) -> Position | Doubt:
     """The position of a partition, or why it can't be told.
 
-    `segments` are the true claims of this flow's producer id for this target topic id and partition.
+    `segments` are the true claims of this flow's producer id for this target topic id and partition (`arbitration`).
+    `foreign_tail`: so many offsets at the log's end are known to be somebody else's.
     """
     if not segments:
         return _first(reading)
-    newest = max(segments, key=lambda segment: segment.sequence)
+    reading = dataclasses.replace(
+        reading,
+        log_end_before=reading.log_end_before - foreign_tail,
+        log_end_after=reading.log_end_after - foreign_tail,
+    )
+    newest = max(segments, key=_sequence)
     lowest = newest.sequence + reading.log_end_before - newest.downstream
     highest = newest.sequence + reading.log_end_after - newest.downstream
     if reading.state is not None:
-        sequence = _unwrap(reading.state.last_sequence + 1, near=lowest)
+        sequence = unwrap(reading.state.last_sequence + 1, near=lowest)
         source = "its producer state"
     elif reading.tail is not None:
-        sequence = _unwrap(reading.tail.last_sequence + 1, near=lowest)
+        sequence = unwrap(reading.tail.last_sequence + 1, near=lowest)
         source = "the tail of its log"
     elif reading.log_end_before != reading.log_end_after:
         return Doubt("the log is growing without a producer state of ours", wait=True)
@@ -92,19 +107,25 @@ def decide(reading: TargetReading, segments: Sequence[Segment]) -> Position | Do
         sequence = lowest
         source = "the log end"
     if not lowest <= sequence <= highest:
-        return Doubt(_disagreement(source, sequence, lowest, highest))
-    covering = [segment for segment in segments if segment.sequence <= sequence]
-    if not covering:
-        return Doubt(f"no segment covers sequence {sequence}: the target lost records that were acknowledged")
-    segment = max(covering, key=lambda one: one.sequence)
-    ahead = sequence - segment.sequence
+        return Doubt(_disagreement(source, sequence, lowest, highest), surplus=max(lowest - sequence, 0))
+    covering = [segment for segment in segments if segment.sequence < sequence]
+    segment = max(covering, key=_sequence) if covering else min(segments, key=_sequence)
+    if segment.sequence > sequence:
+        lost = f"no segment covers sequence {sequence}: the target lost records that were acknowledged"
+        return Doubt(lost, uncovered=True)
     return Position(
         sequence,
-        segment.upstream + ahead,
-        segment.downstream + ahead,
-        segment,
+        segment.next_upstream(sequence),
+        segment.downstream + sequence - segment.sequence + foreign_tail,
+        foreign_tail > 0 or sequence - segment.sequence < max(segment.announced, 1),
+        segment.source_leader_epoch if covering else -1,
+        segment.source_topic_id,
         reading.state.last_timestamp_ms if reading.state else None,
     )
+
+
+def _sequence(segment: Segment) -> int:
+    return segment.sequence
 
 
 def _first(reading: TargetReading) -> Position | Doubt:
@@ -115,10 +136,10 @@ def _first(reading: TargetReading) -> Position | Doubt:
             f"the target partition already holds offsets {reading.log_start} to {reading.log_end_after - 1}, "
             "which this flow did not write; delete them, or exclude the topic"
         )
-    return Position(0, None, reading.log_end_after, None, None)
+    return Position(0, None, reading.log_end_after, True, -1, None, None)
 
 
-def _unwrap(wrapped: int, near: int) -> int:
+def unwrap(wrapped: int, near: int) -> int:
     """The count whose wrapped form is given and that is nearest to `near`."""
     ahead = (wrapped - near) % SEQUENCE_MODULUS
     return near + (ahead if ahead < SEQUENCE_MODULUS // 2 else ahead - SEQUENCE_MODULUS)
@@ -134,17 +155,3 @@ def _disagreement(source: str, sequence: int, lowest: int, highest: int) -> str:
         f"the target holds {sequence - highest} record(s) fewer than this flow wrote "
         f"({source}: {sequence}, log end: {highest}): records are missing"
     )
-
-
-def true_claims(segments: Sequence[Segment]) -> list[Segment] | None:
-    """The claims where at most one stands for each sequence, or equal ones; None if the log must decide (R14)."""
-    chosen: dict[int, Segment] = {}
-    for segment in segments:
-        other = chosen.setdefault(segment.sequence, segment)
-        if (other.upstream, other.downstream, other.source_topic_id) != (
-            segment.upstream,
-            segment.downstream,
-            segment.source_topic_id,
-        ):
-            return None
-    return list(chosen.values())

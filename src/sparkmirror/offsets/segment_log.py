@@ -1,24 +1,31 @@
-"""The segments topic as a pump uses it: claims appended, claims read, the identity agreed.
+"""The segments topic as a pump uses it: claims appended, confirmed, retracted and read, the identity agreed.
 
 What was read is kept in memory and only the rest is read at the next refresh; the topic is a log, so
-that is sound as long as the topic is the same.
+that is sound as long as the topic is the same. Of a partition's confirmed claims only the newest are kept: a
+position is nearly always among those, and history can be long.
 """
 
 from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.offsets.segments import (
     Identity,
+    Record,
+    Retracted,
     Segment,
     home_partition,
     identity_record,
     read_record,
+    segment_key,
     segment_record,
 )
+
+KEPT_CLAIMS = 32
+"""Confirmed claims kept in memory for each target partition."""
 
 _IDENTITY_PARTITION = 0
 _UNIQUE_BYTES = 16
@@ -43,17 +50,51 @@ class SegmentLog:
             self._read_home(home)
 
     def claims(self, topic_id: bytes, partition: int) -> Sequence[Segment]:
-        """All claims read so far for a target partition, rivals' too."""
+        """The claims read so far for a target partition, rivals' too; of the confirmed ones the newest."""
         return tuple(self._claims.get((topic_id, partition), {}).values())
+
+    def whole(self, topic_id: bytes, partition: int) -> Sequence[Segment]:
+        """All claims for a target partition, read anew from the topic's start."""
+        found: dict[tuple[int, int], Segment] = {}
+        for one in self.history(home_partition(topic_id, partition, self._log.partitions)):
+            if (one.target_topic_id, one.partition) == (topic_id, partition):
+                if isinstance(one, Segment):
+                    found[one.sequence, one.incarnation] = one
+                else:
+                    found.pop((one.sequence, one.incarnation), None)
+        return tuple(found.values())
+
+    def history(self, home: int) -> Iterator[Segment | Retracted]:
+        """Everything that one partition of the segments topic says of claims, in the order it was written."""
+        offset, more = 0, True
+        while more:
+            entries, offset, more = self._log.read_some(home, offset)
+            for _, key, value in entries:
+                one = read_record(key, value)
+                if isinstance(one, Segment | Retracted):
+                    yield one
+
+    @property
+    def homes(self) -> int:
+        """How many partitions the segments topic has."""
+        return self._log.partitions
 
     def claim(self, segments: Sequence[Segment]) -> None:
         """Make these claims durable. When this returns their first batches may be sent."""
+        self.settle(segments, ())
+
+    def settle(self, claimed: Iterable[Segment], retracted: Iterable[Segment]) -> None:
+        """Write claims, or the same ones confirmed, and take others back."""
         count = self._log.partitions
-        homes: dict[int, list[Segment]] = defaultdict(list)
-        for segment in segments:
-            homes[home_partition(segment.target_topic_id, segment.partition, count)].append(segment)
-        for home, ours in homes.items():
-            self._log.append(home, [segment_record(segment) for segment in ours])
+        homes: dict[int, list[Record]] = defaultdict(list)
+        for segment in retracted:
+            homes[home_partition(segment.target_topic_id, segment.partition, count)].append(
+                (segment_key(segment), None)
+            )
+        for segment in claimed:
+            homes[home_partition(segment.target_topic_id, segment.partition, count)].append(segment_record(segment))
+        for home, records in homes.items():
+            self._log.append(home, records)
 
     def agree(self, cluster_id: str, proposal: Identity | None) -> Identity | None:
         """The identity that all who ask agree on: the proposal of the lowest offset for this cluster (invariant 7).
@@ -71,14 +112,28 @@ class SegmentLog:
         return next((one for _, one in sorted(self._proposals, key=_offset) if one.cluster_id == cluster_id), None)
 
     def _read_home(self, home: int) -> None:
-        entries, self._read_to[home] = self._log.read(home, self._read_to.get(home, 0))
-        for offset, key, value in entries:
-            match read_record(key, value):
-                case Identity() as identity:
-                    self._proposals.append((offset, identity))
-                case Segment() as segment:
-                    claims = self._claims[segment.target_topic_id, segment.partition]
-                    claims[segment.sequence, segment.incarnation] = segment
+        more = True
+        while more:
+            entries, self._read_to[home], more = self._log.read_some(home, self._read_to.get(home, 0))
+            for offset, key, value in entries:
+                self._take(offset, read_record(key, value))
+
+    def _take(self, offset: int, one: Segment | Identity | Retracted | None) -> None:
+        if isinstance(one, Identity):
+            self._proposals.append((offset, one))
+        elif isinstance(one, Segment):
+            claims = self._claims[one.target_topic_id, one.partition]
+            claims[one.sequence, one.incarnation] = one
+            if len(claims) > 2 * KEPT_CLAIMS:
+                _forget_oldest(claims)
+        elif isinstance(one, Retracted):
+            self._claims[one.target_topic_id, one.partition].pop((one.sequence, one.incarnation), None)
+
+
+def _forget_oldest(claims: dict[tuple[int, int], Segment]) -> None:
+    confirmed = sorted(key for key, claim in claims.items() if claim.confirmed)
+    for key in confirmed[:-KEPT_CLAIMS]:
+        del claims[key]
 
 
 def _offset(proposal: tuple[int, Identity]) -> int:

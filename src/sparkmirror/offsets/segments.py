@@ -20,7 +20,7 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from sparkmirror.wire.primitives import Reader, uvarint
-from sparkmirror.wire.records import Run
+from sparkmirror.wire.splice import Run
 
 _VERSION = 1
 _IDENTITY, _SEGMENT = 0, 1
@@ -28,14 +28,15 @@ _CONFIRMED = 1
 _KIND = struct.Struct(">hb")
 _SEGMENT_KEY = struct.Struct(">hb16siqq")
 _SEGMENT_VALUE = struct.Struct(">hbqh16siqq")
-_ANNOUNCED = struct.Struct(">Iq")
+_ANNOUNCED = struct.Struct(">bIq")
 _IDENTITY_VALUE = struct.Struct(">hqh")
 
 
 class AnnouncedBatch(NamedTuple):
     """What tells a batch in the log from a rival's at the same sequence."""
 
-    count: int
+    records: int
+    codec: int
     crc: int
     """CRC-32C, as sent."""
     base_timestamp: int
@@ -75,32 +76,51 @@ class Segment:
     @property
     def announced(self) -> int:
         """How many records the runs were known to have when it was claimed."""
-        return sum(run.count for run in self.runs)
+        return sum(run.length for run in self.runs)
 
     def upstream_of(self, sequence: int) -> int:
         """The upstream offset of a record of this segment."""
         ahead = sequence - self.sequence
         for run in self.runs[:-1]:
-            if ahead < run.count:
+            if ahead < run.length:
                 return run.upstream + ahead
-            ahead -= run.count
+            ahead -= run.length
         return self.runs[-1].upstream + ahead
 
     def next_upstream(self, sequence: int) -> int:
         """The upstream offset after the last record before `sequence`: a gap may begin there."""
         return self.upstream if sequence <= self.sequence else self.upstream_of(sequence - 1) + 1
 
-    def from_sequence(self, sequence: int, downstream: int) -> Segment:
-        """The part of it that begins at `sequence`, found at `downstream`; confirmed."""
+    def first(self, batches: int, downstream: int, *, confirmed: bool) -> Segment:
+        """Only what its first batches announce, found at `downstream`."""
+        left = sum(batch.records for batch in self.batches[:batches])
+        runs = []
+        for run in self.runs:
+            count = min(run.length, left)
+            left -= count
+            if count:
+                runs.append(Run(run.upstream, count))
+        return dataclasses.replace(
+            self, downstream=downstream, runs=tuple(runs), batches=self.batches[:batches], confirmed=confirmed
+        )
+
+    def from_sequence(self, sequence: int, downstream: int, incarnation: int) -> Segment:
+        """The part of it that begins at `sequence`, found at `downstream`; a claim of its own, confirmed."""
         skip = sequence - self.sequence
         runs = []
         for index, run in enumerate(self.runs):
-            cut = skip if index == len(self.runs) - 1 else min(skip, run.count)
+            cut = skip if index == len(self.runs) - 1 else min(skip, run.length)
             skip -= cut
-            if run.count > cut or index == len(self.runs) - 1:
-                runs.append(Run(run.upstream + cut, max(run.count - cut, 0)))
+            if run.length > cut or index == len(self.runs) - 1:
+                runs.append(Run(run.upstream + cut, max(run.length - cut, 0)))
         return dataclasses.replace(
-            self, sequence=sequence, downstream=downstream, runs=tuple(runs), batches=(), confirmed=True
+            self,
+            sequence=sequence,
+            incarnation=incarnation,
+            downstream=downstream,
+            runs=tuple(runs),
+            batches=(),
+            confirmed=True,
         )
 
 
@@ -147,11 +167,11 @@ def segment_record(segment: Segment) -> Record:
     ]
     end = segment.upstream
     for run in segment.runs:
-        value += uvarint(run.upstream - end), uvarint(run.count)
-        end = run.upstream + run.count
+        value += uvarint(run.upstream - end), uvarint(run.length)
+        end = run.upstream + run.length
     value.append(uvarint(len(segment.batches)))
     for batch in segment.batches:
-        value += uvarint(batch.count), _ANNOUNCED.pack(batch.crc, batch.base_timestamp)
+        value += uvarint(batch.records), _ANNOUNCED.pack(batch.codec, batch.crc, batch.base_timestamp)
     return segment_key(segment), b"".join(value)
 
 
@@ -203,7 +223,7 @@ def _read(key: bytes, value: bytes | None) -> Segment | Identity | Retracted | N
     for _ in range(reader.uvarint()):
         start = upstream + reader.uvarint()
         runs.append(Run(start, reader.uvarint()))
-        upstream = start + runs[-1].count
+        upstream = start + runs[-1].length
     batches = [AnnouncedBatch(reader.uvarint(), *reader.unpack(_ANNOUNCED)) for _ in range(reader.uvarint())]
     return Segment(
         target_topic_id,

@@ -14,10 +14,11 @@ Result = TypeVar("Result")
 
 
 class Background:
-    """One thread; each piece of work is done in turn and its outcome handed back in the loop."""
+    """One thread, the only one to use `clients`; each piece of work in turn, its outcome handed back in the loop."""
 
-    def __init__(self, loop: Loop, name: str) -> None:
+    def __init__(self, loop: Loop, name: str, clients: Iterable[ClusterClient]) -> None:
         self._loop = loop
+        self._clients = clients
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -42,11 +43,11 @@ class Background:
         while (work := self._work.get()) is not None:
             work()
 
-    def close(self, clients: Iterable[ClusterClient]) -> None:
+    def close(self) -> None:
         """Take no more work; what runs now is left to its own timeouts, then its clients are closed."""
 
         def hang_up() -> None:
-            for client in clients:
+            for client in self._clients:
                 client.close()
 
         self._work.put(hang_up)

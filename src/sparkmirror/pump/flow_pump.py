@@ -11,12 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.topic_log import TopicLog
-from sparkmirror.offsets.reading import Bearings, PositionReader, Refusal, Route
+from sparkmirror.offsets.losses import Loss, LossLedger, losses_topic
+from sparkmirror.offsets.reading import PositionReader
+from sparkmirror.offsets.route import Bearings, Refusal, Route
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Segment, segments_topic
 from sparkmirror.pump.background import Background
+from sparkmirror.pump.batch import Claim
 from sparkmirror.pump.clock import now_s, wall_ms
 from sparkmirror.pump.control import ControlState
+from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.orders import FlowOrder, PartitionState, Receipt
 from sparkmirror.pump.partition import PartitionCopy, Stage
@@ -25,6 +29,7 @@ from sparkmirror.pump.tally import Tally
 from sparkmirror.pump.target_leg import TargetLeg
 from sparkmirror.pump.verdicts import Verdict, explanation, verdict
 from sparkmirror.wire import fetch, produce
+from sparkmirror.wire.batches import CODECS
 from sparkmirror.wire.buffers import Frame, FramePool
 from sparkmirror.wire.channel import Channel
 from sparkmirror.wire.fetch import FetchedPartition, FetchSession
@@ -43,6 +48,9 @@ MOST_IN_FLIGHT = 5
 QUEUE_BYTES = 2 << 20
 """A partition is not fetched while this much of it waits to be sent."""
 
+CONFIRM_S = 1.0
+"""How far behind confirmations of claims may be written."""
+
 THROTTLE_STEP_S = 0.25
 """Under a throttle one fetch asks for what may pass in this time."""
 
@@ -57,23 +65,34 @@ class FlowPump:
         self.order = order
         self.name = flow.name
         self.tally = Tally()
+        self.losses: list[Loss] = []
+        """What was found to be lost and is not reported yet."""
         self.fenced = ""
         """Why this pump may never write again, once that is so."""
         self._loop = loop
         self._memory_bytes = memory_bytes
         block = min(FETCH_BYTES, max(SMALLEST_FETCH_BYTES, memory_bytes // 2)) + ANSWER_OVERHEAD_BYTES
         self._pool = FramePool(block, keep=max(2, memory_bytes // 2 // block))
-        self._background = Background(loop, f"sparkmirror {self.name}")
         self._source = ClusterClient(flow.source, f"{self.name}|sparkmirror-fetch")
         self._target = ClusterClient(flow.target, f"{self.name}|sparkmirror-produce")
         segments_client = ClusterClient(flow.target, f"{self.name}|sparkmirror-segments")
         self._segments = SegmentLog(TopicLog(segments_client, segments_topic(flow.source.alias)))
-        self._clients = (self._source, self._target, segments_client)
-        self._reader = PositionReader(self._source, self._target, self._segments, order.identity, now_s)
+        self._ledger = LossLedger(TopicLog(segments_client, losses_topic(flow.source.alias)))
+        claims_client = ClusterClient(flow.target, f"{self.name}|sparkmirror-claims")
+        self._claims = SegmentLog(TopicLog(claims_client, segments_topic(flow.source.alias)))
+        self._claiming = Background(loop, f"sparkmirror claims {self.name}", (claims_client,))
+        """Apart from the readings: a live tail with gaps waits for it."""
+        clients = (self._source, self._target, segments_client)
+        self._background = Background(loop, f"sparkmirror {self.name}", clients)
+        self._reader = PositionReader(
+            self._source, self._target, self._segments, self._ledger, flow.loss, order.identity, now_s
+        )
         self._source_legs: dict[int, SourceLeg] = {}
         self._target_legs: dict[int, TargetLeg] = {}
         self._to_read: list[PartitionCopy] = []
-        self._to_claim: list[PartitionCopy] = []
+        self._to_claim: dict[PartitionCopy, None] = {}
+        self._to_confirm: list[Segment] = []
+        self._confirm_at = 0.0
         self._fetching: dict[PartitionCopy, SourceLeg] = {}
         self._alarms: dict[PartitionCopy, float] = {}
         """When each waiting partition is looked at again."""
@@ -82,7 +101,7 @@ class FlowPump:
         self._budget = 0.0
         self._ending = False
         self._end_deadline = 0.0
-        incarnation = random.getrandbits(63)
+        incarnation = random.getrandbits(62)
         self.copies = [
             PartitionCopy(
                 route.route,
@@ -92,7 +111,12 @@ class FlowPump:
                 from_latest=flow.fetch.auto_offset_reset == "latest",
                 unclean=order.unclean,
                 fresh_after_ms=wall_ms() - order.state_lifetime_ms // 2,
-                read_committed=flow.fetch.isolation_level == "read_committed",
+                intake=Intake(
+                    read_committed=flow.fetch.isolation_level == "read_committed",
+                    codec=CODECS.index(flow.produce.compression_type) or None,
+                    merge_tiny=flow.merge_tiny_batches,
+                ),
+                policy=flow.loss,
                 max_in_flight=min(flow.produce.max_in_flight_requests_per_connection, MOST_IN_FLIGHT),
                 now=loop.now,
             )
@@ -112,15 +136,17 @@ class FlowPump:
             copies, self._to_read = self._to_read, []
             self._read_positions(copies)
         if self._to_claim:
-            claiming, self._to_claim = self._to_claim, []
-            for copy in claiming:
-                copy.claim_asked = copy.claim is not None
-            claims = [(copy, copy.claim) for copy in claiming if copy.claim is not None]
-            self._background.do(
-                lambda: self._segments.claim([claim for _, claim in claims]),
+            claims = [(copy, claim) for copy in self._to_claim for claim in copy.claims]
+            for copy in self._to_claim:
+                copy.claims.clear()
+            self._to_claim.clear()
+            self._claiming.do(
+                lambda: self._claims.claim([claim.segment for _, claim in claims]),
                 lambda _: self._on_claimed(claims),
                 lambda error: self._on_unclaimed(claims, error),
             )
+        if self._to_confirm and self._loop.now >= self._confirm_at:
+            self._confirm()
         for target_leg in list(self._target_legs.values()):  # a leg that breaks now leaves the dict
             target_leg.pump()
         if not self._ending:
@@ -163,9 +189,15 @@ class FlowPump:
         elif copy.stage in (Stage.SEEKING, Stage.PARKED) and self._alarms.get(copy) != copy.seek_at:
             self._alarms[copy] = copy.seek_at
             self._loop.at(copy.seek_at, lambda: self._look_again(copy))
-        if copy.claim is not None and not copy.claim_asked:
-            copy.claim_asked = True
-            self._to_claim.append(copy)
+        if copy.claims:
+            self._to_claim[copy] = None
+        if copy.confirmed:
+            self._to_confirm += copy.confirmed
+            copy.confirmed.clear()
+        if copy.losses:
+            losses = list(copy.losses)
+            copy.losses.clear()
+            self._note(copy, losses)
         if copy.sendable(now) and copy.bearings is not None:
             self._target_leg(copy.bearings.target_leader).offer(copy)
         self._settle_fetching(copy)
@@ -198,24 +230,44 @@ class FlowPump:
     def _on_read(self, results: Mapping[PartitionCopy, Bearings | Refusal]) -> None:
         for copy, result in results.items():
             if isinstance(result, Refusal):
-                copy.refuse(result.reason, transient=result.transient, now=self._loop.now)
+                copy.refuse(result, self._loop.now)
             else:
                 copy.take(result, self._loop.now)
             self._settle(copy)
 
     def _on_unread(self, copies: Sequence[PartitionCopy], error: Exception) -> None:
         for copy in copies:
-            copy.refuse(str(error), transient=True, now=self._loop.now)
+            copy.refuse(Refusal(str(error), transient=True), self._loop.now)
             self._settle(copy)
 
-    def _on_claimed(self, claims: Iterable[tuple[PartitionCopy, Segment]]) -> None:
+    def _on_claimed(self, claims: Iterable[tuple[PartitionCopy, Claim]]) -> None:
         for copy, claim in claims:
-            copy.claimed(claim)
+            claim.durable = True
             self._settle(copy)
 
-    def _on_unclaimed(self, claims: Iterable[tuple[PartitionCopy, Segment]], error: Exception) -> None:
-        for copy, _ in claims:
-            copy.claim_asked = False
+    def _confirm(self) -> None:
+        """Behind the copy: write again, confirmed, what was acknowledged; lost confirmations cost a look at the log."""
+        segments, self._to_confirm = self._to_confirm, []
+        self._confirm_at = self._loop.now + CONFIRM_S
+        self._claiming.do(lambda: self._claims.claim(segments), lambda _: None, lambda _: None)
+
+    def _note(self, copy: PartitionCopy, losses: list[Loss]) -> None:
+        """Into the ledger; without it nothing goes on."""
+
+        def record() -> None:
+            for loss in losses:
+                self._ledger.record(loss)
+
+        def failed(error: Exception) -> None:
+            copy.losses += losses
+            copy.doubt(f"a loss could not be written to the ledger: {error}", self._loop.now)
+            self._settle(copy)
+
+        self.losses += losses
+        self._background.do(record, lambda _: None, failed)
+
+    def _on_unclaimed(self, claims: Iterable[tuple[PartitionCopy, Claim]], error: Exception) -> None:
+        for copy in {copy: None for copy, _ in claims}:
             copy.doubt(f"its claim could not be written: {error}", self._loop.now)
             self._settle(copy)
 
@@ -234,16 +286,11 @@ class FlowPump:
             else:
                 copy.doubt(reason, self._loop.now)
         elif part.diverging is not None:
-            end = part.diverging[1]
-            if end < copy.acked_upstream:
-                lost = f"{end} to {copy.acked_upstream - 1} were copied before"
-                copy.park(f"the source's log was cut at {end} and written anew, but {lost}", self._loop.now)
-            else:
-                copy.doubt(f"the source's log was cut at {end}", self._loop.now)
+            copy.cut(part.diverging[1], self._loop.now)
         else:
             self._budget -= len(part.records)
             try:
-                copy.feed(frame, part.records, part.high_watermark, self._loop.now)
+                copy.feed(frame, part.records, part.high_watermark, self._loop.now, part.aborted)
             except ValueError as error:
                 copy.park(f"source: what was fetched can't be read: {error}", self._loop.now)
         self._settle(copy)
@@ -427,7 +474,8 @@ class FlowPump:
         for copy in self.copies:
             copy.give_up()
         self._pool.clear()
-        self._background.close(self._clients)
+        self._claiming.close()
+        self._background.close()
 
 
 _STATES: dict[Stage, PartitionState] = {

@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from sparkmirror.config import FlowConfig
-from sparkmirror.offsets.reading import Route
+from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segments import Identity
 
 

@@ -10,14 +10,22 @@ send ONE batch alone until it is acknowledged, go on (invariant 5, R3).
 
 from __future__ import annotations
 
+import dataclasses
 from collections import deque
+from collections.abc import Sequence
 from enum import Enum
 
 from sparkmirror.cluster.error_codes import error_name
-from sparkmirror.offsets.reading import Bearings, Route
+from sparkmirror.config import LossPolicy
+from sparkmirror.offsets.losses import Loss, LossKind
+from sparkmirror.offsets.route import Bearings, Refusal, Route
 from sparkmirror.offsets.segments import Identity, Segment
+from sparkmirror.offsets.sentinel import target_truncated, truncated
+from sparkmirror.pump.batch import Batch, Claim
+from sparkmirror.pump.claimer import Claimer
+from sparkmirror.pump.intake import Intake, Obstacle, Prepared
 from sparkmirror.pump.verdicts import Verdict, explanation, verdict
-from sparkmirror.wire.batches import TRANSACTIONAL_BIT, batch_headers, rewrite, slow_path_reason
+from sparkmirror.wire.batches import rewrite
 from sparkmirror.wire.buffers import Frame
 from sparkmirror.wire.fetch import FetchPosition
 from sparkmirror.wire.produce import Ack
@@ -28,12 +36,10 @@ MAX_CONFIRMATION_AGE_S = 3.0
 GRACE_S = 6.0
 """The quiet rule's wait (R5): a killed predecessor lives 2 s on (Spark's kill delay), then may send for R6's 3 s."""
 
-NOTHING_SENT_CRC = 0
-"""In a claim that is made before its first batch is known."""
-
 PATIENCE_S = 60.0
 """How long a partition that has an end (`until`) may get nowhere before it is parked: `--once` must end."""
 
+TOO_LARGE = 10
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 _FIRST_PARK_S, _LONGEST_PARK_S = 5.0, 300.0
 
@@ -46,47 +52,6 @@ class Stage(Enum):
     DRAINING = "what is in flight comes back before its position is read"
     PARKED = "it can't be copied now"
     DONE = "all that was asked for is copied"
-
-
-class Batch:
-    """A batch on its way, already rewritten; `view` is what is sent."""
-
-    __slots__ = (
-        "count",
-        "crc",
-        "downstream",
-        "frame",
-        "leader_epoch",
-        "max_timestamp",
-        "next_upstream",
-        "sent_at",
-        "sequence",
-        "upstream",
-        "view",
-    )
-
-    def __init__(
-        self,
-        frame: Frame,
-        view: memoryview,
-        upstream: int,
-        count: int,
-        sequence: int,
-        downstream: int,
-        max_timestamp: int,
-        crc: int,
-    ) -> None:
-        self.frame = frame
-        self.view = view
-        self.upstream = upstream
-        self.count = count
-        self.next_upstream = upstream + count
-        self.sequence = sequence
-        self.downstream = downstream
-        self.max_timestamp = max_timestamp
-        self.crc = crc
-        self.sent_at = 0.0
-        self.leader_epoch = -1
 
 
 class PartitionCopy:
@@ -104,7 +69,8 @@ class PartitionCopy:
         fresh_after_ms: int,
         max_in_flight: int,
         now: float,
-        read_committed: bool = False,
+        intake: Intake,
+        policy: LossPolicy,
     ) -> None:
         self.route = route
         self.until = until
@@ -118,27 +84,39 @@ class PartitionCopy:
         self.queue: deque[Batch] = deque()
         self.queued_bytes = 0
         self.in_flight: deque[Batch] = deque()
-        self.claim: Segment | None = None
-        """A claim that must be durable before the first batch of the queue is sent."""
-        self.claim_asked = False
+        self.claims: deque[Claim] = deque()
+        """Claims that must be made durable, in this order."""
+        self.confirmed: list[Segment] = []
+        """Claims whose batches were all acknowledged; to be written again, behind the copy."""
+        self.losses: list[Loss] = []
+        """What was found to be lost since the last time somebody took them; those not in the ledger must get there."""
+        self.halted: LossKind | None = None
+        """The loss that halts it, while PARKED."""
         self.records = 0
         self.bytes = 0
         self.acked_upstream = -1
         self.acked_downstream = -1
         self.source_end = -1
         self._identity = identity
-        self._incarnation = incarnation
         self._from_latest = from_latest
         self._fresh_after_ms = fresh_after_ms
         self._max_in_flight = max_in_flight
-        self._read_committed = read_committed
+        self._intake = intake
+        self._policy = policy
+        self._claimer = Claimer(route, identity, incarnation)
         self._upstream = -1
         self._sequence = -1
         self._downstream = -1
         self._fetched_epoch = self._acked_epoch = -1
         self._latest: int | None = None
-        self._segment: Segment | None = None
+        self._cut_at: int | None = None
+        """Where the source's log was cut below what was copied, if the copy goes on from there."""
+        self._obstacle = ""
+        """Why what comes after the queue can't be copied."""
         self._alone = True
+        self._stamped = False
+        """The target stamps records itself (LogAppendTime): its acknowledgements don't tell duplicates (R2)."""
+        self._verifying = False
         self._confirmed_at = 0.0
         self._failures = 0
         self._troubled_since: float | None = None
@@ -160,17 +138,17 @@ class PartitionCopy:
         """
         self.asked_at = None
         position = bearings.position
-        upstream = position.upstream
-        if upstream is None:
-            upstream = self._start(bearings)
+        upstream = self._resume_at(bearings)
+        follows = upstream if position.upstream is None else position.upstream
         same_leaders = self.bearings is not None and (
             self.bearings.target_leader,
             self.bearings.target_topic_id,
         ) == (bearings.target_leader, bearings.target_topic_id)
+        self._note_losses(bearings)
         self.bearings = bearings
         self.source_end = bearings.source_end
         if self.stage is Stage.RUNNING:
-            if same_leaders and self.queue and _leads_to(self.queue[0], position.sequence, upstream):
+            if same_leaders and self.queue and _leads_to(self.queue[0], position.sequence, follows):
                 self._confirmed_at = bearings.read_at
                 self._alone = True
                 return
@@ -180,38 +158,67 @@ class PartitionCopy:
         self._upstream = upstream
         self._sequence = position.sequence
         self._downstream = position.downstream
-        self._segment = position.segment
-        self._fetched_epoch = self._acked_epoch if upstream == self.acked_upstream else -1
+        self._fetched_epoch = position.leader_epoch if upstream == position.upstream else -1
         self.acked_upstream = upstream
         self.acked_downstream = position.downstream
-        self._alone = True
+        self._claimer.start(bearings, follows)
+        self._alone = not self._verifying
+        self._verifying = False
         self._confirmed_at = bearings.read_at
         self.reason = ""
+        self.halted = None
         self.stage = Stage.RUNNING
-        if self._segment is None and self._from_latest:
+        if position.source_topic_id is None and self._from_latest:
             # Durable before there is anything to send: in the next epoch the latest would be another one.
-            self.claim = self._claim_at(upstream, position.sequence, position.downstream, NOTHING_SENT_CRC)
+            self.claims.append(self._claimer.claim_start(position.sequence, position.downstream))
         self._finish_if_done()
 
-    def _start(self, bearings: Bearings) -> int:
-        """Where a partition begins of which nothing was ever copied; `latest` is that of the first look."""
+    def _resume_at(self, bearings: Bearings) -> int:
+        """Where to fetch next; where nothing was ever copied, and `latest` is wanted, it is that of the first look."""
+        if bearings.resume_at is not None:
+            return bearings.resume_at if self._cut_at is None else min(self._cut_at, bearings.resume_at)
         if not self._from_latest:
             return bearings.source_start
         if self._latest is None:
             self._latest = bearings.source_end
         return self._latest
 
-    def refuse(self, reason: str, *, transient: bool, now: float) -> None:
+    def _note_losses(self, bearings: Bearings) -> None:
+        self.losses += bearings.losses
+        before, position = self.bearings, bearings.position
+        if (
+            before is not None
+            and before.target_topic_id == bearings.target_topic_id
+            and position.downstream < self.acked_downstream
+        ):
+            self.losses.append(target_truncated(self.route, position.downstream, self.acked_downstream))
+
+    def refuse(self, refusal: Refusal, now: float) -> None:
         """The position can't be told now."""
         self.asked_at = None
         if self.stage is Stage.RUNNING:
             self.drop_queue()
-        if transient and not self._out_of_patience(now):
+        if refusal.transient and not self._out_of_patience(now):
             self.stage = Stage.SEEKING
-            self.reason = reason
+            self.reason = refusal.reason
             self.seek_at = max(now + self._pause(), self._quiet_at)
         else:
-            self.park(reason, now)
+            self.park(refusal.reason, now)
+            self.halted = refusal.loss
+
+    def cut(self, end: int, now: float) -> None:
+        """The source says that its log was cut at `end` and written anew from there (KIP-320)."""
+        if end >= self.acked_upstream:
+            self.doubt(f"the source's log was cut at {end}", now)
+            return
+        loss = truncated(self.route, end, self.acked_upstream, self._policy)
+        self.losses.append(loss)
+        if loss.action == "halted":
+            self.park(loss.words, now)
+            self.halted = loss.kind
+        else:
+            self._cut_at = end
+            self.doubt(loss.words, now)
 
     def _must_stay_quiet(self, state_timestamp_ms: int | None, sequence: int, now: float) -> bool:
         """The quiet rule (R5): unguarded after an unclean takeover, wait until nobody moves the position."""
@@ -288,71 +295,69 @@ class PartitionCopy:
 
     def fetch_position(self) -> FetchPosition | None:
         """Where to fetch from, or None while nothing should be fetched."""
-        if self.stage is not Stage.RUNNING or self.bearings is None:
+        if self.stage is not Stage.RUNNING or self.bearings is None or self._obstacle:
             return None
         if self.until is not None and self._upstream >= self.until:
             return None
         return FetchPosition(self._upstream, self.bearings.source_leader_epoch, self._fetched_epoch)
 
-    def feed(self, frame: Frame, records: memoryview, high_watermark: int, now: float) -> None:
-        """Take the batches of one fetch answer; they are rewritten in place and queued."""
+    def feed(
+        self,
+        frame: Frame,
+        records: memoryview,
+        high_watermark: int,
+        now: float,
+        aborted: Sequence[tuple[int, int]] = (),
+    ) -> None:
+        """Take the batches of one fetch answer; they are made ready to be sent and queued."""
         self.source_end = high_watermark
-        for position, header in batch_headers(records):
-            if header.is_corrupt(records, position):
-                self._stop_at(f"the batch at source offset {self._upstream} is corrupt (its CRC does not match)", now)
-                return
-            reason = slow_path_reason(header)
-            if reason is None and self._read_committed and header.attributes & TRANSACTIONAL_BIT:
-                reason = "a transactional batch (isolation.level=read_committed)"
-            if reason is None and header.base_offset != self._upstream:
-                if header.next_offset <= self._upstream:
-                    continue
-                reason = (
-                    f"the wanted offset {self._upstream} inside a batch"
-                    if header.base_offset < self._upstream
-                    else f"a gap in the log ({self._upstream} to {header.base_offset - 1} are missing)"
-                )
-            if reason is not None:
-                self._stop_at(f"{reason} at source offset {header.base_offset} needs the slow path", now)
-                return
-            if self._quiet and self._breaks_quiet(header.max_timestamp, now):
-                return
-            size = header.size
-            crc = rewrite(
-                records,
-                position,
-                size,
-                header.attributes,
-                self._identity.producer_id,
-                self._identity.producer_epoch,
-                self._sequence,
-            )
-            batch = Batch(
-                frame,
-                records[position : position + size],
-                self._upstream,
-                header.records,
-                self._sequence,
-                self._downstream,
-                header.max_timestamp,
-                crc,
-            )
-            frame.hold()
-            self.queue.append(batch)
-            self.queued_bytes += size
-            self._upstream = batch.next_upstream
-            self._sequence += header.records
-            self._downstream += header.records
-            self._fetched_epoch = batch.leader_epoch = header.leader_epoch
-            if self._segment is None and self.claim is None:
-                self.claim = self._claim_at(batch.upstream, batch.sequence, batch.downstream, batch.crc)
-            if self.until is not None and self._upstream >= self.until:
-                return
+        try:
+            for item in self._intake.prepare(frame, records, self._upstream, aborted):
+                if isinstance(item, Prepared):
+                    if self._quiet and self._breaks_quiet(item.max_timestamp, now):
+                        item.frame.release()
+                        return
+                    self._enqueue(item)
+                self._upstream = item.next_upstream
+                if self.until is not None and self._upstream >= self.until:
+                    break
+        except Obstacle as obstacle:
+            self._obstacle = str(obstacle)
+        if self.stage is Stage.RUNNING:
+            claim = self._claimer.finish()
+            if claim is not None:
+                self.claims.append(claim)
+            self._pass_over(now)
 
-    def _stop_at(self, reason: str, now: float) -> None:
-        """Park before a batch that can't be copied, once everything before it is."""
-        if not self.queue and not self.in_flight:
-            self.park(reason, now)
+    def _enqueue(self, item: Prepared) -> None:
+        crc = rewrite(
+            item.view,
+            0,
+            len(item.view),
+            item.attributes,
+            self._identity.producer_id,
+            self._identity.producer_epoch,
+            self._sequence,
+        )
+        batch = Batch(item, self._sequence, self._downstream, crc, self._claimer.follows)
+        self.queue.append(batch)
+        self.queued_bytes += len(item.view)
+        self._sequence += batch.count
+        self._downstream += batch.count
+        self._fetched_epoch = batch.leader_epoch
+        claim = self._claimer.note(batch)
+        if claim is not None:
+            self.claims.append(claim)
+
+    def _pass_over(self, now: float) -> None:
+        """Where nothing is on its way, what was passed over is done with; or what can't be copied is next."""
+        if self.queue or self.in_flight:
+            return
+        self.acked_upstream = self._upstream
+        if self._obstacle:
+            self.park(self._obstacle, now)
+        else:
+            self._finish_if_done()
 
     def _breaks_quiet(self, max_timestamp: int, now: float) -> bool:
         if now >= self._quiet_until and self._quiet_sequence is None:
@@ -367,28 +372,6 @@ class PartitionCopy:
             self.stage = Stage.DRAINING
         return True
 
-    def _claim_at(self, upstream: int, sequence: int, downstream: int, crc: int) -> Segment:
-        assert self.bearings is not None  # noqa: S101 - RUNNING implies bearings
-        return Segment(
-            target_topic_id=self.bearings.target_topic_id,
-            partition=self.route.partition,
-            sequence=sequence,
-            incarnation=self._incarnation,
-            producer_id=self._identity.producer_id,
-            producer_epoch=self._identity.producer_epoch,
-            source_topic_id=self.bearings.source_topic_id,
-            source_leader_epoch=self.bearings.source_leader_epoch,
-            upstream=upstream,
-            downstream=downstream,
-            crc=crc,
-        )
-
-    def claimed(self, claim: Segment) -> None:
-        """The claim is durable: its first batch may be sent."""
-        self.claim_asked = False
-        if self.claim is claim:
-            self._segment, self.claim = claim, None
-
     # --- out ------------------------------------------------------------------------------------
 
     def sendable(self, now: float) -> bool:
@@ -396,7 +379,7 @@ class PartitionCopy:
         return (
             self.stage is Stage.RUNNING
             and bool(self.queue)
-            and self.claim is None
+            and (self.queue[0].claim is None or self.queue[0].claim.durable)
             and self.asked_at is None
             and len(self.in_flight) < self._most_in_flight()
             and not self._stale(now)
@@ -408,7 +391,8 @@ class PartitionCopy:
         Old records take the state with them at the broker's next tick; then a batch would be accepted though its
         predecessor was refused (`exactness.md` section 0, 3).
         """
-        if self._alone or self.queue[0].max_timestamp < self._fresh_after_ms:
+        head = self.queue[0]
+        if self._alone or head.max_timestamp < self._fresh_after_ms or (self._stamped and head.claim is not None):
             return 1
         return self._max_in_flight
 
@@ -432,32 +416,45 @@ class PartitionCopy:
             return None
         if ack.error:
             self._on_error(batch, ack, now)
-        elif ack.log_append_time_ms >= 0 and ack.log_append_time_ms != batch.max_timestamp:
-            self.park("the target topic stamps records itself (message.timestamp.type=LogAppendTime)", now)
-        elif ack.log_append_time_ms >= 0:
+            return None
+        self._stamped |= ack.log_append_time_ms not in (-1, batch.max_timestamp)
+        if ack.log_append_time_ms >= 0 and not self._stamped:
             self.doubt(f"a rival had already written source offset {batch.upstream}", now)
         elif ack.base_offset != batch.downstream:
             self.doubt(f"source offset {batch.upstream} landed at {ack.base_offset}, not at {batch.downstream}", now)
         else:
-            self._alone = batch.max_timestamp < self._fresh_after_ms
-            self._confirmed_at = batch.sent_at
-            self._acked_epoch = batch.leader_epoch
-            self._failures = 0
-            self._troubled_since = None
-            self.records += batch.count
-            self.bytes += len(batch.view)
-            self.acked_upstream = batch.next_upstream
-            self.acked_downstream = batch.downstream + batch.count
-            self._finish_if_done()
+            self._note_appended(batch, now)
             return batch
         return None
 
+    def _note_appended(self, batch: Batch, now: float) -> None:
+        verify = self._stamped and (self._alone or batch.claim is not None)
+        self._alone = batch.max_timestamp < self._fresh_after_ms
+        self._confirmed_at = batch.sent_at
+        self._failures = 0
+        self._troubled_since = None
+        self._cut_at = None
+        self.records += batch.count
+        self.bytes += len(batch.view)
+        self.acked_upstream = batch.next_upstream
+        self.acked_downstream = batch.downstream + batch.count
+        if batch.completes is not None and not self._stamped:
+            self.confirmed.append(dataclasses.replace(batch.completes.segment, confirmed=True))
+        self._pass_over(now)
+        if verify and self.stage is Stage.RUNNING:
+            self.doubt("its target stamps records itself: what was appended is looked up there", now)
+            self.seek_at, self._failures, self._verifying = now, 0, True
+
     def _on_error(self, batch: Batch, ack: Ack, now: float) -> None:
+        if ack.error == TOO_LARGE and batch.count > 1:
+            self._intake.max_bytes = len(batch.view) // 2
+            self.doubt(f"a batch of {len(batch.view)} bytes is too large for the target and is split", now)
+            return
         words = explanation(ack.error)
         detail = ack.record_errors[0][1] if ack.record_errors else ack.message
         reason = f"source offset {batch.upstream}: {error_name(ack.error)}"
         reason += f", {words}" if words else ""
-        reason += f" ({len(batch.view)} bytes)" if ack.error == 10 else ""
+        reason += f" ({len(batch.view)} bytes)" if ack.error == TOO_LARGE else ""
         reason += f": {detail}" if detail else ""
         if verdict(ack.error) is Verdict.SEEK:
             self.doubt(reason, now)
@@ -486,9 +483,11 @@ class PartitionCopy:
             batch.frame.release()
         self.queue.clear()
         self.queued_bytes = 0
-        self.claim = None
+        self.claims.clear()
+        self._claimer.forget()
+        self._obstacle = ""
 
 
 def _leads_to(head: Batch, sequence: int, upstream: int) -> bool:
-    """Whether a position is that of the batch that would be sent next."""
-    return (head.sequence, head.upstream) == (sequence, upstream)
+    """Whether a position is that of the batch that would be sent next; before it there may be a gap."""
+    return (head.sequence, head.follows) == (sequence, upstream)

@@ -23,6 +23,7 @@ CODEC_MASK = 0x07
 TIMESTAMP_TYPE_BIT = 0x08
 TRANSACTIONAL_BIT = 0x10
 CONTROL_BIT = 0x20
+DELETE_HORIZON_BIT = 0x40
 SEQUENCE_MODULUS = 1 << 31
 """Sequences are int32 and wrap 2147483647 -> 0, also inside a batch."""
 

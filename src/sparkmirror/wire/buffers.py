@@ -21,6 +21,10 @@ class Frame:
         self.size = size
         self.view = memoryview(block)[:size]
 
+    def beside(self, data: bytearray) -> Frame:
+        """A frame of other bytes, counted in the same pool."""
+        return self._pool.adopt(data)
+
     def hold(self) -> None:
         self._holders += 1
 
@@ -47,6 +51,11 @@ class FramePool:
             block = self._free.pop() if self._free else bytearray(self._block_size)
         self.in_use += len(block)
         return Frame(self, block, size)
+
+    def adopt(self, data: bytearray) -> Frame:
+        """Count bytes that were made elsewhere, until their frame is released."""
+        self.in_use += len(data)
+        return Frame(self, data, len(data))
 
     def clear(self) -> None:
         """Keep no buffer any more."""

@@ -53,6 +53,10 @@ class FetchedPartition(NamedTuple):
     records: memoryview
     diverging: tuple[int, int] | None
     """(epoch, end offset) where the source's log has been cut below what we fetched."""
+    aborted: tuple[tuple[int, int], ...] = ()
+    """(producer id, first offset) of aborted transactions in the records; read_committed only."""
+    preferred_replica: int = -1
+    """The broker to fetch from instead (KIP-392); -1: this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +202,8 @@ class FetchSession:
             topic = self._names.get(field, "")
             for _ in range(reader.compact_length()):
                 partition, error, high_watermark, stable, log_start = reader.unpack(_ANSWER_PARTITION)
-                for _ in range(reader.compact_length()):
-                    reader.slice(16)  # an aborted transaction: producer id, first offset
-                    reader.tags()
-                reader.int32()  # preferred read replica
+                aborted = tuple(_aborted(reader) for _ in range(reader.compact_length()))
+                preferred_replica = reader.int32()
                 size = reader.compact_length()
                 records = reader.slice(max(size, 0))
                 tags = reader.tags()
@@ -215,6 +217,8 @@ class FetchSession:
                     log_start,
                     records,
                     _diverging(tags[0]) if 0 in tags else None,
+                    aborted,
+                    preferred_replica,
                 )
             reader.tags()
 
@@ -226,6 +230,12 @@ def _append_topics(parts: list[bytes], topics: dict[bytes, list[bytes]]) -> None
         parts.append(uvarint(len(partitions) + 1))
         parts.extend(partitions)
         parts.append(NO_TAGS)
+
+
+def _aborted(reader: Reader) -> tuple[int, int]:
+    producer_id, first_offset = reader.int64(), reader.int64()
+    reader.tags()
+    return producer_id, first_offset
 
 
 def _diverging(tag: memoryview) -> tuple[int, int]:

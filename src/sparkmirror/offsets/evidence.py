@@ -1,0 +1,154 @@
+"""What lies in the target's log where claims say that their batches are (`arbitration`).
+
+Blocking. Only below the high watermark: what is above it can't be read, and may still vanish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.log_tail import TailUnread, is_ours
+from sparkmirror.offsets.arbitration import StoredBatch
+from sparkmirror.offsets.position import unwrap
+from sparkmirror.offsets.segments import Identity, Segment
+from sparkmirror.wire import fetch
+from sparkmirror.wire.batches import BatchHeader, batch_headers
+
+TopicPartition = tuple[str, int]
+
+_MAX_BYTES = 8 << 20
+_PARTITION_BYTES = 64 << 10
+_MOST_STEPS = 200
+REQUEST_TIMED_OUT = 7
+
+
+class LogProbe:
+    """Reads batch headers at one leader."""
+
+    def __init__(self, client: ClusterClient, leader: int, topic_ids: Mapping[str, bytes], identity: Identity) -> None:
+        self._client = client
+        self._leader = leader
+        self._topic_ids = topic_ids
+        self._identity = identity
+
+    def headers(self, where: Mapping[TopicPartition, int]) -> dict[TopicPartition, tuple[list[BatchHeader], int]]:
+        """Some whole batches' headers from an offset on, and the high watermark; none at or above that.
+
+        An offset outside the log gives (no headers, -1).
+        """
+        connection = self._client.broker(self._leader)
+        version = connection.version(fetch.API_KEY, fetch.VERSIONS, "Fetch")
+        session = fetch.FetchSession(
+            version,
+            client_id=self._client.client_id,
+            max_wait_ms=0,
+            min_bytes=0,
+            max_bytes=_MAX_BYTES,
+            partition_max_bytes=_PARTITION_BYTES,
+            incremental=False,
+        )
+        for (topic, partition), offset in where.items():
+            session.want(topic, self._topic_ids[topic], partition, fetch.FetchPosition(offset, -1, -1))
+        try:
+            head, parts = session.read(connection.exchange_raw([session.request(0)]))
+        except ConnectionError:
+            self._client.hang_up(self._leader)
+            raise
+        if head.error:
+            raise TailUnread(*next(iter(where)), head.error)
+        found: dict[TopicPartition, tuple[list[BatchHeader], int]] = {}
+        for part in parts:
+            key = part.topic, part.partition
+            if part.error == fetch.OFFSET_OUT_OF_RANGE:
+                found[key] = [], -1
+            elif part.error:
+                raise TailUnread(*key, part.error)
+            else:
+                found[key] = [header for _, header in batch_headers(part.records)], part.high_watermark
+        return found
+
+    def evidence(
+        self, claims: Mapping[TopicPartition, Sequence[Segment]]
+    ) -> dict[TopicPartition, dict[int, tuple[StoredBatch, ...]]]:
+        """For each claim's incarnation what the log holds there (`arbitration.Evidence`)."""
+        found: dict[TopicPartition, dict[int, tuple[StoredBatch, ...]]] = {where: {} for where in claims}
+        rounds = max((len(some) for some in claims.values()), default=0)
+        for index in range(rounds):
+            asked = {where: some[index] for where, some in claims.items() if index < len(some)}
+            for where, stored in self._round(asked).items():
+                found[where][asked[where].incarnation] = stored
+        return found
+
+    def _round(self, claims: Mapping[TopicPartition, Segment]) -> dict[TopicPartition, tuple[StoredBatch, ...]]:
+        """One claim a partition. Those whose place the log does not have are left out."""
+        looking = {where: claim.downstream for where, claim in claims.items()}
+        collected: dict[TopicPartition, list[StoredBatch]] = {where: [] for where in claims}
+        done: dict[TopicPartition, tuple[StoredBatch, ...]] = {}
+        for _ in range(_MOST_STEPS):
+            if not looking:
+                return done
+            for where, (headers, high_watermark) in self.headers(looking).items():
+                claim, mine = claims[where], collected[where]
+                for header in headers:
+                    looking[where] = header.next_offset
+                    if self._take(header, claim, mine):
+                        done[where] = tuple(mine)
+                        del looking[where]
+                        break
+                # A compacted log may end before its high watermark.
+                if where in looking and (not headers or looking[where] >= high_watermark):
+                    del looking[where]
+                    if mine:
+                        done[where] = tuple(mine)
+        raise TailUnread(*next(iter(looking)), REQUEST_TIMED_OUT)
+
+    def _take(self, header: BatchHeader, claim: Segment, mine: list[StoredBatch]) -> bool:
+        """Note a batch of ours that bears on the claim; whether that is enough."""
+        if not is_ours(header, self._identity.producer_id, self._identity.producer_epoch):
+            return False
+        stored = self.stored(header, near=claim.sequence)
+        if stored.sequence + stored.span <= claim.sequence:
+            return False
+        if not mine and stored.sequence != claim.sequence:
+            return True
+        mine.append(stored)
+        return len(mine) > len(claim.batches)
+
+    def stored(self, header: BatchHeader, near: int) -> StoredBatch:
+        """A batch of ours, its sequence unwrapped."""
+        return StoredBatch(
+            unwrap(header.base_sequence, near),
+            header.base_offset,
+            header.last_offset_delta + 1,
+            header.records,
+            header.attributes,
+            header.crc,
+            header.base_timestamp,
+        )
+
+    def next_of_ours(self, where: TopicPartition, offset: int, near: int) -> StoredBatch | None:
+        """The first batch of ours at or after an offset; None if there is none below the high watermark."""
+        for header in self._from(where, offset):
+            if is_ours(header, self._identity.producer_id, self._identity.producer_epoch):
+                return self.stored(header, near)
+        return None
+
+    def foreign_only(self, where: TopicPartition, offset: int, end: int) -> bool:
+        """Whether no batch of ours begins in a range of offsets."""
+        for header in self._from(where, offset):
+            if header.base_offset >= end:
+                return True
+            if header.base_offset >= offset and is_ours(
+                header, self._identity.producer_id, self._identity.producer_epoch
+            ):
+                return False
+        return True
+
+    def _from(self, where: TopicPartition, offset: int) -> Iterator[BatchHeader]:
+        while True:
+            headers, high_watermark = self.headers({where: offset})[where]
+            yield from headers
+            if not headers or headers[-1].next_offset >= high_watermark:
+                return
+            offset = headers[-1].next_offset

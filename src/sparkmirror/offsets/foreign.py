@@ -1,0 +1,77 @@
+"""Somebody else's records in a target partition: where they are, and the claims that step over them.
+
+Between two foreign records our batches lie one after the other, so downstream minus sequence never falls; the
+places where it rises are found by bisection.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sparkmirror.offsets.arbitration import StoredBatch
+from sparkmirror.offsets.evidence import LogProbe, TopicPartition
+from sparkmirror.offsets.segments import Segment
+
+
+class ForeignRecords(NamedTuple):
+    """A stretch of offsets that we did not write."""
+
+    first: int
+    end: int
+
+
+class Explained(NamedTuple):
+    """What accounts for offsets that are more than we wrote."""
+
+    claims: tuple[Segment, ...]
+    """Where we go on after each stretch; confirmed, the log shows them."""
+    stretches: tuple[ForeignRecords, ...]
+    tail: int
+    """Offsets at the log's end that are foreign."""
+
+
+def explain(
+    probe: LogProbe, where: TopicPartition, segments: tuple[Segment, ...], sequence: int, log_end: int, incarnation: int
+) -> Explained | None:
+    """Account for every offset between the newest segment's start and the log's end.
+
+    None if that can't be: records of ours are there twice. `sequence` is the next one of ours; `segments` are the
+    true claims, in order, and what is before the newest is settled.
+    """
+    newest = segments[-1]
+    claims: list[Segment] = []
+    stretches: list[ForeignRecords] = []
+    at, shift = newest.downstream, newest.downstream - newest.sequence
+    surplus = (log_end - sequence) - shift
+    while surplus:
+        jump = _first_jump(probe, where, at, log_end, shift, sequence)
+        found = jump or StoredBatch(sequence, log_end, 0, 0, 0, 0, 0)
+        before = found.sequence + shift
+        if before > found.offset or not probe.foreign_only(where, before, found.offset):
+            return None
+        stretches.append(ForeignRecords(before, found.offset))
+        if jump is None:
+            return Explained(tuple(claims), tuple(stretches), found.offset - before)
+        segment = newest.from_sequence(found.sequence, found.offset, incarnation + len(claims))
+        claims.append(segment)
+        at, shift = found.offset, found.offset - found.sequence
+        surplus = (log_end - sequence) - shift
+    return Explained(tuple(claims), tuple(stretches), 0)
+
+
+def _first_jump(
+    probe: LogProbe, where: TopicPartition, low: int, high: int, shift: int, near: int
+) -> StoredBatch | None:
+    """The first batch of ours in a range of offsets that lies farther behind its sequence than `shift`."""
+    found: StoredBatch | None = None
+    while low < high:
+        middle = (low + high) // 2
+        batch = probe.next_of_ours(where, middle, near)
+        if batch is None or batch.offset >= high:
+            high = middle
+        elif batch.offset - batch.sequence > shift:
+            found = batch
+            high = middle
+        else:
+            low = batch.offset + batch.span
+    return found

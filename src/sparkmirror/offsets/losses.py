@@ -1,0 +1,102 @@
+"""The loss sentinel's words: what was or may be lost, and what is done about it.
+
+Every loss is a record in `mm2-sparkmirror-losses.<source>.internal` on the target, a small compacted topic whose
+keys and values are JSON, before anything is sent past it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from sparkmirror.cluster.topic_log import Entry, TopicLog
+
+
+class LossKind(StrEnum):
+    """What happened."""
+
+    EXPIRED = "expired"
+    """The source deleted records before they were copied: retention, or DeleteRecords."""
+    TRUNCATED = "truncated"
+    """The source's log was cut below what was copied, by an unclean leader election."""
+    RECREATED = "recreated"
+    """The source topic was deleted and created again."""
+    SHRUNK = "shrunk"
+    """The source topic has fewer partitions than were copied."""
+    TARGET_TRUNCATED = "target-truncated"
+    """The target lost records that it had acknowledged; they are copied again."""
+    TARGET_RECREATED = "target-recreated"
+    """The target topic is a new one; everything that the source still has is copied again."""
+    FOREIGN = "foreign-writer"
+    """Somebody else wrote to the target partition."""
+
+
+Action = Literal["halted", "continued", "restarted", "healed"]
+
+
+class Loss(BaseModel):
+    """One loss in one partition.
+
+    Offsets are a half-open range: the target's for foreign writers and the kinds that name it, else the source's.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    kind: LossKind
+    source_topic: str
+    target_topic: str
+    partition: int
+    first: int
+    end: int
+    action: Action
+    words: str
+    """One line: what, where, and what to do."""
+    at_ms: int = 0
+    """When it was found, in milliseconds since 1970."""
+
+    @property
+    def offsets(self) -> int:
+        """How many offsets it spans: as many records at most."""
+        return self.end - self.first
+
+    @property
+    def key(self) -> str:
+        """The same for the same loss, however often it is met."""
+        return json.dumps([self.kind, self.source_topic, self.partition, self.first, self.end])
+
+
+def losses_topic(source_alias: str) -> str:
+    """Its name ends so that no MirrorMaker 2 mirrors it (design section 6)."""
+    return f"mm2-sparkmirror-losses.{source_alias}.internal"
+
+
+class LossLedger:
+    """Writing and reading the ledger of one flow."""
+
+    def __init__(self, log: TopicLog) -> None:
+        self._log = log
+        self._written: set[tuple[str, Action]] = set()
+
+    def record(self, loss: Loss) -> None:
+        """Make it durable; one that was written by this ledger already is not written again."""
+        mark = loss.key, loss.action
+        if mark not in self._written:
+            self._log.append(0, [(loss.key.encode(), loss.model_dump_json().encode())])
+            self._written.add(mark)
+
+    def read(self) -> list[Loss]:
+        """All losses, the newest last."""
+        return list(read_losses(self._log.read(0, 0)[0]))
+
+
+def read_losses(entries: Iterable[Entry]) -> Iterable[Loss]:
+    """Losses from the ledger's records, the newest word on each."""
+    found: dict[bytes, Loss] = {}
+    for _, key, value in entries:
+        if key is not None and value is not None:
+            found.pop(key, None)
+            found[key] = Loss.model_validate_json(value)
+    return found.values()

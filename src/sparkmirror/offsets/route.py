@@ -1,0 +1,58 @@
+"""One partition of a flow, and what its leaders say of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sparkmirror.offsets.losses import Loss, LossKind
+from sparkmirror.offsets.position import Position
+
+TopicPartition = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One partition of a flow: its topic there and here; the partition number is the same."""
+
+    source_topic: str
+    target_topic: str
+    partition: int
+
+    @property
+    def source(self) -> TopicPartition:
+        return self.source_topic, self.partition
+
+    @property
+    def target(self) -> TopicPartition:
+        return self.target_topic, self.partition
+
+
+@dataclass(frozen=True, slots=True)
+class Bearings:
+    """Where a partition stands on both sides, as its leaders said just now."""
+
+    position: Position
+    resume_at: int | None
+    """The upstream offset to fetch next: the position's, unless a loss is stepped over; None: nothing was copied."""
+    source_topic_id: bytes
+    source_leader: int
+    source_leader_epoch: int
+    source_start: int
+    source_end: int
+    """The high watermark."""
+    target_topic_id: bytes
+    target_leader: int
+    read_at: float
+    """When the target's leader was asked, by the reader's clock: the position is not younger."""
+    losses: tuple[Loss, ...] = ()
+    """What was found; it is in the ledger already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a partition has no bearings now. `transient`: it may settle by itself, ask again soon."""
+
+    reason: str
+    transient: bool = False
+    loss: LossKind | None = None
+    """The named state that halts it."""

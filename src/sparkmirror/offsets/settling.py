@@ -1,0 +1,82 @@
+"""One partition's claims settled by the target's log, its position decided, foreign records stepped over."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from sparkmirror.offsets.arbitration import Evidence, arbitrate, unsettled
+from sparkmirror.offsets.evidence import LogProbe, TopicPartition
+from sparkmirror.offsets.foreign import ForeignRecords, explain
+from sparkmirror.offsets.position import Doubt, Position, TargetReading, decide
+from sparkmirror.offsets.segment_log import SegmentLog
+from sparkmirror.offsets.segments import Identity, Segment
+
+
+class Settled(NamedTuple):
+    """Where a partition stands, and which stretches of it somebody else wrote."""
+
+    position: Position | Doubt
+    foreign: tuple[ForeignRecords, ...] = ()
+
+
+class Settler:
+    """Settles partitions of one flow that are led by one broker. What it finds out is written to the segments topic."""
+
+    def __init__(self, segments: SegmentLog, probe: LogProbe, identity: Identity) -> None:
+        self._segments = segments
+        self._probe = probe
+        self._identity = identity
+
+    def evidence(self, partitions: Iterable[tuple[TopicPartition, bytes]]) -> dict[TopicPartition, Evidence]:
+        """What the log holds for all claims of these partitions (with topic ids) that need it."""
+        asked = {
+            where: claims
+            for where, topic_id in partitions
+            if (claims := unsettled(self._ours(self._segments.claims(topic_id, where[1]))))
+        }
+        return dict(self._probe.evidence(asked)) if asked else {}
+
+    def settle(self, where: TopicPartition, topic_id: bytes, reading: TargetReading, evidence: Evidence) -> Settled:
+        """The position of one partition."""
+        claims = self._ours(self._segments.claims(topic_id, where[1]))
+        settled = self._decide(where, reading, claims, evidence)
+        if isinstance(settled.position, Doubt) and settled.position.uncovered:
+            settled = self._decide(where, reading, self._ours(self._segments.whole(topic_id, where[1])), evidence)
+        return settled
+
+    def _ours(self, claims: Iterable[Segment]) -> list[Segment]:
+        ours = self._identity.producer_id, self._identity.producer_epoch
+        return [claim for claim in claims if (claim.producer_id, claim.producer_epoch) == ours]
+
+    def _decide(
+        self, where: TopicPartition, reading: TargetReading, claims: Sequence[Segment], evidence: Evidence
+    ) -> Settled:
+        unread = [
+            claim
+            for claim in unsettled(claims)
+            if claim.incarnation not in evidence and reading.log_start <= claim.downstream < reading.log_end_before
+        ]
+        if unread:
+            return Settled(Doubt("its newest records are not below the high watermark yet", wait=True))
+        ruling = arbitrate(claims, evidence, reading.log_start)
+        if ruling.undecided:
+            return Settled(Doubt(ruling.undecided))
+        if ruling.confirmed or ruling.false:
+            self._segments.settle(ruling.confirmed, ruling.false)
+        position = decide(reading, ruling.true)
+        if not isinstance(position, Doubt) or not position.surplus:
+            return Settled(position)
+        if reading.log_end_before != reading.log_end_after:
+            return Settled(dataclasses.replace(position, wait=True))
+        sequence = reading.log_end_after - ruling.true[-1].downstream + ruling.true[-1].sequence - position.surplus
+        found = explain(
+            self._probe, where, ruling.true, sequence, reading.log_end_after, incarnation=random.getrandbits(62)
+        )
+        if found is None:
+            return Settled(position)
+        if found.claims:
+            self._segments.settle(found.claims, ())
+        return Settled(decide(reading, (*ruling.true, *found.claims), found.tail), found.stretches)

@@ -1,0 +1,212 @@
+"""From what was fetched to what can be sent: most batches whole, the others spliced (design section 2, slow path).
+
+Nothing here knows of sequences or claims. Transaction markers, aborted data and batches that compaction
+emptied are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from sparkmirror.wire.batches import (
+    CODEC_MASK,
+    HEADER_SIZE,
+    MAGIC,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    batch_headers,
+    slow_path_reason,
+)
+from sparkmirror.wire.buffers import Frame
+from sparkmirror.wire.primitives import Reader
+from sparkmirror.wire.splice import RecordTooLarge, Run, splice
+
+TINY_BYTES = 4096
+"""Smaller batches may be merged."""
+
+MERGED_BYTES = 256 << 10
+"""Merged batches grow to this size at most."""
+
+BACKLOG_BATCHES = 8
+"""So many tiny batches in a row in one fetch answer are a backlog; fewer keep their batches."""
+
+_ABORT = 0
+
+
+class Prepared(NamedTuple):
+    """A batch that can be sent once it bears our producer id and sequence."""
+
+    frame: Frame
+    """Holds `view`; the receiver's to release."""
+    view: memoryview
+    attributes: int
+    runs: tuple[Run, ...]
+    records: int
+    next_upstream: int
+    base_timestamp: int
+    max_timestamp: int
+    leader_epoch: int
+
+
+class Skipped(NamedTuple):
+    """Nothing to send before this upstream offset."""
+
+    next_upstream: int
+
+
+class Obstacle(ValueError):
+    """What the source has next can't be sent; the message says where and why."""
+
+
+class Intake:
+    """Prepares one partition's batches.
+
+    `codec`: the number of the one to compress with; None keeps each batch's own.
+    """
+
+    def __init__(self, *, read_committed: bool, codec: int | None, merge_tiny: bool) -> None:
+        self._read_committed = read_committed
+        self._codec = codec
+        self._merge_tiny = merge_tiny
+        self.max_bytes: int | None = None
+        """The target's max.message.bytes, once it has refused a larger batch."""
+
+    def prepare(
+        self, frame: Frame, records: memoryview, upstream: int, aborted: Sequence[tuple[int, int]]
+    ) -> Iterator[Prepared | Skipped]:
+        """All of one answer from `upstream` on; each frame of a `Prepared` is held once."""
+        tiny: list[tuple[BatchHeader, memoryview]] = []
+        transactions = _Transactions(aborted) if self._read_committed else None
+        for position, header in batch_headers(records):
+            if header.is_corrupt(records, position):
+                yield from self._flush(frame, tiny, upstream)
+                raise Obstacle(f"the batch at source offset {header.base_offset} is corrupt (its CRC does not match)")
+            if header.magic == MAGIC and header.next_offset <= upstream:
+                continue
+            view = records[position : position + header.size]
+            if header.magic == MAGIC and self._is_passed_over(header, view, transactions):
+                for item in self._flush(frame, tiny, upstream):
+                    upstream = item.next_upstream
+                    yield item
+                upstream = header.next_offset
+                yield Skipped(upstream)
+            elif self._is_tiny(header):
+                if tiny and tiny[-1][0].leader_epoch != header.leader_epoch:
+                    for item in self._flush(frame, tiny, upstream):
+                        upstream = item.next_upstream
+                        yield item
+                tiny.append((header, view))
+            else:
+                for item in self._flush(frame, tiny, upstream):
+                    upstream = item.next_upstream
+                    yield item
+                for item in self._one(frame, header, view, upstream):
+                    upstream = item.next_upstream
+                    yield item
+        yield from self._flush(frame, tiny, upstream)
+
+    def _is_passed_over(self, header: BatchHeader, view: memoryview, transactions: _Transactions | None) -> bool:
+        dropped = transactions is not None and transactions.is_aborted(header, view)
+        return header.is_control or header.records == 0 or dropped
+
+    def _is_tiny(self, header: BatchHeader) -> bool:
+        return self._merge_tiny and header.magic == MAGIC and header.size < TINY_BYTES
+
+    def _flush(
+        self, frame: Frame, tiny: list[tuple[BatchHeader, memoryview]], upstream: int
+    ) -> Iterator[Prepared | Skipped]:
+        batches = list(tiny)
+        tiny.clear()
+        if len(batches) >= BACKLOG_BATCHES:
+            yield from self._splice(frame, batches, upstream, MERGED_BYTES)
+            return
+        for header, view in batches:
+            for item in self._one(frame, header, view, upstream):
+                upstream = item.next_upstream
+                yield item
+
+    def _one(self, frame: Frame, header: BatchHeader, view: memoryview, upstream: int) -> Iterator[Prepared | Skipped]:
+        if self._goes_whole(header, upstream):
+            frame.hold()
+            yield Prepared(
+                frame,
+                view,
+                header.attributes,
+                (Run(header.base_offset, header.records),),
+                header.records,
+                header.next_offset,
+                header.base_timestamp,
+                header.max_timestamp,
+                header.leader_epoch,
+            )
+        else:
+            yield from self._splice(frame, [(header, view)], upstream, None)
+
+    def _goes_whole(self, header: BatchHeader, upstream: int) -> bool:
+        return (
+            slow_path_reason(header) is None
+            and header.base_offset >= upstream
+            and (self._codec is None or header.attributes & CODEC_MASK == self._codec)
+            and (self.max_bytes is None or header.size <= self.max_bytes)
+        )
+
+    def _splice(
+        self, frame: Frame, batches: Sequence[tuple[BatchHeader, memoryview]], upstream: int, most: int | None
+    ) -> Iterator[Prepared | Skipped]:
+        sizes = [size for size in (self.max_bytes, most) if size is not None]
+        try:
+            spliced = splice(batches, from_offset=upstream, codec=self._codec, max_bytes=min(sizes) if sizes else None)
+        except RecordTooLarge as error:
+            raise Obstacle(
+                f"the record at source offset {error.upstream} makes a batch of {error.size} bytes, and the target takes "
+                f"{self.max_bytes} at most: raise max.message.bytes of the target topic"
+            ) from error
+        except ValueError as error:
+            raise Obstacle(f"the batch at source offset {batches[0][0].base_offset} can't be read: {error}") from error
+        for one in spliced:
+            own = frame.beside(one.data)
+            yield Prepared(
+                own,
+                own.view,
+                next(batch_headers(own.view))[1].attributes,
+                one.runs,
+                one.count,
+                one.next_upstream,
+                one.base_timestamp,
+                one.max_timestamp,
+                one.leader_epoch,
+            )
+        last = batches[-1][0]
+        if last.magic == MAGIC:
+            yield Skipped(last.next_offset)
+
+
+class _Transactions:
+    """Which batches of an answer belong to aborted transactions (`exactness.md` section 8)."""
+
+    def __init__(self, aborted: Sequence[tuple[int, int]]) -> None:
+        self._ahead = sorted(((first, producer_id) for producer_id, first in aborted), reverse=True)
+        self._open: set[int] = set()
+
+    def is_aborted(self, header: BatchHeader, view: memoryview) -> bool:
+        """Whether a batch is aborted data; batches must be given in order, markers too."""
+        while self._ahead and self._ahead[-1][0] < header.next_offset:
+            self._open.add(self._ahead.pop()[1])
+        if header.is_control:
+            if _marker_type(view) == _ABORT:
+                self._open.discard(header.producer_id)
+            return False
+        return bool(header.attributes & TRANSACTIONAL_BIT) and header.producer_id in self._open
+
+
+def _marker_type(view: memoryview) -> int:
+    """Of a control batch's only record: its key is int16 version, int16 type (0 abort, 1 commit)."""
+    reader = Reader(view, HEADER_SIZE)
+    reader.uvarint()  # length
+    reader.int8()  # attributes
+    reader.uvarint()  # timestamp delta
+    reader.uvarint()  # offset delta
+    reader.uvarint()  # key length
+    reader.int16()  # key version
+    return reader.int16()

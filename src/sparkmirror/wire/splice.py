@@ -1,0 +1,286 @@
+"""Splicing: batches cut open, records cut out, and new batches made of what is wanted.
+
+Only a record's length, timestamp delta and offset delta are written anew; its body is copied as it is. This is
+the slow path of what can't be forwarded whole: compacted batches, LogAppendTime, old message formats, an offset inside
+a batch, another codec, batches that are too large, and many tiny ones.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+from sparkmirror.wire.batches import (
+    CODEC_MASK,
+    HEADER,
+    HEADER_SIZE,
+    LENGTH_OVERHEAD,
+    MAGIC,
+    TIMESTAMP_TYPE_BIT,
+    BatchHeader,
+)
+from sparkmirror.wire.codecs import compress, decompress
+from sparkmirror.wire.old_formats import codec_of
+from sparkmirror.wire.records import Records
+from sparkmirror.wire.varints import CONTINUED, SHORT, written
+
+_UNKNOWN = -1
+_INT64_END = 1 << 63
+_ONE_BYTE = SHORT[:0x80] + [bytes((n,)) for n in range(0x80, 0x100)]
+_FULL_ENOUGH = 15 / 16
+"""Of the limit: a compressed batch is not tried larger, each try compresses it again."""
+_IN_PROPORTION = 4
+"""So many tries reckon with an even compression."""
+_USUAL_OVERHEAD = 6
+"""Bytes of a record that are not its body; only to guess sizes by."""
+
+
+class RecordTooLarge(Exception):
+    """The record at source offset `upstream` makes a batch of `size` bytes, all alone: more than `max_bytes`."""
+
+    def __init__(self, upstream: int, size: int) -> None:
+        super().__init__(f"the record at offset {upstream} makes a batch of {size} bytes")
+        self.upstream = upstream
+        self.size = size
+
+
+class Run(NamedTuple):
+    """Records whose source offsets follow each other without a gap: the first one's, and how many they are."""
+
+    upstream: int
+    length: int
+
+
+@dataclass(slots=True)
+class Spliced:
+    """A new batch of magic 2, with no producer and no CRC yet: `batches.rewrite` sets them."""
+
+    data: bytearray
+    runs: tuple[Run, ...]
+    """Which source offsets its records had."""
+    count: int
+    base_timestamp: int
+    max_timestamp: int
+    next_upstream: int
+    """Where the source is read on: after the last source batch if that went in to its end, else after the last
+    record."""
+    leader_epoch: int
+    """Of the source batch that its first record came from; -1 for old formats, which have none."""
+
+
+def splice(
+    batches: Sequence[tuple[BatchHeader, memoryview]],
+    *,
+    from_offset: int,
+    codec: int | None = None,
+    max_bytes: int | None = None,
+    max_records: int | None = None,
+) -> list[Spliced]:
+    """The records of consecutive source batches from `from_offset` on, in as few batches as the limits allow.
+
+    Each source batch is its header and all of its bytes, its CRC already checked if it is magic 2. The new ones have
+    offset deltas from 0 without gaps, their records' own timestamps (CreateTime), and one `codec` (an index into
+    `CODECS`; None: that of the first source batch). `max_bytes` counts whole batches, as max.message.bytes does.
+    Returns [] if no record is left. Raises `RecordTooLarge`, and ValueError for what can't be read.
+    """
+    if not batches:
+        return []
+    if codec is None:
+        header, batch = batches[0]
+        codec = header.attributes & CODEC_MASK if header.magic >= MAGIC else codec_of(batch)
+    if len(batches) == 1:
+        header, batch = batches[0]
+        if _is_fine(header, from_offset) and header.records <= (max_records or header.records):
+            whole = _whole(header, batch, codec)
+            if max_bytes is None or len(whole.data) <= max_bytes:
+                return [whole]
+    source = _Source()
+    for header, batch in batches:
+        source.add(header, batch, from_offset)
+    return list(_cut(source, codec, max_bytes, max_records))
+
+
+def _is_fine(header: BatchHeader, from_offset: int) -> bool:
+    """Whether no record of the batch must change."""
+    return (
+        header.magic == MAGIC
+        and header.records == header.last_offset_delta + 1 > 0
+        and header.base_offset >= from_offset
+        and not header.attributes & TIMESTAMP_TYPE_BIT
+    )
+
+
+def _whole(header: BatchHeader, batch: memoryview, codec: int) -> Spliced:
+    """The records section as it is, or only compressed anew."""
+    if len(batch) != header.size:
+        raise ValueError(f"the batch at offset {header.base_offset} is cut off: {len(batch)} bytes")
+    section: bytes | memoryview = batch[HEADER_SIZE:]
+    old_codec = header.attributes & CODEC_MASK
+    if codec != old_codec:
+        section = compress(codec, decompress(old_codec, section))
+    return Spliced(
+        _batch((section,), codec, header.records, header.base_timestamp, header.max_timestamp),
+        (Run(header.base_offset, header.records),),
+        header.records,
+        header.base_timestamp,
+        header.max_timestamp,
+        header.next_offset,
+        header.leader_epoch,
+    )
+
+
+@dataclass
+class _Source:
+    """The wanted records of some batches, and what is known of the batches."""
+
+    records: Records = field(default_factory=Records)
+    starts: list[int] = field(default_factory=list)
+    """How many records there were before each change of the leader epoch, and which it was from there on."""
+    leader_epochs: list[int] = field(default_factory=list)
+    ends: dict[int, int] = field(default_factory=dict)
+    """How many records there were after a batch -> the offset after it, where that isn't the last record's plus one."""
+
+    def add(self, header: BatchHeader, batch: memoryview, from_offset: int) -> None:
+        records = self.records
+        old = header.magic < MAGIC
+        next_offset = header.base_offset + 1 if old else header.next_offset
+        if next_offset > from_offset and (old or header.records):
+            leader_epoch = _UNKNOWN if old else header.leader_epoch
+            if not self.leader_epochs or leader_epoch != self.leader_epochs[-1]:
+                self.starts.append(len(records.offsets))
+                self.leader_epochs.append(leader_epoch)
+            records.add(header, batch)
+            if old or header.base_offset < from_offset:
+                records.drop_before(from_offset)
+        if not records.offsets or records.offsets[-1] + 1 != next_offset:
+            self.ends[len(records.offsets)] = next_offset
+
+    @cached_property
+    def weights(self) -> list[int]:
+        """About how many bytes there are before each record, uncompressed."""
+        return list(accumulate((len(body) + _USUAL_OVERHEAD for body in self.records.bodies), initial=0))
+
+    def made(self, start: int, stop: int, codec: int) -> Spliced:
+        """One batch of the records from index `start` to before `stop`."""
+        timestamps = self.records.timestamps[start:stop]
+        offsets = self.records.offsets[start:stop]
+        base, latest = timestamps[0], max(timestamps)
+        earliest = min(timestamps)
+        if latest >= _INT64_END or earliest < -_INT64_END or latest - earliest >= _INT64_END:
+            raise ValueError(f"timestamps from {earliest} to {latest} from offset {offsets[0]} on")
+        parts = _rewritten(timestamps, self.records.attributes[start:stop], self.records.bodies[start:stop])
+        if codec:
+            parts = [compress(codec, b"".join(parts))]
+        return Spliced(
+            _batch(parts, codec, stop - start, base, latest),
+            _runs(offsets),
+            stop - start,
+            base,
+            latest,
+            self.ends.get(stop, offsets[-1] + 1),
+            self.leader_epochs[bisect_right(self.starts, start) - 1],
+        )
+
+
+def _rewritten(timestamps: list[int], attributes: bytearray, bodies: list[bytes]) -> list[bytes]:
+    """The records with deltas from 0 on, in pieces."""
+    base = timestamps[0]
+    pieces: list[bytes] = []
+    offset_delta = 0  # zigzag-encoded, so it grows by two
+    for timestamp, attribute, body in zip(timestamps, attributes, bodies, strict=True):
+        delta = timestamp - base
+        delta = (delta << 1) ^ (delta >> 63)
+        head = (
+            _ONE_BYTE[attribute]
+            + (SHORT[delta] if delta < 0x4000 else CONTINUED[delta & 0x3FFF] + written(delta >> 14))
+            + (SHORT[offset_delta] if offset_delta < 0x4000 else written(offset_delta))
+        )
+        offset_delta += 2
+        length = (len(head) + len(body)) << 1
+        pieces += (SHORT[length] if length < 0x4000 else written(length), head, body)
+    return pieces
+
+
+def _batch(section: Sequence[bytes | memoryview], codec: int, count: int, base: int, latest: int) -> bytearray:
+    """A whole batch of that records section, without producer and CRC."""
+    data = bytearray().join((bytes(HEADER_SIZE), *section))
+    HEADER.pack_into(
+        data,
+        0,
+        *BatchHeader(
+            base_offset=0,
+            length=len(data) - LENGTH_OVERHEAD,
+            leader_epoch=_UNKNOWN,
+            magic=MAGIC,
+            crc=0,
+            attributes=codec,
+            last_offset_delta=count - 1,
+            base_timestamp=base,
+            max_timestamp=latest,
+            producer_id=_UNKNOWN,
+            producer_epoch=_UNKNOWN,
+            base_sequence=_UNKNOWN,
+            records=count,
+        ),
+    )
+    return data
+
+
+def _runs(offsets: list[int]) -> tuple[Run, ...]:
+    if offsets[-1] - offsets[0] == len(offsets) - 1:
+        return (Run(offsets[0], len(offsets)),)
+    seams = [index for index, (one, next_one) in enumerate(pairwise(offsets), 1) if next_one - one != 1]
+    return tuple(Run(offsets[start], stop - start) for start, stop in pairwise((0, *seams, len(offsets))))
+
+
+def _cut(source: _Source, codec: int, max_bytes: int | None, max_records: int | None) -> Iterator[Spliced]:
+    """Batches within the limits: each takes as many records as it can."""
+    start, total = 0, len(source.records)
+    guess = total
+    while start < total:
+        end = min(total, start + (max_records or total))
+        if max_bytes is None:
+            made = source.made(start, end, codec)
+        else:
+            made = _largest(source, start, end, min(start + guess, end), codec, max_bytes)
+            guess = made.count if start + made.count < end else total
+        yield made
+        start += made.count
+
+
+def _largest(source: _Source, start: int, end: int, guess: int, codec: int, max_bytes: int) -> Spliced:
+    """The batch with most records from `start` on that is not larger than `max_bytes`.
+
+    It is looked for by trying: those before index `guess`, then in proportion to the size that came out, then
+    halfway. A compressed batch may end somewhat smaller.
+    """
+    enough = max_bytes * _FULL_ENOUGH if codec else max_bytes
+    best: Spliced | None = None
+    fits, too_many = start, end + 1
+    tries = 0
+    while True:
+        made = source.made(start, guess, codec)
+        size = len(made.data)
+        if size <= max_bytes:
+            best, fits = made, guess
+            if size >= enough or guess == end:
+                return made
+        elif guess == start + 1:
+            raise RecordTooLarge(source.records.offsets[start], size)
+        else:
+            too_many = guess
+        if best is not None and too_many - fits == 1:
+            return best
+        tries += 1
+        if tries > _IN_PROPORTION:
+            guess = (fits + too_many) // 2
+        else:
+            weights = source.weights
+            share = (max_bytes - HEADER_SIZE) / (size - HEADER_SIZE)
+            wanted = weights[start] + (weights[guess] - weights[start]) * share
+            guess = bisect_right(weights, wanted, start, end + 1) - 1
+        guess = min(max(guess, fits + 1), too_many - 1)
