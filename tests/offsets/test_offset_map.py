@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sparkmirror.offsets.offset_map import Copied, CopiedRun, OffsetMap
 from sparkmirror.offsets.runs import BLOCK_ROWS
 from sparkmirror.offsets.segments import Segment
-from sparkmirror.wire.records import Run
+from sparkmirror.wire.splice import Run
 
 modest = settings(max_examples=300, deadline=None)
 
@@ -213,7 +213,7 @@ MEMORY_PROGRAM = """
 import random, resource, sys, time
 from sparkmirror.offsets.offset_map import Copied, OffsetMap
 from sparkmirror.offsets.segments import Segment
-from sparkmirror.wire.records import Run
+from sparkmirror.wire.splice import Run
 
 claims, runs = int(sys.argv[1]), 2000
 

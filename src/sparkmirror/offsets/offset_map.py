@@ -105,6 +105,16 @@ class OffsetMap:
         """Whether the runs are in a file."""
         return self._table.spilled
 
+    @property
+    def upstream_start(self) -> int:
+        """The lowest upstream offset that was copied and that the source, as far as claims tell, still has."""
+        return self._stretch_starts[0] if self._stretch_starts else self.copied.upstream
+
+    @property
+    def downstream_start(self) -> int:
+        """Where the first record was copied to, whatever became of it at the source."""
+        return self._table.row(0)[DOWNSTREAM] if len(self._table) else self.copied.downstream
+
     def downstream(self, upstream: int) -> int | None:
         """Where a consumer that would read `upstream` next goes on at the target; None: not copied yet.
 
