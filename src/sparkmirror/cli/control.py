@@ -47,21 +47,25 @@ def resume(file: File, flow: Flow = None, clusters: Clusters = None) -> None:
 def throttle(
     file: File,
     rate: Annotated[str, typer.Argument(help="Bytes a second for a flow, such as 500K or 20M; or `off`.")],
+    backfill: Annotated[
+        str, typer.Option(help="Bytes a second of it for partitions that are far behind; or `off`.")
+    ] = "off",
     flow: Flow = None,
     clusters: Clusters = None,
 ) -> None:
     """Cap the bandwidth of running flows, at once."""
-    limit = _bytes_per_second(rate)
+    limit, backfill_limit = _bytes_per_second(rate, "RATE"), _bytes_per_second(backfill, "--backfill")
     said = "no throttle" if limit is None else f"at most {limit:,.0f} bytes/s"
-    _tell(load(file, clusters, None), flow, lambda control: control.throttle(limit), said)
+    said += "" if backfill_limit is None else f", at most {backfill_limit:,.0f} bytes/s of backfill"
+    _tell(load(file, clusters, None), flow, lambda control: control.throttle(limit, backfill_limit), said)
 
 
-def _bytes_per_second(text: str) -> float | None:
+def _bytes_per_second(text: str, where: str) -> float | None:
     if text.lower() == "off":
         return None
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMG]?)", text.strip().upper())
     if not found or not float(found[1]):
-        raise ConfigError("write a number of bytes a second such as 500K or 20M, or off", where="RATE", key=text)
+        raise ConfigError("write a number of bytes a second such as 500K or 20M, or off", where=where, key=text)
     return float(found[1]) * _UNITS[found[2]]
 
 

@@ -21,6 +21,7 @@ from kafka import KafkaAdminClient, OffsetSpec
 from kafka import TopicPartition as _TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import BrokerResponseError, KafkaError
+from kafka.protocol.consumer import IsolationLevel
 
 from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.config.model import ClusterConfig
@@ -239,9 +240,14 @@ class ClusterAdmin:
         """Read the log start offsets; missing and leaderless partitions are left out."""
         return self._offsets(partitions, OffsetSpec.EARLIEST)
 
-    def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Read the high watermarks; missing and leaderless partitions are left out."""
-        return self._offsets(partitions, OffsetSpec.LATEST)
+    def end_offsets(
+        self, partitions: Iterable[TopicPartition], *, isolation: str = "read_uncommitted"
+    ) -> dict[TopicPartition, int]:
+        """Read the high watermarks, or with read_committed the last stable offsets.
+
+        Missing and leaderless partitions are left out.
+        """
+        return self._offsets(partitions, OffsetSpec.LATEST, IsolationLevel[isolation.upper()])
 
     def _create(self, specs: Iterable[NewTopicSpec]) -> dict[str, tuple[int, str]]:
         outcomes: dict[str, tuple[int, str]] = {}
@@ -264,7 +270,9 @@ class ClusterAdmin:
         found: dict[str, Any] = self._ask("reading configurations", ask, resources, config_filter="all")
         return found
 
-    def _offsets(self, partitions: Iterable[TopicPartition], spec: Any) -> dict[TopicPartition, int]:
+    def _offsets(
+        self, partitions: Iterable[TopicPartition], spec: Any, isolation: Any = IsolationLevel.READ_UNCOMMITTED
+    ) -> dict[TopicPartition, int]:
         wanted = set(partitions)
         topics = self.topics({topic for topic, _ in wanted})
         led = {
@@ -275,16 +283,18 @@ class ClusterAdmin:
         }
         offsets: dict[TopicPartition, int] = {}
         for chunk in _chunks(sorted(wanted & led), PARTITIONS_PER_REQUEST):
-            offsets |= self._list_offsets(chunk, spec)
+            offsets |= self._list_offsets(chunk, spec, isolation)
         return offsets
 
-    def _list_offsets(self, partitions: Sequence[TopicPartition], spec: Any) -> dict[TopicPartition, int]:
+    def _list_offsets(
+        self, partitions: Sequence[TopicPartition], spec: Any, isolation: Any
+    ) -> dict[TopicPartition, int]:
         """Halve the request until the partitions are alone that a broker refuses: it refuses them all."""
         specs = {_TopicPartition(topic, partition): spec for topic, partition in partitions}
 
         def ask() -> dict[Any, Any] | None:
             try:
-                answer: dict[Any, Any] = self._client.list_partition_offsets(specs, timeout_ms=2000)
+                answer: dict[Any, Any] = self._client.list_partition_offsets(specs, isolation, timeout_ms=2000)
             except BrokerResponseError:
                 return None
             return answer
@@ -295,7 +305,8 @@ class ClusterAdmin:
         if len(partitions) == 1:
             return {}
         middle = len(partitions) // 2
-        return self._list_offsets(partitions[:middle], spec) | self._list_offsets(partitions[middle:], spec)
+        first, second = partitions[:middle], partitions[middle:]
+        return self._list_offsets(first, spec, isolation) | self._list_offsets(second, spec, isolation)
 
     def _ask(self, what: str, question: Callable[..., _Answer], *args: Any, **options: Any) -> _Answer:
         """Ask, and ask again after errors that pass, until the admin timeout."""

@@ -28,6 +28,7 @@ from sparkmirror.policy import TopicFilter, policy_for, should_replicate
 from sparkmirror.pump.control import TICK_S, Control, ControlState, Epoch, Leader, Phase, control_topic
 from sparkmirror.pump.orders import FlowOrder, FlowReport, Receipt, RouteOrder
 from sparkmirror.pump.receipts import read_reports, receipts_topic
+from sparkmirror.sync.segments_tidy import log_starts, retract_expired
 from sparkmirror.sync.topics import TopicDuty, TopicRules, TopicSync
 
 CONNECT_TIMEOUT_S = 15.0
@@ -45,6 +46,9 @@ SHORTEST_S = 0.5
 """Rates over less are noise."""
 IDLE_AFTER_S = 30.0
 """A partition of which nothing was reported for so long moves nothing: only changes are reported."""
+
+TIDY_S = 600.0
+"""How often old segments are looked for."""
 
 LOOK_S = 5.0
 """How often the source's ends are read for the lag."""
@@ -134,7 +138,7 @@ class FlowDriver:
         self._closing = threading.Event()
         self._helpers = [
             threading.Thread(target=work, name=f"{work.__name__} {flow.name}", daemon=True)
-            for work in (self._beat, self._look, self._watch)
+            for work in (self._beat, self._look, self._watch, self._tidy)
         ]
 
     @property
@@ -244,7 +248,8 @@ class FlowDriver:
         self.topics = TopicDuty(self._opened(self._source), self._opened(self._target), self._rules).sync_once()
         if self._once and self._until is None:
             where = [(topic.source.name, index) for topic in self.topics.mirrored for index in topic.partitions]
-            self._until = self._opened(self._source).end_offsets(where)
+            isolation = self.flow.fetch.isolation_level
+            self._until = self._opened(self._source).end_offsets(where, isolation=isolation)
             self.owed = dict(self.topics.refused) | {
                 f"{topic}-{index}": "it had no leader at the start"
                 for topic, index in where
@@ -355,10 +360,24 @@ class FlowDriver:
         while not self._closing.wait(LOOK_S):
             try:
                 self.view.source_ends = self._opened(self._source).end_offsets(
-                    (key.topic, key.partition) for key in self.partitions()
+                    ((key.topic, key.partition) for key in self.partitions()), isolation=self.flow.fetch.isolation_level
                 )
             except Exception as error:  # the lag is that of the pumps then
                 log.debug("flow %s: the source's ends can't be read: %s", self.name, error)
+
+    def _tidy(self) -> None:
+        """Now and then: segments that the target's logs have outlived."""
+        while not self._closing.wait(TIDY_S):
+            client = ClusterClient(self.flow.target, f"{self.name}|sparkmirror-tidy")
+            try:
+                if self.held():
+                    starts = log_starts(client, {topic for topic, _ in self.partitions().values()})
+                    segments = SegmentLog(TopicLog(client, segments_topic(self.flow.source.alias)))
+                    retract_expired(segments, starts)
+            except Exception as error:  # it is done at the next time
+                log.debug("flow %s: old segments can't be retracted: %s", self.name, error)
+            finally:
+                client.close()
 
     def _tick(self) -> None:
         with self._lock:

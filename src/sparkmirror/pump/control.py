@@ -6,7 +6,8 @@ One small compacted topic a flow, on its target, one partition; key and value ar
     epoch     {"incarnation": …, "number": n, "phase": "running" | "ending" | "ended"}
               written again every few seconds while the driver lives
     pause     {"topics": [regex, …]}                       source topics to leave alone; [] for none
-    throttle  {"bytes_per_second": n | null}               for the whole flow
+    throttle  {"bytes_per_second": n | null,               for the whole flow
+               "backfill_bytes_per_second": n | null}      for partitions that are far behind
 """
 
 from __future__ import annotations
@@ -63,6 +64,8 @@ class Throttle(BaseModel):
 
     model_config = ConfigDict(frozen=True, strict=True)
     bytes_per_second: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    backfill_bytes_per_second: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """For the partitions that are far behind; the rest is the live tail's."""
 
 
 def control_topic(source_alias: str) -> str:
@@ -80,6 +83,7 @@ class ControlState:
         self.last_epoch: Epoch | None = None
         self.paused: tuple[re.Pattern[str], ...] = ()
         self.bytes_per_second: float | None = None
+        self.backfill_bytes_per_second: float | None = None
 
     def apply(self, entries: Iterable[Entry]) -> bool:
         """Take records in order; whether anything changed that a pump must act on."""
@@ -104,7 +108,9 @@ class ControlState:
         elif key == "pause":
             self.paused = tuple(re.compile(topic) for topic in Pause(**said).topics)
         elif key == "throttle":
-            self.bytes_per_second = Throttle(**said).bytes_per_second
+            throttle = Throttle(**said)
+            self.bytes_per_second = throttle.bytes_per_second
+            self.backfill_bytes_per_second = throttle.backfill_bytes_per_second
         else:
             return False
         return True
@@ -132,9 +138,10 @@ class Control:
         """Leave these source topics alone (regular expressions, full match); none: leave none alone."""
         self._say("pause", Pause(topics=list(topics)).model_dump())
 
-    def throttle(self, bytes_per_second: float | None) -> None:
-        """Cap the flow's bandwidth; None takes the cap away."""
-        self._say("throttle", Throttle(bytes_per_second=bytes_per_second).model_dump())
+    def throttle(self, bytes_per_second: float | None, backfill_bytes_per_second: float | None = None) -> None:
+        """Cap the flow's bandwidth, and that of its backfill; None takes a cap away."""
+        throttle = Throttle(bytes_per_second=bytes_per_second, backfill_bytes_per_second=backfill_bytes_per_second)
+        self._say("throttle", throttle.model_dump())
 
     def _say(self, key: str, value: dict[str, Any]) -> int:
         return self._log.append(0, [(key.encode(), json.dumps(value).encode())])

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.topic_limits import topic_configs
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.offsets.losses import Loss, LossLedger, losses_topic
 from sparkmirror.offsets.reading import PositionReader
@@ -21,9 +22,11 @@ from sparkmirror.pump.batch import Claim
 from sparkmirror.pump.clock import now_s, wall_ms
 from sparkmirror.pump.control import ControlState
 from sparkmirror.pump.intake import Intake
+from sparkmirror.pump.limits import FETCH_BYTES, SMALLEST_FETCH_BYTES, Lane, Limits
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.orders import FlowOrder, PartitionState, Receipt
 from sparkmirror.pump.partition import PartitionCopy, Stage
+from sparkmirror.pump.refused import LIMITS, Refused
 from sparkmirror.pump.source_leg import SourceLeg
 from sparkmirror.pump.tally import Tally
 from sparkmirror.pump.target_leg import TargetLeg
@@ -35,13 +38,9 @@ from sparkmirror.wire.channel import Channel
 from sparkmirror.wire.fetch import FetchedPartition, FetchSession
 from sparkmirror.wire.produce import Ack
 
-FETCH_BYTES = 4 << 20
-"""The most that one fetch asks for."""
-
 ANSWER_OVERHEAD_BYTES = 256 << 10
 """What an answer may hold beside its records; a buffer that were too small by that would never be used again."""
 
-SMALLEST_FETCH_BYTES = 64 * 1024
 MOST_IN_FLIGHT = 5
 """Brokers recognise repeats among a producer's last five batches (`exactness.md` section 1)."""
 
@@ -50,9 +49,6 @@ QUEUE_BYTES = 2 << 20
 
 CONFIRM_S = 1.0
 """How far behind confirmations of claims may be written."""
-
-THROTTLE_STEP_S = 0.25
-"""Under a throttle one fetch asks for what may pass in this time."""
 
 ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
 
@@ -87,7 +83,7 @@ class FlowPump:
         self._reader = PositionReader(
             self._source, self._target, self._segments, self._ledger, flow.loss, order.identity, now_s
         )
-        self._source_legs: dict[int, SourceLeg] = {}
+        self._source_legs: dict[Lane, SourceLeg] = {}
         self._target_legs: dict[int, TargetLeg] = {}
         self._to_read: list[PartitionCopy] = []
         self._to_claim: dict[PartitionCopy, None] = {}
@@ -97,8 +93,7 @@ class FlowPump:
         self._alarms: dict[PartitionCopy, float] = {}
         """When each waiting partition is looked at again."""
         self._control = ControlState()
-        self._budget_at = loop.now
-        self._budget = 0.0
+        self._limits = Limits(self._pool, memory_bytes, order.share)
         self._ending = False
         self._end_deadline = 0.0
         incarnation = random.getrandbits(62)
@@ -194,6 +189,9 @@ class FlowPump:
         if copy.confirmed:
             self._to_confirm += copy.confirmed
             copy.confirmed.clear()
+        if copy.refused is not None:
+            self._ask_limits(copy, copy.refused)
+            copy.refused = None
         if copy.losses:
             losses = list(copy.losses)
             copy.losses.clear()
@@ -213,8 +211,13 @@ class FlowPump:
             return
         assert copy.bearings is not None  # noqa: S101 - it has a fetch position
         leg = self._fetching.get(copy)
+        broker = copy.bearings.source_leader if copy.read_from is None else copy.read_from
+        lane = Lane(broker, copy.backfilling)
+        if leg is not None and leg.lane != lane:
+            self._stop_fetching(copy)
+            leg = None
         if leg is None:
-            leg = self._fetching[copy] = self._source_leg(copy.bearings.source_leader)
+            leg = self._fetching[copy] = self._source_leg(lane)
         if copy.queued_bytes < QUEUE_BYTES:
             leg.want(copy.route.source, copy.bearings.source_topic_id, position)
         else:
@@ -266,6 +269,13 @@ class FlowPump:
         self.losses += losses
         self._background.do(record, lambda _: None, failed)
 
+    def _ask_limits(self, copy: PartitionCopy, why: Refused) -> None:
+        self._background.do(
+            lambda: topic_configs(self._target, why.target_topic, LIMITS[why.error]),
+            lambda found: copy.limited(why, found),
+            lambda _: None,
+        )
+
     def _on_unclaimed(self, claims: Iterable[tuple[PartitionCopy, Claim]], error: Exception) -> None:
         for copy in {copy: None for copy, _ in claims}:
             copy.doubt(f"its claim could not be written: {error}", self._loop.now)
@@ -280,15 +290,16 @@ class FlowPump:
             self._settle(copy)
             return
         if part.error:
-            reason = f"source: {error_name(part.error)}"
-            if verdict(part.error) is Verdict.PARK:
-                copy.park(f"{reason}: {explanation(part.error)}", self._loop.now)
-            else:
-                copy.doubt(reason, self._loop.now)
+            reason = f"source: {error_name(part.error)}, {explanation(part.error)}"
+            copy.read_from = None
+            copy.act_on(part.error, reason, self._loop.now)
+        elif part.preferred_replica >= 0:
+            copy.read_from = part.preferred_replica
+            self._stop_fetching(copy)
         elif part.diverging is not None:
             copy.cut(part.diverging[1], self._loop.now)
         else:
-            self._budget -= len(part.records)
+            self._limits.passed(len(part.records), backfill=copy.backfilling)
             try:
                 copy.feed(frame, part.records, part.high_watermark, self._loop.now, part.aborted)
             except ValueError as error:
@@ -304,9 +315,10 @@ class FlowPump:
         self._settle(copy)
 
     def _on_source_lost(self, leg: SourceLeg, reason: str) -> None:
-        self._source_legs.pop(leg.broker, None)
+        self._source_legs.pop(leg.lane, None)
         for copy in [copy for copy, its_leg in self._fetching.items() if its_leg is leg]:
             self._fetching.pop(copy)
+            copy.read_from = None
             copy.doubt(reason, self._loop.now)
             self._settle(copy)
 
@@ -322,11 +334,11 @@ class FlowPump:
 
     # --- connections ----------------------------------------------------------------------------
 
-    def _source_leg(self, broker: int) -> SourceLeg:
-        leg = self._source_legs.get(broker)
+    def _source_leg(self, lane: Lane) -> SourceLeg:
+        leg = self._source_legs.get(lane)
         if leg is None:
-            leg = self._source_legs[broker] = SourceLeg(
-                broker,
+            leg = self._source_legs[lane] = SourceLeg(
+                lane,
                 self._loop,
                 dial=self._dial_source,
                 on_fetched=self._on_fetched,
@@ -334,7 +346,7 @@ class FlowPump:
                 may_fetch=self._may_fetch,
                 max_wait_ms=self.order.flow.fetch.fetch_max_wait_ms,
             )
-            leg.max_bytes = self._throttled_fetch_bytes()
+            leg.max_bytes = self._limits.fetch_bytes(backfill=lane.backfill)
         return leg
 
     def _target_leg(self, broker: int) -> TargetLeg:
@@ -360,7 +372,7 @@ class FlowPump:
         settings = self.order.flow.fetch
 
         def dial() -> tuple[Channel, FetchSession]:
-            connection = self._source.dial(leg.broker, receive_buffer=settings.receive_buffer_bytes)
+            connection = self._source.dial(leg.lane.broker, receive_buffer=settings.receive_buffer_bytes)
             session = FetchSession(
                 connection.version(fetch.API_KEY, fetch.VERSIONS, "Fetch"),
                 client_id=self._source.client_id,
@@ -392,24 +404,13 @@ class FlowPump:
         share = self._memory_bytes // 2 // max(len(self._source_legs), 1)
         return max(SMALLEST_FETCH_BYTES, min(self.order.flow.fetch.fetch_max_bytes, FETCH_BYTES, share))
 
-    def _throttled_fetch_bytes(self) -> int | None:
-        rate = self._control.bytes_per_second
-        return None if rate is None else max(SMALLEST_FETCH_BYTES, int(rate * self.order.share * THROTTLE_STEP_S))
-
-    def _may_fetch(self) -> bool:
-        if self._ending or self._pool.in_use > self._memory_bytes // 2:
+    def _may_fetch(self, lane: Lane) -> bool:
+        if self._ending or not self._limits.has_memory(backfill=lane.backfill):
             return False
-        rate = self._control.bytes_per_second
-        if rate is None:
-            return True
-        rate *= self.order.share
-        now = self._loop.now
-        self._budget = min(self._budget + (now - self._budget_at) * rate, rate * THROTTLE_STEP_S)
-        self._budget_at = now
-        if self._budget <= 0:
-            self._loop.at(now - self._budget / rate + 0.001, self.flush)
-            return False
-        return True
+        wait_s = self._limits.wait_s(backfill=lane.backfill)
+        if wait_s:
+            self._loop.at(self._loop.now + wait_s, self.flush)
+        return not wait_s
 
     def _may_send(self) -> bool:
         return not self._ending and not self.fenced
@@ -419,8 +420,9 @@ class FlowPump:
     def control(self, state: ControlState) -> None:
         """Act on what the control topic says: pauses and the throttle."""
         self._control = state
+        self._limits.set_rates(state.bytes_per_second, state.backfill_bytes_per_second)
         for leg in self._source_legs.values():
-            leg.max_bytes = self._throttled_fetch_bytes()
+            leg.max_bytes = self._limits.fetch_bytes(backfill=leg.lane.backfill)
         for copy in self.copies:
             self._settle(copy)
 

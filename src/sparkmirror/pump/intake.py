@@ -159,8 +159,8 @@ class Intake:
             spliced = splice(batches, from_offset=upstream, codec=self._codec, max_bytes=min(sizes) if sizes else None)
         except RecordTooLarge as error:
             raise Obstacle(
-                f"the record at source offset {error.upstream} makes a batch of {error.size} bytes, and the target takes "
-                f"{self.max_bytes} at most: raise max.message.bytes of the target topic"
+                f"the record at source offset {error.upstream} makes a batch of {error.size} bytes: "
+                "raise max.message.bytes of the target topic"
             ) from error
         except ValueError as error:
             raise Obstacle(f"the batch at source offset {batches[0][0].base_offset} can't be read: {error}") from error

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 
-from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.config import LossPolicy
 from sparkmirror.offsets.losses import Loss, LossKind
 from sparkmirror.offsets.route import Bearings, Refusal, Route
@@ -24,7 +23,8 @@ from sparkmirror.offsets.sentinel import target_truncated, truncated
 from sparkmirror.pump.batch import Batch, Claim
 from sparkmirror.pump.claimer import Claimer
 from sparkmirror.pump.intake import Intake, Obstacle, Prepared
-from sparkmirror.pump.verdicts import Verdict, explanation, verdict
+from sparkmirror.pump.refused import LIMITS, TOO_LARGE, Refused, refused
+from sparkmirror.pump.verdicts import Verdict, verdict
 from sparkmirror.wire.batches import rewrite
 from sparkmirror.wire.buffers import Frame
 from sparkmirror.wire.fetch import FetchPosition
@@ -39,8 +39,11 @@ GRACE_S = 6.0
 PATIENCE_S = 60.0
 """How long a partition that has an end (`until`) may get nowhere before it is parked: `--once` must end."""
 
-TOO_LARGE = 10
+BACKFILL_BYTES = 256 << 10
+"""An answer of so much that does not reach the log's end shows that the partition is far behind."""
+
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
+_SHORTEST_RETRY_S = 0.5
 _FIRST_PARK_S, _LONGEST_PARK_S = 5.0, 300.0
 
 
@@ -90,6 +93,8 @@ class PartitionCopy:
         """Claims whose batches were all acknowledged; to be written again, behind the copy."""
         self.losses: list[Loss] = []
         """What was found to be lost since the last time somebody took them; those not in the ledger must get there."""
+        self.refused: Refused | None = None
+        """Why it is PARKED, if the target's limits would tell more."""
         self.halted: LossKind | None = None
         """The loss that halts it, while PARKED."""
         self.records = 0
@@ -97,6 +102,10 @@ class PartitionCopy:
         self.acked_upstream = -1
         self.acked_downstream = -1
         self.source_end = -1
+        self.backfilling = False
+        """It is far behind: a whole answer did not bring it to the end."""
+        self.read_from: int | None = None
+        """A follower nearby to fetch from (KIP-392); None: the leader."""
         self._identity = identity
         self._from_latest = from_latest
         self._fresh_after_ms = fresh_after_ms
@@ -323,6 +332,10 @@ class PartitionCopy:
                     break
         except Obstacle as obstacle:
             self._obstacle = str(obstacle)
+        if self._upstream >= high_watermark:
+            self.backfilling = False
+        elif len(records) >= BACKFILL_BYTES:
+            self.backfilling = True
         if self.stage is Stage.RUNNING:
             claim = self._claimer.finish()
             if claim is not None:
@@ -407,7 +420,12 @@ class PartitionCopy:
     def acknowledge(self, ack: Ack, now: float) -> Batch | None:
         """An answer for the oldest batch in flight; returns the batch if it is now appended, once, by us."""
         batch = self.in_flight.popleft()
-        batch.frame.release()
+        try:
+            return self._on_ack(batch, ack, now)
+        finally:
+            batch.frame.release()
+
+    def _on_ack(self, batch: Batch, ack: Ack, now: float) -> Batch | None:
         if self.stage is Stage.DRAINING:
             if not self.in_flight:
                 self.stage = Stage.SEEKING
@@ -446,20 +464,28 @@ class PartitionCopy:
             self.seek_at, self._failures, self._verifying = now, 0, True
 
     def _on_error(self, batch: Batch, ack: Ack, now: float) -> None:
+        why = refused(batch, ack, self.route.target_topic)
         if ack.error == TOO_LARGE and batch.count > 1:
             self._intake.max_bytes = len(batch.view) // 2
-            self.doubt(f"a batch of {len(batch.view)} bytes is too large for the target and is split", now)
-            return
-        words = explanation(ack.error)
-        detail = ack.record_errors[0][1] if ack.record_errors else ack.message
-        reason = f"source offset {batch.upstream}: {error_name(ack.error)}"
-        reason += f", {words}" if words else ""
-        reason += f" ({len(batch.view)} bytes)" if ack.error == TOO_LARGE else ""
-        reason += f": {detail}" if detail else ""
-        if verdict(ack.error) is Verdict.SEEK:
-            self.doubt(reason, now)
+            self.doubt(f"{why.words}: it is split", now)
+            self.seek_at = now
         else:
+            self.refused = why if ack.error in LIMITS else None
+            self.act_on(ack.error, why.words, now)
+
+    def limited(self, why: Refused, found: Mapping[str, str]) -> None:
+        """What the target allows is known now."""
+        if self.reason == why.words:
+            self.reason = why.with_limits(found)
+
+    def act_on(self, error: int, reason: str, now: float) -> None:
+        """What the table of verdicts says."""
+        if verdict(error) in (Verdict.PARK, Verdict.STOP):
             self.park(reason, now)
+            return
+        self.doubt(reason, now)
+        if verdict(error) is Verdict.RETRY:
+            self.seek_at = max(self.seek_at, now + _SHORTEST_RETRY_S)
 
     def _finish_if_done(self) -> None:
         if self.until is not None and self.acked_upstream >= self.until and not self.in_flight:

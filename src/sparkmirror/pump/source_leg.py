@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from sparkmirror.pump.limits import Lane
 from sparkmirror.pump.loop import Loop
 from sparkmirror.wire.buffers import Frame
 from sparkmirror.wire.channel import Channel, ChannelClosed
@@ -30,16 +31,16 @@ class SourceLeg:
 
     def __init__(
         self,
-        broker: int,
+        lane: Lane,
         loop: Loop,
         *,
         dial: Callable[[SourceLeg], None],
         on_fetched: Fetched,
         on_lost: Callable[[SourceLeg, str], None],
-        may_fetch: Callable[[], bool],
+        may_fetch: Callable[[Lane], bool],
         max_wait_ms: int,
     ) -> None:
-        self.broker = broker
+        self.lane = lane
         self._loop = loop
         self._dial = dial
         self._on_fetched = on_fetched
@@ -108,7 +109,7 @@ class SourceLeg:
         if self._loop.now < self.not_before:
             self._loop.at(self.not_before, self.pump)
             return
-        if not self._may_fetch():
+        if not self._may_fetch(self.lane):
             return
         self._correlation_id += 1
         self._asked_at = self._loop.now
@@ -123,7 +124,7 @@ class SourceLeg:
     def check(self, timeout_s: float) -> None:
         """Give the connection up if its answer is overdue."""
         if self._asked_at is not None and self._loop.now - self._asked_at > timeout_s:
-            self._lose(f"source broker {self.broker} did not answer a fetch in {timeout_s:.0f} s")
+            self._lose(f"source broker {self.lane.broker} did not answer a fetch in {timeout_s:.0f} s")
 
     def on_writable(self) -> None:
         if self._channel is not None:
@@ -155,7 +156,7 @@ class SourceLeg:
     def _lose(self, reason: str) -> None:
         self._lost = True
         self.close()
-        self._on_lost(self, f"source broker {self.broker}: {reason}")
+        self._on_lost(self, f"source broker {self.lane.broker}: {reason}")
 
     def close(self) -> None:
         if self._channel is not None:

@@ -56,6 +56,7 @@ class TargetLeg:
         self._requests: deque[_Request] = deque()
         self._correlation_id = 0
         self._ready: dict[PartitionCopy, None] = {}
+        """In the order they came; those of the live tail are taken first."""
         self._muted_until = 0.0
 
     def offer(self, copy: PartitionCopy) -> None:
@@ -103,7 +104,7 @@ class TargetLeg:
         batches: dict[bytes, dict[int, memoryview]] = {}
         copies: dict[TopicPartitionKey, PartitionCopy] = {}
         again: list[PartitionCopy] = []
-        for copy in list(self._ready):
+        for copy in sorted(self._ready, key=_is_backfill):
             if not copy.sendable(now) or not copy.is_led_by(self.broker):
                 del self._ready[copy]
                 self._on_unsendable(copy)
@@ -188,3 +189,7 @@ class TargetLeg:
             self._channel = None
         self._requests.clear()
         self._ready.clear()
+
+
+def _is_backfill(copy: PartitionCopy) -> bool:
+    return copy.backfilling

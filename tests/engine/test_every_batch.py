@@ -1,0 +1,216 @@
+"""Logs that are not clean: compacted, transactional, stamped, tiny batches, another codec, too large, cut inside."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import mirror_process as mp
+import pytest
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+
+from conftest import StartMirror
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.config import ClusterConfig
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.demo.proof import LogReader
+from sparkmirror.offsets.arbitration import arbitrate, unsettled
+from sparkmirror.offsets.evidence import LogProbe
+from sparkmirror.offsets.segment_log import SegmentLog
+from sparkmirror.offsets.segments import Segment, segments_topic
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+
+COMMITTED = {"A.consumer.isolation.level": "read_committed"}
+
+
+def read(cluster: KafkaCluster, topic: str, *, committed: bool = False, partition: int = 0) -> list[Any]:
+    """Every record of a partition, as a consumer sees it."""
+    consumer = KafkaConsumer(
+        bootstrap_servers=cluster.bootstrap_servers,
+        isolation_level="read_committed" if committed else "read_uncommitted",
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+    )
+    where = TopicPartition(topic, partition)
+    try:
+        consumer.assign([where])
+        end = consumer.end_offsets([where])[where]
+        consumer.seek_to_beginning(where)
+        found: list[Any] = []
+        deadline = time.monotonic() + 20
+        while consumer.position(where) < end:
+            assert time.monotonic() < deadline, f"{topic}: stuck at {consumer.position(where)} of {end}"
+            for records in consumer.poll(timeout_ms=500).values():
+                found += records
+        return found
+    finally:
+        consumer.close()
+
+
+def contents(records: list[Any], *, timestamps: bool = True) -> list[tuple[object, ...]]:
+    return [(one.key, one.value, tuple(one.headers), one.timestamp if timestamps else None) for one in records]
+
+
+def transactional(cluster: KafkaCluster, topic: str, transactions: int, *, abort_every: int = 3) -> Iterator[int]:
+    """Transactions of five records each; yields after each one."""
+    producer = KafkaProducer(
+        bootstrap_servers=cluster.bootstrap_servers, transactional_id=f"{topic}-writer", enable_idempotence=True
+    )
+    producer.init_transactions()
+    for number in range(transactions):
+        producer.begin_transaction()
+        for index in range(5):
+            producer.send(topic, key=b"%d" % number, value=b"record-%d-%d" % (number, index), partition=0)
+        producer.flush()
+        if number % abort_every == 0:
+            producer.abort_transaction()
+        else:
+            producer.commit_transaction()
+        yield number
+    producer.close()
+
+
+def tiny(cluster: KafkaCluster, topic: str, records: int, codec: str | None = None) -> None:
+    """One record a batch."""
+    producer = KafkaProducer(bootstrap_servers=cluster.bootstrap_servers, batch_size=1, compression_type=codec)
+    for number in range(records):
+        producer.send(topic, key=b"key-%d" % number, value=b"value-%d" % number, partition=0)
+    producer.flush()
+    producer.close()
+
+
+def compacted(cluster: KafkaCluster, topic: str) -> None:
+    """Few keys, written over and over, until the cleaner has been there."""
+    producer = KafkaProducer(bootstrap_servers=cluster.bootstrap_servers, linger_ms=2, batch_size=2000)
+    for number in range(3000):
+        key = b"key-%d" % (number * 7919 % 150) if number % 50 else b"only-%d" % number
+        producer.send(topic, key=key, value=None if number % 13 == 0 else b"value-%d" % number, partition=0)
+    producer.flush()
+    time.sleep(1.2)  # past segment.ms: what was written so far may be cleaned
+    for number in range(10):
+        producer.send(topic, key=b"last-%d" % number, value=b"last", partition=0)
+    producer.flush()
+    producer.close()
+    mp.wait_for(lambda: len(read(cluster, topic)) < 1000, 90, f"{topic} compacted")
+
+
+def offset_map(target: KafkaCluster, topic: str) -> list[Segment]:
+    """The true claims of partition 0 of a remote topic, as any reader settles them."""
+    client = ClusterClient(ClusterConfig(alias="B", bootstrap_servers=(target.bootstrap_servers,)), "test")
+    log = SegmentLog(TopicLog(client, segments_topic("A")))
+    try:
+        found = client.metadata([topic])[topic]
+        identity = log.agree(client.cluster_id, None)
+        assert identity is not None
+        claims = log.whole(found.topic_id, 0)
+        probe = LogProbe(client, found.partitions[0].leader, {topic: found.topic_id}, identity)
+        return list(arbitrate(claims, probe.evidence({(topic, 0): unsettled(claims)})[topic, 0]).true)
+    finally:
+        client.close()
+
+
+def assert_mapped(target: KafkaCluster, topic: str, expected: list[Any], copies: list[Any]) -> None:
+    """Every record's upstream and downstream offset is what the segments say."""
+    segments = offset_map(target, topic)
+    for sequence, (record, copy) in enumerate(zip(expected, copies, strict=True)):
+        segment = max((one for one in segments if one.sequence <= sequence), key=lambda one: one.sequence)
+        assert segment.upstream_of(sequence) == record.offset
+        assert segment.downstream + sequence - segment.sequence == copy.offset
+
+
+STAMPED = {"message.timestamp.type": "LogAppendTime"}
+SHORT = {"max.message.bytes": "5000"}
+COMPACT = {
+    "cleanup.policy": "compact",
+    "segment.ms": "1000",
+    "min.cleanable.dirty.ratio": "0.01",
+    "delete.retention.ms": "100",
+}
+
+
+def test_every_kind_of_log_at_once(
+    start_mirror: StartMirror, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str
+) -> None:
+    """One flow, a topic for each kind; records, timestamps and the offset map are compared one by one."""
+    here, there = source_cluster.bootstrap_servers, target_cluster.bootstrap_servers
+    kinds: dict[str, tuple[Callable[[str], None], Mapping[str, str], Mapping[str, str]]] = {
+        "compacted": (lambda topic: compacted(source_cluster, topic), COMPACT, {}),
+        "tiny": (lambda topic: tiny(source_cluster, topic, 2000), {}, {}),
+        "tiny-lz4": (lambda topic: tiny(source_cluster, topic, 500, "lz4"), {}, {}),
+        "stamped": (lambda topic: mp.produce(here, topic, 1, 1000), STAMPED, {}),
+        "stamping": (lambda topic: mp.produce(here, topic, 1, 1000), {}, STAMPED),
+        "too-large": (lambda topic: mp.produce(here, topic, 1, 300, size=2000, codec=None), {}, SHORT),
+        "other-codec": (lambda topic: mp.produce(here, topic, 1, 1000), {}, {"compression.type": "gzip"}),
+        "cut-inside": (lambda topic: cut(source_cluster, topic), {}, {}),
+        "empty": (lambda topic: None, {}, {}),
+    }
+    for kind, (fill, configs, target_configs) in kinds.items():
+        mp.create_topic(here, f"{topic_name}-{kind}", 1, configs)
+        mp.create_topic(there, f"A.{topic_name}-{kind}", 1, target_configs)
+        fill(f"{topic_name}-{kind}")
+    expected = {kind: read(source_cluster, f"{topic_name}-{kind}") for kind in kinds}
+    assert len(expected["compacted"]) < 1000
+    assert len(expected["cut-inside"]) == 1000 - 123
+    with start_mirror(f"{topic_name}-.*", {}):
+        for kind, records in expected.items():
+            remote = f"A.{topic_name}-{kind}"
+            wait_until_copied(target_cluster, remote, len(records))
+    for kind, records in expected.items():
+        copies = read(target_cluster, f"A.{topic_name}-{kind}")
+        timestamps = kind != "stamping"
+        assert contents(copies, timestamps=timestamps) == contents(records, timestamps=timestamps), kind
+        if records:
+            assert_mapped(target_cluster, f"A.{topic_name}-{kind}", records, copies)
+    batches = list(LogReader(there).batches(f"A.{topic_name}-tiny", 0))
+    assert len(batches) < 200, "tiny batches of a backlog are merged"
+
+
+def wait_until_copied(target: KafkaCluster, topic: str, records: int) -> None:
+    mp.wait_for(lambda: mp.end_offsets(target.bootstrap_servers, topic, 1)[0] >= records, 60, f"{topic} copied")
+
+
+def cut(cluster: KafkaCluster, topic: str) -> None:
+    """The log starts inside a batch."""
+    mp.produce(cluster.bootstrap_servers, topic, 1, 1000)
+    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
+    admin.delete_records({TopicPartition(topic, 0): 123})
+    admin.close()
+
+
+def test_another_codec_if_asked(
+    start_mirror: StartMirror, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str
+) -> None:
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 1000, codec="lz4")
+    with start_mirror(topic_name, {"B.producer.compression.type": "zstd"}):
+        wait_until_copied(target_cluster, f"A.{topic_name}", 1000)
+    assert contents(read(target_cluster, f"A.{topic_name}")) == contents(read(source_cluster, topic_name))
+    copies = LogReader(target_cluster.bootstrap_servers).batches(f"A.{topic_name}", 0)
+    assert {header.codec for header, _ in copies} == {"zstd"}
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_transactions(
+    start_mirror: StartMirror,
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    committed: bool,
+) -> None:
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    writing = transactional(source_cluster, topic_name, 30)
+    for number in writing:
+        if number == 14:
+            break
+    with start_mirror(topic_name, COMMITTED if committed else {}):
+        for _ in writing:  # on a live tail too
+            time.sleep(0.02)
+        expected = read(source_cluster, topic_name, committed=committed)
+        assert len(expected) == (100 if committed else 150)
+        wait_until_copied(target_cluster, f"A.{topic_name}", len(expected))
+    copies = read(target_cluster, f"A.{topic_name}")
+    assert contents(copies) == contents(expected)
+    assert_mapped(target_cluster, f"A.{topic_name}", expected, copies)
