@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from functools import lru_cache
+from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,7 +33,7 @@ def longest(ours: list[int], theirs: list[int]) -> int:
 def test_pairs_are_equal_and_rise(ours: list[int], theirs: list[int]) -> None:
     pairs = align(ours, theirs)
     assert all(ours[one] == theirs[other] for one, other in pairs)
-    assert all(a[0] < b[0] and a[1] < b[1] for a, b in zip(pairs, pairs[1:], strict=False))
+    assert all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(pairs))
 
 
 @settings(max_examples=300, deadline=None)

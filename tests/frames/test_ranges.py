@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -107,7 +109,7 @@ def test_ranges_cover_all_and_each_record_is_in_the_same_range_on_both_sides(
     found = extent(source, target, offsets, Window())
     plans = cut(found, offsets, ranges.RANGE_BYTES / step, 10)
     assert [plan.range for plan in plans] == list(range(10, 10 + len(plans)))
-    for one, other in zip(plans, plans[1:], strict=False):
+    for one, other in pairwise(plans):
         assert one.end_upstream == other.first_upstream
         assert one.end_downstream == other.first_downstream
     if plans:

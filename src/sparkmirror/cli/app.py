@@ -11,6 +11,7 @@ from sparkmirror.cli.control import pause, resume, throttle
 from sparkmirror.cli.demo import demo
 from sparkmirror.cli.pack import pack
 from sparkmirror.cli.run import run
+from sparkmirror.cli.verify import verify
 from sparkmirror.errors import SparkMirrorError
 
 app = typer.Typer(
@@ -19,7 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Copy and move Kafka clusters exactly once, with MirrorMaker 2's own configuration, on Spark.",
 )
-for verb in (run, demo, pause, resume, throttle, pack):
+for verb in (run, demo, pause, resume, throttle, verify, pack):
     app.command()(verb)
 
 

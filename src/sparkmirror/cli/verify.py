@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from rich.table import Table
 
 from sparkmirror.cli.logs import console, set_up_logging, warn
 from sparkmirror.cli.run import File, load
+from sparkmirror.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from sparkmirror.frames import Progress as Standing
 
 _EXIT_DIFFERS = 1
-Time = Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z"])]
 
 
 def verify(
@@ -86,14 +87,15 @@ def verify(
             found = run_verification(session, config, options, show)
     finally:
         session.stop()
-    _print_json(found) if as_json else _print_tables(found)
+    if as_json:
+        _print_json(found)
+    else:
+        _print_tables(found)
     if found.differs:
         raise typer.Exit(_EXIT_DIFFERS)
 
 
 def _time(text: str | None, option: str) -> datetime | None:
-    from sparkmirror.errors import ConfigError
-
     if text is None:
         return None
     try:
@@ -140,16 +142,10 @@ def _rates(standing: Standing) -> str:
 
 def _print_json(found: Verification) -> None:
     for difference in found.differences:
-        typer.echo(_json({"difference": difference._asdict()}))
+        typer.echo(json.dumps({"difference": difference._asdict()}))
     for partition in found.partitions:
-        typer.echo(_json({"partition": partition.model_dump()}))
-    typer.echo(_json({"equal": not found.differs, "ranges": found.ranges, "all_ranges": found.all_ranges}))
-
-
-def _json(value: object) -> str:
-    import json
-
-    return json.dumps(value)
+        typer.echo(json.dumps({"partition": partition.model_dump()}))
+    typer.echo(json.dumps({"equal": not found.differs, "ranges": found.ranges, "all_ranges": found.all_ranges}))
 
 
 def _print_tables(found: Verification) -> None:

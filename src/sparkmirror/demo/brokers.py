@@ -3,7 +3,8 @@
     with KafkaCluster(Path("source")) as cluster:
         print(cluster.bootstrap_servers)
 
-The brokers die with this process, however it ends.
+The brokers die with this process, however it ends. With `proxied=True` clients reach each broker through a
+proxy of this process, which can break the network between them; brokers talk to each other directly.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from javaproperties import dumps
 from sparkmirror.demo.jars import BROKER, class_path
 from sparkmirror.demo.jvm import QUICK_START, Jvm
 from sparkmirror.demo.ports import free_ports
+from sparkmirror.demo.proxy import Proxy
 from sparkmirror.demo.readiness import brokers_known_to
 from sparkmirror.demo.storage import format_storage, new_id
 from sparkmirror.errors import SetupError
@@ -33,7 +35,10 @@ _POLL_S = 0.05
 
 
 class Broker:
-    """One broker, which is a controller too. Its port, its data and its log outlive every restart."""
+    """One broker, which is a controller too. Its port, its data and its log outlive every restart.
+
+    `proxy` stands between it and its clients, if the cluster is proxied; `port` is the broker's own.
+    """
 
     def __init__(
         self,
@@ -44,10 +49,12 @@ class Broker:
         cluster_id: str,
         heap_mb: int,
         jvm_options: Sequence[str],
+        proxy: Proxy | None,
     ) -> None:
         self.directory = directory
         self.node_id = node_id
         self.port = port
+        self.proxy = proxy
         self.data = directory / "data"
         self._cluster_id = cluster_id
         self._settings = directory / "server.properties"
@@ -59,6 +66,11 @@ class Broker:
     def pid(self) -> int:
         """The process id of the last start; RuntimeError if there was none."""
         return self._started().pid
+
+    @property
+    def advertised_port(self) -> int:
+        """Where clients find it: its proxy's port, if it has a proxy."""
+        return self.proxy.port if self.proxy else self.port
 
     @property
     def running(self) -> bool:
@@ -150,11 +162,15 @@ class KafkaCluster:
         properties: Mapping[str, str] | None = None,
         heap_mb: int = 512,
         jvm_options: Sequence[str] = QUICK_START,
+        proxied: bool = False,
     ) -> None:
         self.directory = directory.absolute()
         self.cluster_id = new_id()
-        ports = free_ports(2 * brokers)
-        self._controller_ports = ports[brokers:]
+        self._proxied = proxied
+        free = free_ports(4 * brokers)
+        ports, self._controller_ports, self._internal_ports, proxy_ports = (
+            free[first : first + brokers] for first in range(0, len(free), brokers)
+        )
         self._properties = dict(properties or {})
         self.brokers = tuple(
             Broker(
@@ -164,8 +180,9 @@ class KafkaCluster:
                 cluster_id=self.cluster_id,
                 heap_mb=heap_mb,
                 jvm_options=jvm_options,
+                proxy=Proxy(port, port=proxy_port) if proxied else None,
             )
-            for node_id, port in enumerate(ports[:brokers], start=1)
+            for node_id, (port, proxy_port) in enumerate(zip(ports, proxy_ports, strict=True), start=1)
         )
 
     def __enter__(self) -> Self:
@@ -178,7 +195,13 @@ class KafkaCluster:
     @property
     def bootstrap_servers(self) -> str:
         """The brokers' addresses, as Kafka's clients take them."""
-        return ",".join(f"127.0.0.1:{broker.port}" for broker in self.brokers)
+        return ",".join(f"127.0.0.1:{broker.advertised_port}" for broker in self.brokers)
+
+    @property
+    def direct_servers(self) -> str:
+        """The same for clients that are to meet no proxy, wherever the brokers send them."""
+        ports = self._internal_ports if self._proxied else [broker.port for broker in self.brokers]
+        return ",".join(f"127.0.0.1:{port}" for port in ports)
 
     def start(self) -> None:
         """Start all brokers that don't run, and wait until each of them lists all.
@@ -188,6 +211,8 @@ class KafkaCluster:
         everyone = frozenset(broker.node_id for broker in self.brokers)
         try:
             for broker in self.brokers:
+                if broker.proxy:
+                    broker.proxy.start()
                 broker.launch(self._settings(broker))
             for broker in self.brokers:
                 broker.wait_until_known(everyone)
@@ -201,6 +226,9 @@ class KafkaCluster:
         if running:
             with ThreadPoolExecutor(len(running)) as pool:
                 list(pool.map(lambda broker: broker.terminate(timeout_s), running))
+        for broker in self.brokers:
+            if broker.proxy:
+                broker.proxy.close()
 
     def cleanup(self, *, keep_logs: bool = False) -> None:
         """Kill all brokers, and delete the directory, or only the brokers' data in it."""
@@ -217,8 +245,7 @@ class KafkaCluster:
             "node.id": str(broker.node_id),
             "controller.quorum.voters": ",".join(f"{id_}@127.0.0.1:{port}" for id_, port in controllers.items()),
             "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-            "listeners": f"PLAINTEXT://127.0.0.1:{broker.port},CONTROLLER://127.0.0.1:{controllers[broker.node_id]}",
+            **self._listeners(broker, controllers[broker.node_id]),
             "broker.session.timeout.ms": "3000",
             "broker.heartbeat.interval.ms": "500",
             "auto.create.topics.enable": "false",
@@ -234,3 +261,19 @@ class KafkaCluster:
             "log.cleaner.dedupe.buffer.size": str(16 << 20),  # of a heap that is small; 128 MiB otherwise
             **self._properties,
         }
+
+    def _listeners(self, broker: Broker, controller_port: int) -> dict[str, str]:
+        ports = {"PLAINTEXT": broker.port, "CONTROLLER": controller_port}
+        advertised = {"PLAINTEXT": broker.advertised_port}
+        if self._proxied:
+            ports["INTERNAL"] = advertised["INTERNAL"] = self._internal_ports[broker.node_id - 1]
+        return {
+            "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in ports),
+            "listeners": _addresses(ports),
+            "advertised.listeners": _addresses(advertised),
+            "inter.broker.listener.name": "INTERNAL" if self._proxied else "PLAINTEXT",
+        }
+
+
+def _addresses(ports: Mapping[str, int]) -> str:
+    return ",".join(f"{name}://127.0.0.1:{port}" for name, port in ports.items())

@@ -122,7 +122,6 @@ class FlowDriver:
         self._use_lease = use_lease
         self._once = once
         self._lease: Lease | None = None
-        self._asked_at = 0.0
         self._rank = -1
         self._identity: Identity | None = None
         self._state_lifetime_ms = STATE_LIFETIME_DEFAULT_MS
@@ -178,7 +177,6 @@ class FlowDriver:
     def start(self) -> None:
         """Ask for the lease, and watch what pumps report."""
         if self._use_lease:
-            self._asked_at = time.monotonic()
             self._lease = Lease(
                 self.flow.target,
                 f"{self.flow.source.alias}-mm2",
@@ -198,9 +196,9 @@ class FlowDriver:
         """Why this process does not work on the flow, in a few words."""
         if self._lease is not None and self._lease.refused:
             return f"standing by: {self._lease.refused}"
-        if time.monotonic() - self._asked_at < self.flow.group_session_timeout_ms / 1000:
-            return "joining"
-        return "standing by: another process works on it"
+        if self._lease is not None and self._lease.elsewhere:
+            return "standing by: another process works on it"
+        return "joining"
 
     def take_charge(self) -> None:
         """After the lease was got: announce ourselves, learn how the predecessor ended, agree on the identity."""
@@ -216,11 +214,15 @@ class FlowDriver:
                 self._rank = self._control.lead(
                     Leader(incarnation=self._incarnation, host=socket.gethostname(), pid=os.getpid())
                 )
-        self.unclean = state.last_epoch is not None and state.last_epoch.phase != "ended"
+        self.unclean = state.unclean
         self._identity = self._agree()
         lifetime = self._opened(self._target).broker_config(STATE_LIFETIME_KEY)
         self._state_lifetime_ms = int(lifetime) if lifetime else STATE_LIFETIME_DEFAULT_MS
         self._charge_term = term
+
+    def take_charge_again(self) -> None:
+        """Have the next `take_charge` announce us anew: an announcement that was late may stand behind ours."""
+        self._charge_term = -1
 
     def _agree(self) -> Identity:
         client = ClusterClient(self.flow.target, f"{self.name}|sparkmirror-identity")

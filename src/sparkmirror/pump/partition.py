@@ -22,7 +22,7 @@ from sparkmirror.offsets.segments import Identity, Segment
 from sparkmirror.offsets.sentinel import target_truncated, truncated
 from sparkmirror.pump.batch import Batch, Claim
 from sparkmirror.pump.claimer import Claimer
-from sparkmirror.pump.intake import Intake, Obstacle, Prepared
+from sparkmirror.pump.intake import Intake, Obstacle, Skipped
 from sparkmirror.pump.refused import LIMITS, TOO_LARGE, Refused, refused
 from sparkmirror.pump.verdicts import Verdict, verdict
 from sparkmirror.wire.batches import rewrite
@@ -322,7 +322,7 @@ class PartitionCopy:
         self.source_end = high_watermark
         try:
             for item in self._intake.prepare(frame, records, self._upstream, aborted):
-                if isinstance(item, Prepared):
+                if not isinstance(item, Skipped):
                     if self._quiet and self._breaks_quiet(item.max_timestamp, now):
                         item.frame.release()
                         return
@@ -342,19 +342,20 @@ class PartitionCopy:
                 self.claims.append(claim)
             self._pass_over(now)
 
-    def _enqueue(self, item: Prepared) -> None:
+    def _enqueue(self, batch: Batch) -> None:
+        size = len(batch.view)
         crc = rewrite(
-            item.view,
+            batch.view,
             0,
-            len(item.view),
-            item.attributes,
+            size,
+            batch.attributes,
             self._identity.producer_id,
             self._identity.producer_epoch,
             self._sequence,
         )
-        batch = Batch(item, self._sequence, self._downstream, crc, self._claimer.follows)
+        batch.place(self._sequence, self._downstream, crc, self._claimer.follows)
         self.queue.append(batch)
-        self.queued_bytes += len(item.view)
+        self.queued_bytes += size
         self._sequence += batch.count
         self._downstream += batch.count
         self._fetched_epoch = batch.leader_epoch

@@ -23,9 +23,9 @@ from sparkmirror.wire.batches import (
     TIMESTAMP_TYPE_BIT,
     BatchHeader,
 )
-from sparkmirror.wire.codecs import compress, decompress
+from sparkmirror.wire.codecs import compress
 from sparkmirror.wire.old_formats import codec_of
-from sparkmirror.wire.records import Records
+from sparkmirror.wire.records import Records, section, unreadable
 from sparkmirror.wire.varints import CONTINUED, SHORT, written
 
 _UNKNOWN = -1
@@ -94,7 +94,7 @@ def splice(
         codec = header.attributes & CODEC_MASK if header.magic >= MAGIC else codec_of(batch)
     if len(batches) == 1:
         header, batch = batches[0]
-        if _is_fine(header, from_offset) and header.records <= (max_records or header.records):
+        if _is_fine(header, batch, from_offset) and header.records <= (max_records or header.records):
             whole = _whole(header, batch, codec)
             if max_bytes is None or len(whole.data) <= max_bytes:
                 return [whole]
@@ -104,10 +104,11 @@ def splice(
     return list(_cut(source, codec, max_bytes, max_records))
 
 
-def _is_fine(header: BatchHeader, from_offset: int) -> bool:
+def _is_fine(header: BatchHeader, batch: memoryview, from_offset: int) -> bool:
     """Whether no record of the batch must change."""
     return (
         header.magic == MAGIC
+        and header.size == len(batch)
         and header.records == header.last_offset_delta + 1 > 0
         and header.base_offset >= from_offset
         and not header.attributes & TIMESTAMP_TYPE_BIT
@@ -116,14 +117,13 @@ def _is_fine(header: BatchHeader, from_offset: int) -> bool:
 
 def _whole(header: BatchHeader, batch: memoryview, codec: int) -> Spliced:
     """The records section as it is, or only compressed anew."""
-    if len(batch) != header.size:
-        raise ValueError(f"the batch at offset {header.base_offset} is cut off: {len(batch)} bytes")
-    section: bytes | memoryview = batch[HEADER_SIZE:]
     old_codec = header.attributes & CODEC_MASK
-    if codec != old_codec:
-        section = compress(codec, decompress(old_codec, section))
+    try:
+        data = batch[HEADER_SIZE:] if codec == old_codec else compress(codec, section(header, batch))
+    except ValueError as error:
+        raise unreadable(header, error) from error
     return Spliced(
-        _batch((section,), codec, header.records, header.base_timestamp, header.max_timestamp),
+        _batch((data,), codec, header.records, header.base_timestamp, header.max_timestamp),
         (Run(header.base_offset, header.records),),
         header.records,
         header.base_timestamp,
@@ -194,20 +194,22 @@ def _rewritten(timestamps: list[int], attributes: bytearray, bodies: list[bytes]
     for timestamp, attribute, body in zip(timestamps, attributes, bodies, strict=True):
         delta = timestamp - base
         delta = (delta << 1) ^ (delta >> 63)
-        head = (
-            _ONE_BYTE[attribute]
-            + (SHORT[delta] if delta < 0x4000 else CONTINUED[delta & 0x3FFF] + written(delta >> 14))
-            + (SHORT[offset_delta] if offset_delta < 0x4000 else written(offset_delta))
-        )
+        if delta < 0x4000:
+            stamp = SHORT[delta]
+        elif delta < 0x10000000:
+            stamp = CONTINUED[delta & 0x3FFF] + SHORT[delta >> 14]
+        else:
+            stamp = written(delta)
+        head = _ONE_BYTE[attribute] + stamp + (SHORT[offset_delta] if offset_delta < 0x4000 else written(offset_delta))
         offset_delta += 2
         length = (len(head) + len(body)) << 1
         pieces += (SHORT[length] if length < 0x4000 else written(length), head, body)
     return pieces
 
 
-def _batch(section: Sequence[bytes | memoryview], codec: int, count: int, base: int, latest: int) -> bytearray:
+def _batch(parts: Sequence[bytes | memoryview], codec: int, count: int, base: int, latest: int) -> bytearray:
     """A whole batch of that records section, without producer and CRC."""
-    data = bytearray().join((bytes(HEADER_SIZE), *section))
+    data = bytearray().join((bytes(HEADER_SIZE), *parts))
     HEADER.pack_into(
         data,
         0,
