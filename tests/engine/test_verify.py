@@ -75,7 +75,7 @@ def test_a_mirrors_copy_is_equal_and_what_others_write_is_found(
         mp.produce(source_cluster.bootstrap_servers, topic_name, 2, 2_000, codec=codec)
     with start_mirror(topic_name, {}):
         mp.wait_for(
-            lambda: sum(mp.end_offsets(target_cluster.bootstrap_servers, f"A.{topic_name}", 2)) == 6_000, 40, "copied"
+            lambda: sum(mp.end_offsets(target_cluster.bootstrap_servers, f"A.{topic_name}", 2)) == 6_000, 90, "copied"
         )
     mp.produce(source_cluster.bootstrap_servers, topic_name, 2, 100)
     config = config_of(tmp_path, source_cluster, target_cluster, topic_name)
@@ -220,7 +220,7 @@ def test_a_verification_is_resumed_and_a_sample_is_a_part(
     mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 5_000, codec=None)
     with start_mirror(topic_name, {}):
         mp.wait_for(
-            lambda: mp.end_offsets(target_cluster.bootstrap_servers, f"A.{topic_name}", 1) == [5_000], 40, "copied"
+            lambda: mp.end_offsets(target_cluster.bootstrap_servers, f"A.{topic_name}", 1) == [5_000], 90, "copied"
         )
     config = config_of(tmp_path, source_cluster, target_cluster, topic_name)
     monkeypatch.setattr(ranges, "RANGE_BYTES", 30_000)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.log_tail import LastBatch, last_batches
@@ -21,6 +22,13 @@ from sparkmirror.offsets.segments import Identity, Segment, home_partition, segm
 
 TopicPartition = tuple[str, int]
 _UNKNOWN_TOPIC = 3
+
+
+class CopyMap(NamedTuple):
+    """The offset map of a partition, and the source topic that was copied last."""
+
+    offsets: OffsetMap
+    source_topic_id: bytes
 
 
 class FlowClaims:
@@ -62,7 +70,7 @@ class FlowClaims:
         topic_ids: Mapping[str, bytes],
         logs: Mapping[TopicPartition, tuple[int, int]],
         claims: Mapping[TopicPartition, Sequence[Segment]],
-    ) -> dict[TopicPartition, OffsetMap]:
+    ) -> dict[TopicPartition, CopyMap]:
         """The map of each partition that has claims. `logs` are log starts and high watermarks, all led by `leader`."""
         if self.identity is None or not claims:
             return {}
@@ -81,7 +89,8 @@ class FlowClaims:
         for where, all_of in claims.items():
             true = arbitrate(all_of, evidence.get(where, {}), logs[where][0]).true
             if true:
-                found[where] = OffsetMap.build(true, _copied(true, tails[where], logs[where][1]))
+                offsets = OffsetMap.build(true, _copied(true, tails[where], logs[where][1]))
+                found[where] = CopyMap(offsets, true[-1].source_topic_id)
         return found
 
 

@@ -15,9 +15,8 @@ from sparkmirror.cluster.log_sizes import log_sizes
 from sparkmirror.config import FlowConfig
 from sparkmirror.engine.flow_driver import topic_rules
 from sparkmirror.errors import ClusterUnreachable, ConfigError
-from sparkmirror.frames.claims import FlowClaims
+from sparkmirror.frames.claims import CopyMap, FlowClaims
 from sparkmirror.frames.ranges import LogPlan, PartitionPlan, Window, cut, extent
-from sparkmirror.offsets.offset_map import OffsetMap
 
 TopicPartition = tuple[str, int]
 Offsets = dict[TopicPartition, int]
@@ -114,15 +113,19 @@ class FlowSurvey:
         for source, target in pairs:
             log = _log(here[source[0]], source_starts[source], source_ends[source], source_configs.get(source[0], ()))
             if target not in copied_to:
-                plans.append(self._absent(source[1], log, names[source[0]]))
+                absent = LogPlan(topic=names[source[0]], topic_id="", start=0, end=0)
+                plans.append(self._uncopied(source[1], log, absent, "the target has no such partition yet"))
                 continue
             configs = target_configs.get(target[0], ())
             copy = _log(there[target[0]], target_starts[target], target_ends[target], configs)
+            known = maps.get(target)
+            if known is not None and known.source_topic_id != here[source[0]].topic_id:
+                note = f"the source topic was created again; of the new one nothing was copied yet to {target[0]}"
+                plans.append(self._uncopied(source[1], log, copy, note))
+                continue
             per_offset = sizes.get(source, 0) / max(log.end - log.start, 1) or _GUESSED_BYTES_PER_OFFSET
             plans.append(
-                self._partition(
-                    source[1], log, copy, configs, maps.get(target), windows[source], per_offset, first_range
-                )
+                self._partition(source[1], log, copy, configs, known, windows[source], per_offset, first_range)
             )
             first_range += len(plans[-1].ranges)
         return plans
@@ -133,12 +136,13 @@ class FlowSurvey:
         source: LogPlan,
         target: LogPlan,
         target_configs: Iterable[ConfigEntry],
-        offsets: OffsetMap | None,
+        known: CopyMap | None,
         window: Window,
         bytes_per_offset: float,
         first_range: int,
     ) -> PartitionPlan:
         notes = []
+        offsets = None if known is None else known.offsets
         if offsets is None:
             if self._scope.bounded:
                 raise ConfigError(
@@ -170,28 +174,28 @@ class FlowSurvey:
             notes=tuple(notes),
         )
 
-    def _absent(self, partition: int, source: LogPlan, target_topic: str) -> PartitionPlan:
+    def _uncopied(self, partition: int, source: LogPlan, target: LogPlan, note: str) -> PartitionPlan:
         return PartitionPlan(
             flow=self._flow.name,
             partition=partition,
             source=source,
-            target=LogPlan(topic=target_topic, topic_id="", start=0, end=0),
+            target=target,
             isolation="read_uncommitted",
             timestamps=True,
             bytes_per_offset=0,
             ranges=(),
             not_copied_yet=source.end - source.start,
-            notes=("the target has no such partition yet",),
+            notes=(note,),
         )
 
     def _maps(
         self, there: Mapping[str, TopicDescription], starts: Offsets, ends: Offsets
-    ) -> dict[TopicPartition, OffsetMap]:
+    ) -> dict[TopicPartition, CopyMap]:
         claims = FlowClaims(self._target, self._flow.source.alias)
         ids = {name: topic.topic_id for name, topic in there.items()}
         read = claims.read((ids[topic], partition) for topic, partition in ends)
         by_partition = {where: read[ids[where[0]], where[1]] for where in ends if (ids[where[0]], where[1]) in read}
-        found: dict[TopicPartition, OffsetMap] = {}
+        found: dict[TopicPartition, CopyMap] = {}
         for leader, group in self._by_leader(self._target, by_partition):
             logs = {where: (starts[where], ends[where]) for where in group}
             found |= claims.maps(leader, ids, logs, {where: by_partition[where] for where in group})
