@@ -146,6 +146,22 @@ def test_gaps_are_closed_and_told() -> None:
     assert (made.count, made.next_upstream) == (5, 40)
 
 
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("codec", range(len(CODECS)), ids=CODECS)
+def test_a_stamped_batch_with_no_gaps_is_rewritten_too(codec: int, count: int) -> None:
+    content = plain(count, codec=codec)._replace(append_time=NOW + 5000)
+    made = splice(source_batches([content]), from_offset=0)
+    assert [record.timestamp for record in came_out(made)] == [NOW + 5000] * count
+
+
+def test_more_records_than_short_numbers_reach() -> None:
+    """Offset deltas of one, two and three bytes; lengths, too."""
+    content = plain(20_000, size=5, step=2)
+    content.records[-1] = content.records[-1]._replace(value=b"v" * 20_000)
+    (made,) = splice(source_batches([content]), from_offset=0)
+    assert came_out([made]) == content.records
+
+
 def test_the_base_timestamp_is_the_first_records() -> None:
     records = [RawRecord(at, NOW - 1000 * at, b"k", None, ()) for at in range(5)]
     (made,) = splice(source_batches([Content(2, 0, records, 5)]), from_offset=2)
