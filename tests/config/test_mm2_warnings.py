@@ -61,7 +61,7 @@ CONNECT = "has no effect: it is for Kafka Connect"
         ("transforms.x.type", CONNECT),
         ("dedicated.mode.enable.internal.rest", CONNECT),
         ("listeners", CONNECT),
-        ("sasl.mechanism", "has no effect with security.protocol PLAINTEXT"),
+        ("sasl.mechanism", "has no effect without SASL"),
         ("us.consumer.ssl.protocol", "has no effect with security.protocol PLAINTEXT"),
         ("topics.blacklist", "since Kafka 4.0; write topics.exclude"),
         ("us->eu.groups.blacklist", "since Kafka 4.0; write us->eu.groups.exclude"),

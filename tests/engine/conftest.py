@@ -12,10 +12,10 @@ import mirror_process as mp
 import pytest
 from loaded_flow import LoadedFlow
 from pyspark.sql import SparkSession
-from spark_standalone import standalone_cluster
 
 from sparkmirror.config import load_mm2_properties
 from sparkmirror.demo import KafkaCluster
+from sparkmirror.demo.spark_cluster import standalone_cluster
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.engine.session import open_session
 

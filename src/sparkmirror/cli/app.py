@@ -12,6 +12,7 @@ from sparkmirror.cli.demo import demo
 from sparkmirror.cli.losses import losses
 from sparkmirror.cli.pack import pack
 from sparkmirror.cli.run import run
+from sparkmirror.cli.verify import verify
 from sparkmirror.errors import SparkMirrorError
 
 app = typer.Typer(
@@ -20,7 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Copy and move Kafka clusters exactly once, with MirrorMaker 2's own configuration, on Spark.",
 )
-for verb in (run, demo, pause, resume, throttle, losses, pack):
+for verb in (run, demo, verify, pause, resume, throttle, losses, pack):
     app.command()(verb)
 
 

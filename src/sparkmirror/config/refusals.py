@@ -32,7 +32,8 @@ ACCEPTED: dict[str, tuple[tuple[str, ...], str]] = {
         ("org.apache.kafka.clients.admin.ForwardingAdmin",),
         _JAVA + "org.apache.kafka.clients.admin.ForwardingAdmin",
     ),
-    "security.protocol": (("PLAINTEXT",), "only PLAINTEXT is supported in this release"),
+    "security.protocol": (("PLAINTEXT", "SSL"), "only PLAINTEXT and SSL are supported in this release"),
+    "ssl.engine.factory.class": (("",), "Java classes can't be loaded: take this key out"),
 }
 """The values that ask for nothing special, and what to say about any other; at every level and role."""
 

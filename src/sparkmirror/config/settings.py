@@ -7,7 +7,7 @@ MirrorMaker 2 4.3.1: a cluster's own `consumer.` beats the flow's, because it be
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from pydantic import BaseModel
@@ -15,12 +15,25 @@ from pydantic import BaseModel
 from sparkmirror.config.model import (
     DEFAULT_POLICY,
     IDENTITY_POLICY,
+    ClusterConfig,
     FetchConfig,
     FlowConfig,
     LossPolicy,
     ProduceConfig,
+    SslConfig,
 )
-from sparkmirror.config.values import LONG_MAX, Boolean, Choice, Endpoints, Integer, Kind, Names, Text
+from sparkmirror.config.values import (
+    LONG_MAX,
+    Boolean,
+    Choice,
+    Endpoints,
+    Hidden,
+    Integer,
+    Kind,
+    Names,
+    Text,
+    TlsVersions,
+)
 
 FLOW = "{source}->{target}."
 
@@ -78,6 +91,11 @@ def _produce(name: str, kind: Kind, doc: str) -> Setting:
     return Setting(name, kind, Place.PRODUCER, doc, "ProducerConfig", ProduceConfig)
 
 
+def _ssl(name: str, kind: Kind, doc: str) -> Setting:
+    field = name.removeprefix("ssl.").replace(".", "_")
+    return Setting(name, kind, Place.SOURCE, doc, "SslConfigs", SslConfig, field)
+
+
 def _loss(name: str, options: tuple[str, ...], doc: str) -> Setting:
     field = name.rpartition(".")[2]
     return Setting(name, Choice(options), Place.CONNECTOR, doc, "docs/losses.md", LossPolicy, field)
@@ -94,6 +112,44 @@ CLUSTERS_KEY = "clusters"
 ENABLED = Setting("enabled", Boolean(), Place.PAIR, "Whether this flow is run.", "1.6")
 SOURCE_SERVERS = Setting("bootstrap.servers", Endpoints(), Place.SOURCE, "Brokers of the source.", "1.6")
 TARGET_SERVERS = Setting("bootstrap.servers", Endpoints(), Place.TARGET, "Brokers of the target.", "1.6")
+
+SECURITY_PROTOCOL = Setting(
+    "security.protocol",
+    Choice(("PLAINTEXT", "SSL"), any_case=True),
+    Place.SOURCE,
+    "How a cluster is spoken with.",
+    "1.1",
+    ClusterConfig,
+)
+
+STORE_TYPE = Choice(("JKS", "PKCS12", "PEM"), any_case=True)
+
+SSL_SETTINGS: tuple[Setting, ...] = (
+    _ssl("ssl.truststore.location", Text(), "File of the certificates that are trusted."),
+    _ssl("ssl.truststore.type", STORE_TYPE, "What kind of file it is."),
+    _ssl("ssl.truststore.password", Hidden(), "Opens it."),
+    _ssl("ssl.truststore.certificates", Hidden(), "The trusted certificates themselves, PEM."),
+    _ssl("ssl.keystore.location", Text(), "File with our own key and certificate."),
+    _ssl("ssl.keystore.type", STORE_TYPE, "What kind of file it is."),
+    _ssl("ssl.keystore.password", Hidden(), "Opens it."),
+    _ssl("ssl.keystore.key", Hidden(), "Our key itself, PEM."),
+    _ssl("ssl.keystore.certificate.chain", Hidden(), "Our certificate itself and its issuers', PEM."),
+    _ssl("ssl.key.password", Hidden(), "Opens the key in it."),
+    _ssl(
+        "ssl.endpoint.identification.algorithm",
+        Choice(("https", ""), any_case=True),
+        "Whether a broker's certificate must name its host.",
+    ),
+    _ssl("ssl.enabled.protocols", TlsVersions(), "Versions of TLS that may be spoken."),
+    _ssl("ssl.protocol", Choice(("TLSv1.3", "TLSv1.2", "TLS")), "The newest version that may be spoken."),
+)
+"""Of either cluster; `for_place` says of which."""
+
+
+def for_place(settings: tuple[Setting, ...], place: Place) -> tuple[Setting, ...]:
+    """The same settings, of the other cluster."""
+    return tuple(replace(setting, place=place) for setting in settings)
+
 
 FLOW_SETTINGS: tuple[Setting, ...] = (
     _flow("topics", Names(), "Regexes of topics to copy; a whole name must match one.", "1.2"),

@@ -19,7 +19,7 @@ from sparkmirror.engine.assignment import Assignment, PartitionKey, plan
 from sparkmirror.engine.epoch import EpochJob
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.progress import FlowProgress, ProgressMeter
-from sparkmirror.engine.session import is_local, local_slots, open_session
+from sparkmirror.engine.session import is_local, keeps_secrets, local_slots, open_session
 from sparkmirror.errors import ClusterUnreachable, ConfigError, CopyIncomplete, SetupError, SparkMirrorError
 from sparkmirror.offsets.losses import LossKind
 from sparkmirror.pump.orders import PumpOrder, Receipt
@@ -127,6 +127,7 @@ class Mirror:
         Raises `ClusterUnreachable` or `ConfigError` before anything is copied, and `CopyIncomplete` where
         `once` could not copy everything.
         """
+        self._guard_secrets()
         try:
             with ThreadPoolExecutor(max(len(self.drivers), 1)) as pool:
                 list(pool.map(FlowDriver.open, self.drivers))
@@ -151,6 +152,16 @@ class Mirror:
         finally:
             self._close()
         self._account()
+
+    def _guard_secrets(self) -> None:
+        """Passwords travel to the tasks inside their orders."""
+        secret = [flow.name for flow in self._config.flows if flow.has_secrets]
+        if secret and not keeps_secrets(self._config.spark):
+            raise ConfigError(
+                f"flow {secret[0]} has passwords, which its tasks on a Spark cluster would get in clear: set"
+                " spark.authenticate and spark.network.crypto.enabled (or spark.ssl.rpc.enabled) to true",
+                where=self._config.path,
+            )
 
     def _stand_by(self, since: float) -> None:
         self._show()

@@ -9,9 +9,10 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
-from sparkmirror.cluster.client import ClusterClient, TopicLeaders
+from sparkmirror.cluster.client import TOPICS_PER_REQUEST, ClusterClient, TopicLeaders
 from sparkmirror.cluster.leader_epochs import EpochEnd, epoch_ends
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.cluster.topic_configs import topic_configs
 from sparkmirror.config import LossPolicy
 from sparkmirror.offsets.evidence import LogProbe
 from sparkmirror.offsets.losses import Loss, LossLedger
@@ -22,6 +23,8 @@ from sparkmirror.offsets.segments import Identity, Segment
 from sparkmirror.offsets.sentinel import cut_in, look_for_losses, shrunk
 from sparkmirror.offsets.settling import Settled, Settler
 from sparkmirror.offsets.target_reading import TargetReader, Unserved, by_topic, listed_offset, said
+
+CLEANUP_POLICY = "cleanup.policy"
 
 
 class PositionReader:
@@ -45,6 +48,8 @@ class PositionReader:
         self._policy = policy
         self._identity = identity
         self._target_reader = TargetReader(target, identity)
+        self._policies: dict[str, str] = {}
+        """`cleanup.policy` of source topics, as far as we may read it."""
 
     def read(self, routes: Sequence[Route], ready: Callable[[Mapping[Route, Bearings | Refusal]], None]) -> None:
         """Hand out the bearings of each route, a group of leaders at a time.
@@ -60,6 +65,7 @@ class PositionReader:
             )
             ready({route: Refusal(reason) for route in routes})
             return
+        self._learn_policies({route.source_topic for route in routes})
         results: dict[Route, Bearings | Refusal] = {}
         by_leaders: dict[tuple[int, int], list[Route]] = defaultdict(list)
         for route in routes:
@@ -81,6 +87,12 @@ class PositionReader:
             except ConnectionError as error:
                 found = {route: Refusal(str(error), transient=True) for route in group}
             ready(found)
+
+    def _learn_policies(self, topics: set[str]) -> None:
+        unknown = sorted(topics - self._policies.keys())
+        for start in range(0, len(unknown), TOPICS_PER_REQUEST):
+            found = topic_configs(self._source, unknown[start : start + TOPICS_PER_REQUEST], (CLEANUP_POLICY,))
+            self._policies |= {topic: configs.get(CLEANUP_POLICY, "compact") for topic, configs in found.items()}
 
     def _read_group(
         self,
@@ -191,6 +203,7 @@ class PositionReader:
             target_topic_id,
             target_leader,
             read_at,
+            "compact" in self._policies.get(route.source_topic, "compact"),
             found.losses,
         )
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.error_codes import error_name
-from sparkmirror.cluster.topic_limits import topic_configs
+from sparkmirror.cluster.topic_configs import topic_configs
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.offsets.losses import Loss, LossLedger, losses_topic
 from sparkmirror.offsets.reading import PositionReader
@@ -37,6 +37,7 @@ from sparkmirror.wire.buffers import Frame, FramePool
 from sparkmirror.wire.channel import Channel
 from sparkmirror.wire.fetch import FetchedPartition, FetchSession
 from sparkmirror.wire.produce import Ack
+from sparkmirror.wire.tls import open_channel
 
 ANSWER_OVERHEAD_BYTES = 256 << 10
 """What an answer may hold beside its records; a buffer that were too small by that would never be used again."""
@@ -46,6 +47,8 @@ MOST_IN_FLIGHT = 5
 
 QUEUE_BYTES = 2 << 20
 """A partition is not fetched while this much of it waits to be sent."""
+
+STAMPING = "message.timestamp.type"
 
 CONFIRM_S = 1.0
 """How far behind confirmations of claims may be written."""
@@ -187,6 +190,9 @@ class FlowPump:
         if copy.confirmed:
             self._to_confirm += copy.confirmed
             copy.confirmed.clear()
+        if copy.may_be_stamped:
+            copy.may_be_stamped = False
+            self._ask_stamping(copy)
         if copy.refused is not None:
             self._ask_limits(copy, copy.refused)
             copy.refused = None
@@ -266,10 +272,21 @@ class FlowPump:
 
         self._background.do(record, lambda _: None, failed)
 
+    def _ask_stamping(self, copy: PartitionCopy) -> None:
+        """Asked before the position is read again: the background does things in turn."""
+
+        topic = copy.route.target_topic
+
+        def then(found: Mapping[str, Mapping[str, str]]) -> None:
+            if found[topic].get(STAMPING) == "LogAppendTime":
+                copy.stamped()
+
+        self._background.do(lambda: topic_configs(self._target, (topic,), (STAMPING,)), then, lambda _: None)
+
     def _ask_limits(self, copy: PartitionCopy, why: Refused) -> None:
         self._background.do(
-            lambda: topic_configs(self._target, why.target_topic, LIMITS[why.error]),
-            lambda found: copy.limited(why, found),
+            lambda: topic_configs(self._target, (why.target_topic,), LIMITS[why.error]),
+            lambda found: copy.limited(why, found[why.target_topic]),
             lambda _: None,
         )
 
@@ -380,7 +397,7 @@ class FlowPump:
                 isolation_level=ISOLATION[settings.isolation_level],
                 rack=settings.client_rack,
             )
-            return Channel(connection.detach(), self._pool), session
+            return open_channel(connection.detach(), self._pool), session
 
         self._background.do(dial, lambda made: leg.connected(*made), lambda error: leg.failed(str(error)))
 
@@ -390,7 +407,7 @@ class FlowPump:
         def dial() -> tuple[Channel, int]:
             connection = self._target.dial(leg.broker, send_buffer=settings.send_buffer_bytes)
             version = connection.version(produce.API_KEY, produce.VERSIONS, "Produce")
-            return Channel(connection.detach(), self._pool), version
+            return open_channel(connection.detach(), self._pool), version
 
         self._background.do(dial, lambda made: leg.connected(*made), lambda error: leg.failed(str(error)))
 

@@ -11,13 +11,14 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from sparkmirror.config import FlowConfig
+from sparkmirror.config.model import REVEAL
 from sparkmirror.offsets.losses import LossKind
 from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segments import Identity
 
 
 class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 class RouteOrder(_Value):
@@ -70,6 +71,10 @@ class PumpOrder(_Value):
     seconds: float
     """After which the epoch ends by itself."""
     flows: tuple[FlowOrder, ...]
+
+    def to_json(self) -> str:
+        """The order as it travels, secrets in clear: to be kept from others' eyes (`engine.session`)."""
+        return self.model_dump_json(context=REVEAL)
 
 
 PartitionState = Literal["running", "done", "parked", "waiting"]

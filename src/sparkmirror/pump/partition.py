@@ -123,8 +123,10 @@ class PartitionCopy:
         self._obstacle = ""
         """Why what comes after the queue can't be copied."""
         self._alone = True
+        self.may_be_stamped = False
+        """Somebody should look up whether the target stamps records itself, and call `stamped`."""
         self._stamped = False
-        """The target stamps records itself (LogAppendTime): its acknowledgements don't tell duplicates (R2)."""
+        """It does (LogAppendTime): its acknowledgements don't tell duplicates (R2)."""
         self._verifying = False
         self._confirmed_at = 0.0
         self._failures = 0
@@ -162,7 +164,7 @@ class PartitionCopy:
                 self._alone = True
                 return
             self.drop_queue()
-        if self._must_stay_quiet(position.newest_timestamp_ms, position.sequence, now):
+        if self._must_stay_quiet(bearings, now):
             return
         self._upstream = upstream
         self._sequence = position.sequence
@@ -215,11 +217,16 @@ class PartitionCopy:
             self.park(refusal.reason, now)
             self.halted = refusal.loss
 
-    def _must_stay_quiet(self, state_timestamp_ms: int | None, sequence: int, now: float) -> bool:
-        """The quiet rule (R5): unguarded after an unclean takeover, wait until nobody moves the position."""
+    def _must_stay_quiet(self, bearings: Bearings, now: float) -> bool:
+        """The quiet rule (R5): unguarded after an unclean takeover, wait until nobody moves the position.
+
+        The append check guards only what a predecessor sees as we do: not where the source has lost records since.
+        """
         if not self._quiet:
             return False
-        guarded = state_timestamp_ms is not None and state_timestamp_ms >= self._fresh_after_ms
+        sequence, newest_ms = bearings.position.sequence, bearings.position.newest_timestamp_ms
+        guarded = newest_ms is not None and newest_ms >= self._fresh_after_ms
+        guarded = guarded and bearings.resume_at == bearings.position.upstream
         if guarded and self._quiet_sequence is None:
             return False
         if self._quiet_sequence == sequence:
@@ -389,10 +396,13 @@ class PartitionCopy:
         """One, unless the leader's state is sure to outlive the answers.
 
         Old records take the state with them at the broker's next tick; then a batch would be accepted though its
-        predecessor was refused (`exactness.md` section 0, 3).
+        predecessor was refused (`exactness.md` section 0, 3). And of a compacted log a rival may have seen other
+        records: if it appended as many of them, our batch is a duplicate to the broker, but the next would be appended.
         """
         head = self.queue[0]
         if self._alone or head.max_timestamp < self._fresh_after_ms or (self._stamped and head.claim is not None):
+            return 1
+        if self.bearings is not None and self.bearings.compacted:
             return 1
         return self._max_in_flight
 
@@ -422,8 +432,9 @@ class PartitionCopy:
         if ack.error:
             self._on_error(batch, ack, now)
             return None
-        self._stamped |= ack.log_append_time_ms not in (-1, batch.max_timestamp)
         if ack.log_append_time_ms >= 0 and not self._stamped:
+            # Or the target stamps records itself: its topic's configuration tells.
+            self.may_be_stamped = True
             self.doubt(f"a rival had already written source offset {batch.upstream}", now)
         elif ack.base_offset != batch.downstream:
             self.doubt(f"source offset {batch.upstream} landed at {ack.base_offset}, not at {batch.downstream}", now)
@@ -461,6 +472,10 @@ class PartitionCopy:
         else:
             self.refused = why if ack.error in LIMITS else None
             self.act_on(ack.error, why.words, now)
+
+    def stamped(self) -> None:
+        """The target stamps records itself."""
+        self._stamped = True
 
     def limited(self, why: Refused, found: Mapping[str, str]) -> None:
         """What the target allows is known now."""
