@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,7 @@ from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.proof import compare_topics
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.errors import CopyIncomplete, SparkMirrorError
-from sparkmirror.pump.control import Control, control_topic
+from sparkmirror.pump.control import Control, ControlState, Leader, control_topic
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -35,9 +36,21 @@ def copied(target: KafkaCluster, topic: str, partitions: int) -> int:
     return sum(mp.end_offsets(target.bootstrap_servers, topic, partitions))
 
 
-def control(target: KafkaCluster) -> Control:
+def control_log(target: KafkaCluster) -> TopicLog:
     config = ClusterConfig(alias="B", bootstrap_servers=(target.bootstrap_servers,))
-    return Control(TopicLog(ClusterClient(config, "test"), control_topic("A")))
+    return TopicLog(ClusterClient(config, "test"), control_topic("A"))
+
+
+def control(target: KafkaCluster) -> Control:
+    return Control(control_log(target))
+
+
+def leader(target: KafkaCluster) -> str:
+    """The incarnation that announced itself last."""
+    state = ControlState()
+    state.apply(control_log(target).read(0, 0)[0])
+    assert state.leader is not None
+    return state.leader.incarnation
 
 
 @pytest.mark.parametrize("codec", [None, "gzip", "snappy", "lz4", "zstd"])
@@ -242,6 +255,28 @@ def test_latest_begins_with_what_comes_after_the_start(
                 mp.wait_for(lambda: running(mirror), 40, "it runs")
             mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 50)
             mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 1) == total, 40, f"{total} copied")  # noqa: B023
+
+
+def test_a_predecessors_announcement_that_comes_late_is_answered(
+    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+) -> None:
+    """Who was frozen as it announced itself does not have the lease any more; who has it must not be silenced."""
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    path = mp.write_properties(
+        tmp_path / "mm2.properties", source_cluster.bootstrap_servers, target_cluster.bootstrap_servers, topic_name
+    )
+    mirror = Mirror(load_mm2_properties(str(path)), spark=spark)
+    thread = threading.Thread(target=mirror.run, daemon=True)
+    thread.start()
+    try:
+        mp.wait_for(lambda: running(mirror), 60, "it runs")
+        control(target_cluster).lead(Leader(incarnation="late"))
+        mp.wait_for(lambda: leader(target_cluster) != "late", 40, "the answer")
+        mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 100)
+        mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 1) == 100, 40, "100 records copied")
+    finally:
+        mirror.stop()
+        thread.join(40)
 
 
 def running(mirror: Mirror) -> bool:

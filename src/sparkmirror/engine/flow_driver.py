@@ -208,11 +208,15 @@ class FlowDriver:
                 self._rank = self._control.lead(
                     Leader(incarnation=self._incarnation, host=socket.gethostname(), pid=os.getpid())
                 )
-        self.unclean = state.last_epoch is not None and state.last_epoch.phase != "ended"
+        self.unclean = state.unclean
         self._identity = self._agree()
         lifetime = self._opened(self._target).broker_config(STATE_LIFETIME_KEY)
         self._state_lifetime_ms = int(lifetime) if lifetime else STATE_LIFETIME_DEFAULT_MS
         self._charge_term = term
+
+    def take_charge_again(self) -> None:
+        """Have the next `take_charge` announce us anew: an announcement that was late may stand behind ours."""
+        self._charge_term = -1
 
     def _agree(self) -> Identity:
         client = ClusterClient(self.flow.target, f"{self.name}|sparkmirror-identity")

@@ -322,13 +322,16 @@ class Mirror:
             if self._once and complete and not driver.unclean:
                 self._finish(driver)
         self._show(now=True)
-        early = {driver.name: driver.ended_early(self.epoch) for driver in held}
-        for name, why in early.items():
+        early = False
+        for driver in held:
+            why = driver.ended_early(self.epoch)
             if why:
-                log.warning("flow %s ended in epoch %d: %s", name, self.epoch, why)
+                log.warning("flow %s ended in epoch %d: %s", driver.name, self.epoch, why)
+                driver.take_charge_again()
+                early = True
         if job.receipts is not None:
             self._failures = 0
-            if any(early.values()):
+            if early:
                 self._stop.wait(_AFTER_FAILURE_S)
         elif not self._stop.is_set():
             self._failures += 1
