@@ -30,6 +30,7 @@ from kafka.errors import (
     InconsistentGroupProtocolError,
     InvalidSessionTimeoutError,
     KafkaError,
+    KafkaTimeoutError,
     TopicAuthorizationFailedError,
 )
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
@@ -264,6 +265,8 @@ class Lease:
                 return f"we may not join {where}; grant our principal READ on the group"
             case TopicAuthorizationFailedError():
                 return f"we may not read topic {self._partition.topic}, which {where} needs; grant READ on it"
+            case KafkaTimeoutError():
+                return f"{where}: no answer from {', '.join(self._config.bootstrap_servers)}"
             case InvalidSessionTimeoutError():
                 return (
                     f"{where} refuses a session timeout of {self._session_ms} ms; keep it between the "
