@@ -10,6 +10,7 @@ from pathlib import Path
 
 import mirror_process as mp
 import pytest
+from loaded_flow import LoadedFlow
 from pyspark.sql import SparkSession
 from spark_standalone import standalone_cluster
 
@@ -32,6 +33,12 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         session = open_session(settings, tasks=4)
         yield session
         session.stop()
+
+
+@pytest.fixture
+def flow(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path) -> LoadedFlow:
+    """A flow between the session's clusters."""
+    return LoadedFlow(source_cluster, target_cluster, topic_name, tmp_path)
 
 
 @pytest.fixture

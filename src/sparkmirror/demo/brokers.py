@@ -197,6 +197,12 @@ class KafkaCluster:
         """The brokers' addresses, as Kafka's clients take them."""
         return ",".join(f"127.0.0.1:{broker.advertised_port}" for broker in self.brokers)
 
+    @property
+    def direct_servers(self) -> str:
+        """The same for clients that are to meet no proxy, wherever the brokers send them."""
+        ports = self._internal_ports if self._proxied else [broker.port for broker in self.brokers]
+        return ",".join(f"127.0.0.1:{port}" for port in ports)
+
     def start(self) -> None:
         """Start all brokers that don't run, and wait until each of them lists all.
 
