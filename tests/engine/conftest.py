@@ -66,12 +66,6 @@ def flow(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name:
 
 
 @pytest.fixture
-def flow(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path) -> LoadedFlow:
-    """A flow between the session's clusters."""
-    return LoadedFlow(source_cluster, target_cluster, topic_name, tmp_path)
-
-
-@pytest.fixture
 def start_mirror(
     spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, tmp_path: Path
 ) -> StartMirror:
