@@ -124,6 +124,18 @@ def decide(reading: TargetReading, segments: Sequence[Segment], foreign_tail: in
     )
 
 
+def appended(reading: TargetReading, claims: Sequence[Segment]) -> int | None:
+    """The sequence after our last record, if the leader or the log says so; near what any claim leads to."""
+    if reading.state is not None:
+        last = reading.state.last_sequence
+    elif reading.tail is not None:
+        last = reading.tail.last_sequence
+    else:
+        return None
+    newest = max(claims, key=_sequence, default=None)
+    return unwrap(last + 1, near=newest.sequence + reading.log_end_after - newest.downstream if newest else 0)
+
+
 def _sequence(segment: Segment) -> int:
     return segment.sequence
 

@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.cluster.stamping import stamping_topics
 from sparkmirror.config import LossPolicy
 from sparkmirror.offsets.evidence import LogProbe
 from sparkmirror.offsets.losses import LossKind, LossLedger
-from sparkmirror.offsets.position import Doubt
+from sparkmirror.offsets.position import Doubt, TargetReading
 from sparkmirror.offsets.route import Bearings, Refusal, Route, TopicPartition
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Identity
@@ -59,6 +60,7 @@ class PositionReader:
             )
             ready({route: Refusal(reason) for route in routes})
             return
+        stamps = stamping_topics(self._target, {route.target_topic for route in routes})
         results: dict[Route, Bearings | Refusal] = {}
         by_leaders: dict[tuple[int, int], list[Route]] = defaultdict(list)
         for route in routes:
@@ -76,7 +78,7 @@ class PositionReader:
         for leaders, group in by_leaders.items():
             found: dict[Route, Bearings | Refusal]
             try:
-                found = self._read_group(group, source, target, *leaders)
+                found = self._read_group(group, source, target, stamps, *leaders)
             except ConnectionError as error:
                 found = {route: Refusal(str(error), transient=True) for route in group}
             ready(found)
@@ -86,6 +88,7 @@ class PositionReader:
         routes: Sequence[Route],
         source: Mapping[str, TopicLeaders],
         target: Mapping[str, TopicLeaders],
+        stamps: Mapping[str, bool],
         source_leader: int,
         target_leader: int,
     ) -> dict[Route, Bearings | Refusal]:
@@ -98,7 +101,8 @@ class PositionReader:
         # After the target: whatever is in its log was claimed before it was sent.
         self._segments.refresh((ids[route.target_topic], route.partition) for route in routes)
         settler = Settler(self._segments, LogProbe(self._target, target_leader, ids, self._identity), self._identity)
-        evidence = settler.evidence((route.target, ids[route.target_topic]) for route in routes)
+        read = {where: found for where, found in readings.items() if isinstance(found, TargetReading)}
+        evidence = settler.evidence(read, ids)
         results: dict[Route, Bearings | Refusal] = {}
         for route in routes:
             try:
@@ -116,7 +120,15 @@ class PositionReader:
                 continue
             settled = settler.settle(route.target, topic_id, reading, evidence.get(route.target, {}))
             results[route] = self._bearings(
-                route, settled, source[route.source_topic], start, end, topic_id, target_leader, read_at
+                route,
+                settled,
+                source[route.source_topic],
+                start,
+                end,
+                topic_id,
+                target_leader,
+                stamps.get(route.target_topic),
+                read_at,
             )
         return results
 
@@ -129,6 +141,7 @@ class PositionReader:
         end: int,
         target_topic_id: bytes,
         target_leader: int,
+        target_stamps: bool | None,
         read_at: float,
     ) -> Bearings | Refusal:
         position = settled.position
@@ -151,6 +164,7 @@ class PositionReader:
             end,
             target_topic_id,
             target_leader,
+            target_stamps,
             read_at,
             found.losses,
         )

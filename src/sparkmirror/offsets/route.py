@@ -42,6 +42,8 @@ class Bearings:
     """The high watermark."""
     target_topic_id: bytes
     target_leader: int
+    target_stamps: bool | None
+    """The target topic has LogAppendTime; None: the target doesn't say."""
     read_at: float
     """When the target's leader was asked, by the reader's clock: the position is not younger."""
     losses: tuple[Loss, ...] = ()

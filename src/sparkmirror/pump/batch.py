@@ -68,4 +68,4 @@ class Batch:
 
     @property
     def announced(self) -> AnnouncedBatch:
-        return AnnouncedBatch(self.count, self.codec, self.crc, self.base_timestamp)
+        return AnnouncedBatch(self.count, self.codec, self.crc, self.base_timestamp, self.max_timestamp)

@@ -122,13 +122,17 @@ class PartitionCopy:
         self._obstacle = ""
         """Why what comes after the queue can't be copied."""
         self._alone = True
-        self._stamped = False
-        """The target stamps records itself (LogAppendTime): its acknowledgements don't tell duplicates (R2)."""
+        self._first = True
+        """Nothing was acknowledged since the position was read; that it was looked up does not count."""
+        self._stamps: bool | None = False
+        """The target stamps records itself (LogAppendTime); None: not known, it won't show its configuration."""
+        self._claim_proven = True
+        """The acknowledgements of the newest claim's batches so far tell that they were no duplicates."""
         self._verifying = False
         self._confirmed_at = 0.0
         self._failures = 0
         self._troubled_since: float | None = None
-        self._quiet = unclean
+        self._unclean = self._quiet = unclean
         self._quiet_until = now + GRACE_S
         self._quiet_sequence: int | None = None
         self._quiet_at = 0.0
@@ -158,7 +162,7 @@ class PartitionCopy:
         if self.stage is Stage.RUNNING:
             if same_leaders and self.queue and _leads_to(self.queue[0], position.sequence, follows):
                 self._confirmed_at = bearings.read_at
-                self._alone = True
+                self._alone = self._first = True
                 return
             self.drop_queue()
         if self._must_stay_quiet(position.newest_timestamp_ms, position.sequence, now):
@@ -169,8 +173,11 @@ class PartitionCopy:
         self._fetched_epoch = position.leader_epoch if upstream == position.upstream else -1
         self.acked_upstream = upstream
         self.acked_downstream = position.downstream
-        self._claimer.start(bearings, follows)
-        self._alone = not self._verifying
+        self._stamps = bearings.target_stamps
+        # After an unclean takeover a predecessor may go on from the same claim; where both do, the log can't tell
+        # who wrote what it can't show any more (`arbitration`).
+        self._claimer.start(bearings, follows, due=position.claim_due or (self._unclean and not self.records))
+        self._alone = self._first = not self._verifying
         self._verifying = False
         self._confirmed_at = bearings.read_at
         self.reason = ""
@@ -404,7 +411,7 @@ class PartitionCopy:
         predecessor was refused (`exactness.md` section 0, 3).
         """
         head = self.queue[0]
-        if self._alone or head.max_timestamp < self._fresh_after_ms or (self._stamped and head.claim is not None):
+        if self._alone or head.max_timestamp < self._fresh_after_ms or (self._tells_nothing(head) and head.claim):
             return 1
         return self._max_in_flight
 
@@ -429,18 +436,25 @@ class PartitionCopy:
         if ack.error:
             self._on_error(batch, ack, now)
             return None
-        self._stamped |= ack.log_append_time_ms not in (-1, batch.max_timestamp)
-        if ack.log_append_time_ms >= 0 and not self._stamped:
+        if ack.log_append_time_ms >= 0 and self._stamps is False:
             self.doubt(f"a rival had already written source offset {batch.upstream}", now)
         elif ack.base_offset != batch.downstream:
             self.doubt(f"source offset {batch.upstream} landed at {ack.base_offset}, not at {batch.downstream}", now)
         else:
+            if ack.log_append_time_ms < 0:
+                self._stamps = False
             self._note_appended(batch, now)
             return batch
         return None
 
+    def _tells_nothing(self, batch: Batch) -> bool:
+        """Whether its acknowledgement can't tell a duplicate (`exactness.md` section 1)."""
+        return self._stamps is not False or batch.max_timestamp < 0
+
     def _note_appended(self, batch: Batch, now: float) -> None:
-        verify = self._stamped and (self._alone or batch.claim is not None)
+        unproven = self._tells_nothing(batch)
+        verify = unproven and (self._stamps is None or self._first or batch.claim is not None)
+        self._first = False
         self._alone = batch.max_timestamp < self._fresh_after_ms
         self._confirmed_at = batch.sent_at
         self._failures = 0
@@ -450,16 +464,17 @@ class PartitionCopy:
         self.bytes += len(batch.view)
         self.acked_upstream = batch.next_upstream
         self.acked_downstream = batch.downstream + batch.count
-        if batch.completes is not None and not self._stamped:
+        self._claim_proven = not unproven and (batch.claim is not None or self._claim_proven)
+        if batch.completes is not None and self._claim_proven:
             self.confirmed.append(dataclasses.replace(batch.completes.segment, confirmed=True))
         self._pass_over(now)
         if verify and self.stage is Stage.RUNNING:
-            self.doubt("its target stamps records itself: what was appended is looked up there", now)
+            self.doubt("its acknowledgements can't tell a rival's batch: what was appended is looked up", now)
             self.seek_at, self._failures, self._verifying = now, 0, True
 
     def _on_error(self, batch: Batch, ack: Ack, now: float) -> None:
         if ack.error == TOO_LARGE and batch.count > 1:
-            self._intake.max_bytes = len(batch.view) // 2
+            self._intake.split(len(batch.view))
             self.doubt(f"a batch of {len(batch.view)} bytes is too large for the target and is split", now)
             self.seek_at = now
             return
