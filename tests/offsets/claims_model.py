@@ -168,7 +168,7 @@ class Target:
             attributes=attributes, max_timestamp=latest, crc=crc32c(self.sent[nth].checked(attributes, latest))
         )
 
-    def compress(self, nth: int, stamped: bool = False) -> None:
+    def compress(self, nth: int, *, stamped: bool = False) -> None:
         """Anew, with the topic's own codec."""
         if not self._is_as_sent(nth):
             return

@@ -16,10 +16,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import NamedTuple
 
 from sparkmirror.offsets.matching import Match, Seen, TargetLog, matches, stored_at
-from sparkmirror.offsets.segments import Segment, first_of
+from sparkmirror.offsets.segments import Segment, first_of, joined
 from sparkmirror.wire.splice import Run
 
 Evidence = Mapping[int, Seen]
@@ -81,6 +82,13 @@ class _Stretch:
         last = self.pieces[-1]
         return last.sequence + self.claim.batches[last.nth].records
 
+    def holds(self, other: _Stretch) -> bool:
+        """Whether a confirmed claim says nothing that isn't known already."""
+        mine, its = self.claim, other.claim
+        known = its.runs_at(its.sequence, its.announced) == mine.runs_at(its.sequence, its.announced)
+        same_lead = its.downstream - its.sequence == mine.downstream - mine.sequence
+        return not self.pieces and other.end() <= self.end() and same_lead and known
+
     def goes_on_with(self, piece: _Piece) -> bool:
         return bool(self.pieces) and piece.claim is self.claim and piece.nth == self.pieces[-1].nth + 1
 
@@ -113,7 +121,13 @@ def arbitrate(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) -> 
         reason = _decide(place, stretches, judged)
         if reason:
             return Ruling((), undecided=reason)
-    return _ruling(stretches, judged, asked)
+    ruling = _ruling(stretches, judged, asked)
+    settled = [stretch.claim for stretch in stretches if stretch.claim.confirmed]
+    for place in places.values():
+        for piece in place.pieces:
+            if piece.match is Match.POSSIBLE and not _agrees(piece, place, settled, ruling.true):
+                return Ruling((), undecided=_undecidable([piece]))
+    return ruling
 
 
 def _pieces(claim: Segment, seen: Seen, log: TargetLog) -> list[_Piece]:
@@ -133,30 +147,42 @@ def _decide(place: _Place, stretches: list[_Stretch], judged: Mapping[int, Seque
     before = stretches[-1] if stretches else None
     best = max((piece.match for piece in place.pieces), default=Match.NO)
     if place.confirmed and not (best is Match.SURE and _overrule(place.pieces, place.confirmed[-1])):
-        stretches.append(_Stretch(place.confirmed[-1], []))
+        settled = _Stretch(_confirmed(place.confirmed), [])
+        if before is None or not before.holds(settled):
+            stretches.append(settled)
         return ""
     if best < Match.POSSIBLE:
         if place.starts and before is None:
             stretches.append(_Stretch(min(place.starts, key=_upstream), []))
         return ""
     rivals = [piece for piece in place.pieces if piece.match is best]
-    shortest = min(_count(piece) for piece in rivals)
-    if len({first_of(piece.runs, shortest) for piece in rivals}) > 1:
+    if best >= Match.LIKELY and len({piece.runs for piece in rivals}) > 1:
         return _undecidable(rivals)
     chosen = max(rivals, key=lambda piece: (before is not None and before.goes_on_with(piece), _ahead(piece, judged)))
     if before is None:
         stretches.append(_Stretch(chosen.claim, [chosen]))
-    elif before.goes_on_with(chosen):
+        return ""
+    if before.goes_on_with(chosen):
         before.pieces.append(chosen)
-    elif chosen.sequence < before.end() and (before.pieces or best < Match.LIKELY):
-        overlap = min(before.end() - chosen.sequence, _count(chosen))
-        if before.claim.runs_at(chosen.sequence, overlap) != first_of(chosen.runs, overlap):
+        return ""
+    overlap = min(before.end() - chosen.sequence, _count(chosen))
+    if overlap > 0:
+        if best is Match.POSSIBLE or before.claim.runs_at(chosen.sequence, overlap) == first_of(chosen.runs, overlap):
+            return ""
+    elif best is Match.POSSIBLE:
+        if before.claim.runs_at(chosen.sequence, _count(chosen)) == chosen.runs:
+            return ""  # whoever wrote it
+        if not _believed(chosen, before):
             return _undecidable(rivals)
-    elif best is Match.POSSIBLE and not _believed(chosen, before):
-        return _undecidable(rivals)
-    else:
-        stretches.append(_Stretch(chosen.claim, [chosen]))
+    stretches.append(_Stretch(chosen.claim, [chosen]))
     return ""
+
+
+def _confirmed(claims: Sequence[Segment]) -> Segment:
+    """The last one, or one that says the same and more."""
+    last = claims[-1]
+    same = [claim for claim in claims if claim.runs_at(last.sequence, last.announced) == joined(last.runs)]
+    return max(same, key=_announced, default=last)
 
 
 def _overrule(pieces: Iterable[_Piece], confirmed: Segment) -> bool:
@@ -169,8 +195,7 @@ def _believed(piece: _Piece, before: _Stretch) -> bool:
     """Whether nobody can have gone on from the claim before and written other records there, without a claim."""
     claim = before.claim
     announced_more = before.end() == piece.sequence < claim.sequence + max(claim.announced, 1)
-    one_pump = 0 < piece.claim.incarnation - claim.incarnation < ONE_PUMP
-    return announced_more or one_pump or claim.runs_at(piece.sequence, _count(piece)) == piece.runs
+    return announced_more or 0 < piece.claim.incarnation - claim.incarnation < ONE_PUMP
 
 
 def _ruling(stretches: Sequence[_Stretch], judged: Mapping[int, Sequence[_Piece]], asked: Iterable[Segment]) -> Ruling:
@@ -201,6 +226,31 @@ def _ruling(stretches: Sequence[_Stretch], judged: Mapping[int, Sequence[_Piece]
     return Ruling(tuple(true), tuple(confirmed), tuple(false))
 
 
+def _agrees(piece: _Piece, place: _Place, settled: Sequence[Segment], true: Sequence[Segment]) -> bool:
+    """Whether what may have been written there is what is believed, or is known not to have been."""
+    count = _count(piece)
+    if place.confirmed or any(one.match >= Match.LIKELY for one in place.pieces):
+        return True
+    for claim in settled:
+        known = claim.sequence + claim.announced
+        if claim.sequence < piece.sequence < known:
+            overlap = min(known - piece.sequence, count)
+            if claim.runs_at(piece.sequence, overlap) != first_of(piece.runs, overlap):
+                return True
+    return _told(true, piece.sequence, count) == piece.runs
+
+
+def _told(true: Sequence[Segment], sequence: int, count: int) -> tuple[Run, ...]:
+    """The runs of so many records from a sequence on, by claims in order."""
+    runs: list[Run] = []
+    for claim, following in zip_longest(true, true[1:]):
+        start = max(claim.sequence, sequence)
+        end = min(sequence + count, following.sequence if following else sequence + count)
+        if start < end:
+            runs += claim.runs_at(start, end - start)
+    return joined(runs)
+
+
 def _ahead(piece: _Piece, judged: Mapping[int, Sequence[_Piece]]) -> int:
     """How many more batches of its claim follow."""
     following = judged[piece.claim.incarnation][piece.nth + 1 :]
@@ -217,6 +267,10 @@ def _undecidable(pieces: Sequence[_Piece]) -> str:
         f"rival pumps may have copied different records as sequence {pieces[0].sequence}: source offset {offsets}, or "
         "others; the target's log can't tell any more"
     )
+
+
+def _announced(claim: Segment) -> int:
+    return claim.announced
 
 
 def _upstream(claim: Segment) -> int:

@@ -6,8 +6,10 @@ places where it rises are found by bisection.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
+from sparkmirror.offsets.arbitration import Ruling
 from sparkmirror.offsets.evidence import LogProbe, TopicPartition
 from sparkmirror.offsets.matching import StoredBatch
 from sparkmirror.offsets.segments import Segment
@@ -63,6 +65,16 @@ def explain(
         at, shift = found.offset, found.offset - found.sequence
         surplus = (log_end - sequence) - shift
     return Explained(tuple(claims), tuple(stretches), 0)
+
+
+def foreign_between(probe: LogProbe, where: TopicPartition, ruling: Ruling) -> tuple[ForeignRecords, ...]:
+    """The stretches right before claims that are known to be true only now: what they hold landed behind them."""
+    found = []
+    for before, claim in pairwise(ruling.true):
+        first = before.downstream + claim.sequence - before.sequence
+        if claim in ruling.confirmed and first < claim.downstream and probe.foreign_only(where, first, claim.downstream):
+            found.append(ForeignRecords(first, claim.downstream))
+    return tuple(found)
 
 
 def _first_jump(

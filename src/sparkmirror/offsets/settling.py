@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sparkmirror.offsets.arbitration import Evidence, arbitrate, unsettled
 from sparkmirror.offsets.evidence import LogProbe, TopicPartition
-from sparkmirror.offsets.foreign import ForeignRecords, explain
+from sparkmirror.offsets.foreign import ForeignRecords, explain, foreign_between
 from sparkmirror.offsets.matching import TargetLog
 from sparkmirror.offsets.position import Doubt, Position, TargetReading, appended, decide
 from sparkmirror.offsets.segment_log import SegmentLog
@@ -67,9 +67,10 @@ class Settler:
             return Settled(Doubt(ruling.undecided, wait=ruling.wait))
         if ruling.confirmed or ruling.false:
             self._segments.settle(ruling.confirmed, ruling.false)
+        between = foreign_between(self._probe, where, ruling)
         position = decide(reading, ruling.true)
         if not isinstance(position, Doubt) or not position.surplus:
-            return Settled(position)
+            return Settled(position, between)
         if reading.log_end_before != reading.log_end_after:
             return Settled(dataclasses.replace(position, wait=True))
         sequence = reading.log_end_after - ruling.true[-1].downstream + ruling.true[-1].sequence - position.surplus
@@ -86,4 +87,4 @@ class Settler:
             return Settled(position)
         if found.claims:
             self._segments.settle(found.claims, ())
-        return Settled(decide(reading, (*ruling.true, *found.claims), found.tail), found.stretches)
+        return Settled(decide(reading, (*ruling.true, *found.claims), found.tail), between + found.stretches)

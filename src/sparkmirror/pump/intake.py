@@ -186,7 +186,6 @@ class Intake:
         if last.magic == MAGIC:
             yield Skipped(last.next_offset)
 
-
     def _within(
         self, batches: Sequence[tuple[BatchHeader, memoryview]], upstream: int, max_bytes: int | None
     ) -> list[Spliced]:
