@@ -1,4 +1,4 @@
-"""Logs that are not clean: compacted, transactional, stamped, tiny batches, another codec, too large, cut at their start."""
+"""Logs that are not clean: compacted, transactional, stamped, tiny batches, another codec, too large, cut inside."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_every_kind_of_log_at_once(
     with start_mirror(f"{topic_name}-.*", {}):
         for kind, records in expected.items():
             remote = f"A.{topic_name}-{kind}"
-            mp.wait_for(lambda: mp.end_offsets(there, remote, 1)[0] >= len(records), 60, f"{remote} copied")
+            wait_until_copied(target_cluster, remote, len(records))
     for kind, records in expected.items():
         copies = read(target_cluster, f"A.{topic_name}-{kind}")
         timestamps = kind != "stamping"
@@ -168,6 +168,10 @@ def test_every_kind_of_log_at_once(
             assert_mapped(target_cluster, f"A.{topic_name}-{kind}", records, copies)
     batches = list(LogReader(there).batches(f"A.{topic_name}-tiny", 0))
     assert len(batches) < 200, "tiny batches of a backlog are merged"
+
+
+def wait_until_copied(target: KafkaCluster, topic: str, records: int) -> None:
+    mp.wait_for(lambda: mp.end_offsets(target.bootstrap_servers, topic, 1)[0] >= records, 60, f"{topic} copied")
 
 
 def cut(cluster: KafkaCluster, topic: str) -> None:
@@ -184,9 +188,7 @@ def test_another_codec_if_asked(
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
     mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 1000, codec="lz4")
     with start_mirror(topic_name, {"B.producer.compression.type": "zstd"}):
-        mp.wait_for(
-            lambda: mp.end_offsets(target_cluster.bootstrap_servers, f"A.{topic_name}", 1)[0] == 1000, 40, "copied"
-        )
+        wait_until_copied(target_cluster, f"A.{topic_name}", 1000)
     assert contents(read(target_cluster, f"A.{topic_name}")) == contents(read(source_cluster, topic_name))
     copies = LogReader(target_cluster.bootstrap_servers).batches(f"A.{topic_name}", 0)
     assert {header.codec for header, _ in copies} == {"zstd"}
@@ -210,11 +212,7 @@ def test_transactions(
             time.sleep(0.02)
         expected = read(source_cluster, topic_name, committed=committed)
         assert len(expected) == (100 if committed else 150)
-        mp.wait_for(
-            lambda: mp.end_offsets(target_cluster.bootstrap_servers, f"A.{topic_name}", 1)[0] >= len(expected),
-            40,
-            "copied",
-        )
+        wait_until_copied(target_cluster, f"A.{topic_name}", len(expected))
     copies = read(target_cluster, f"A.{topic_name}")
     assert contents(copies) == contents(expected)
     assert_mapped(target_cluster, f"A.{topic_name}", expected, copies)

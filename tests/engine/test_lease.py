@@ -8,16 +8,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
+import mirror_process as mp
 import pytest
-from kafka import KafkaConsumer
+from kafka import KafkaAdminClient, KafkaConsumer
 
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.engine.lease import Claim, Lease, choose_holder
+from sparkmirror.engine.lease import Claim, HolderStays, Lease, choose_holder
 
 SESSION_MS = 6000
 """The shortest that a broker allows by default."""
@@ -82,7 +84,7 @@ def make_lease(target_cluster: KafkaCluster, topic_name: str) -> Iterator[MakeLe
 @pytest.mark.broker
 def test_newcomers_wait_and_take_over_at_once_when_it_is_released(make_lease: MakeLease) -> None:
     first = make_lease()
-    assert first.wait(10)
+    mp.wait_for(first.held, 10, "the lease")
     standbys = [make_lease(), make_lease()]
     watch_until = time.monotonic() + 3
     while time.monotonic() < watch_until:
@@ -90,6 +92,7 @@ def test_newcomers_wait_and_take_over_at_once_when_it_is_released(make_lease: Ma
         assert not any(lease.held() for lease in standbys)
         time.sleep(0.02)
     assert first.term == 1
+    assert [lease.elsewhere for lease in (first, *standbys)] == [False, True, True]
 
     first.release()
     released = time.monotonic()
@@ -99,6 +102,33 @@ def test_newcomers_wait_and_take_over_at_once_when_it_is_released(make_lease: Ma
         time.sleep(0.02)
     time.sleep(1)
     assert sum(lease.held() for lease in standbys) == 1
+
+
+@pytest.mark.broker
+def test_a_holder_whose_topic_changes_holds_on_though_its_machine_is_slow(
+    target_cluster: KafkaCluster, make_lease: MakeLease, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It joins anew for that, and no single poll sees the join from its beginning to its end."""
+    holder = make_lease()
+    mp.wait_for(holder.held, 10, "the lease")
+    assign = HolderStays.assign
+
+    def slow_assign(self: HolderStays, cluster: Any, members: Iterable[Any]) -> dict[str, Any]:
+        time.sleep(0.3)
+        return assign(self, cluster, members)
+
+    monkeypatch.setattr(HolderStays, "assign", slow_assign)
+    admin = KafkaAdminClient(bootstrap_servers=target_cluster.bootstrap_servers)
+    admin.create_partitions({topic_name: 2})
+    admin.close()
+    standby = make_lease()  # the leader looks at the topic when somebody joins
+    watch_until = time.monotonic() + 2 * SESSION_MS / 1000
+    while time.monotonic() < watch_until:
+        assert holder.held()
+        assert not standby.held()
+        time.sleep(0.02)
+    assert holder.term == 1
+    assert standby.elsewhere
 
 
 def child(cluster: KafkaCluster, topic: str) -> subprocess.Popen[str]:
@@ -139,7 +169,7 @@ def test_a_killed_and_a_frozen_holder_are_replaced(
         frozen.send_signal(signal.SIGSTOP)
         stopped = time.monotonic()
         assert not successor.held()
-        assert successor.wait(SESSION_MS / 1000 + 3)
+        mp.wait_for(successor.held, SESSION_MS / 1000 + 3, "the frozen one's successor")
         assert time.monotonic() - stopped > SESSION_MS / 1000 / 2
         frozen.send_signal(signal.SIGCONT)
         wait_for_line(frozen, "not held")
@@ -161,13 +191,13 @@ def test_a_holder_that_no_broker_answers_lets_go_by_its_own_clock(tmp_path: Path
             admin.create_compacted_topic("lease", 1, 1)
         lease = Lease(config, "a-mm2", "lease", SESSION_MS)
         lease.start()
-        assert lease.wait(10)
+        mp.wait_for(lease.held, 10, "the lease")
         cluster.brokers[0].pause()
         paused = time.monotonic()
-        assert lease.wait_lost(SESSION_MS / 1000 + 0.5)
+        mp.wait_for(lambda: not lease.held(), SESSION_MS / 1000 + 0.5, "the lease lost")
         assert time.monotonic() - paused > SESSION_MS / 1000 / 2
         cluster.brokers[0].resume()
-        assert lease.wait(15)
+        mp.wait_for(lease.held, 15, "the lease again")
         assert lease.term == 2
         lease.release()
 
@@ -203,5 +233,5 @@ def test_another_kind_of_group_is_named_and_then_waited_for(
         stop.set()
         member.join()
         other.close()
-    assert lease.wait(5)
+    mp.wait_for(lease.held, 5, "the lease")
     assert lease.refused is None

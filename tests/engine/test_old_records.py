@@ -11,7 +11,8 @@ from pathlib import Path
 
 import mirror_process as mp
 import pytest
-from test_kills import PARTITIONS, Progress, assert_identical, finish, run_killed
+from loaded_flow import LoadedFlow
+from test_kills import run_killed
 
 from sparkmirror.demo import KafkaCluster
 
@@ -33,31 +34,27 @@ def forgetful_target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka
         cluster.cleanup(keep_logs=True)
 
 
-def test_kills(source_cluster: KafkaCluster, forgetful_target: KafkaCluster, topic_name: str, tmp_path: Path) -> None:
-    run_killed(source_cluster, forgetful_target, topic_name, tmp_path, kills=6, age_ms=TWO_DAYS_MS)
+@pytest.fixture
+def flow(source_cluster: KafkaCluster, forgetful_target: KafkaCluster, topic_name: str, tmp_path: Path) -> LoadedFlow:
+    return LoadedFlow(source_cluster, forgetful_target, topic_name, tmp_path)
 
 
-def test_overlapping_takeovers(
-    source_cluster: KafkaCluster, forgetful_target: KafkaCluster, topic_name: str, tmp_path: Path
-) -> None:
+def test_kills(flow: LoadedFlow) -> None:
+    run_killed(flow, kills=6, age_ms=TWO_DAYS_MS)
+
+
+def test_overlapping_takeovers(flow: LoadedFlow) -> None:
     """The successor starts while the predecessor still writes, with no lease between them."""
-    mp.create_topic(source_cluster.bootstrap_servers, topic_name, PARTITIONS)
-    properties = mp.write_properties(
-        tmp_path / "mm2.properties", source_cluster.bootstrap_servers, forgetful_target.bootstrap_servers, topic_name
-    )
-    progress = Progress(forgetful_target, topic_name)
-    log = tmp_path / "mirror.log"
-    with mp.load(source_cluster.bootstrap_servers, topic_name, PARTITIONS, age_ms=TWO_DAYS_MS):
-        present = mp.MirrorProcess(properties, log, "--no-lease")
+    with flow.load(age_ms=TWO_DAYS_MS):
+        present = flow.start("--no-lease")
         try:
             for _ in range(6):
-                progress.wait()
-                successor = mp.MirrorProcess(properties, log, "--no-lease")
+                flow.wait_for_progress()
+                successor = flow.start("--no-lease")
                 mp.wait_for(lambda: bool(successor.workers()), 40, "the successor's pumps")  # noqa: B023
                 time.sleep(2)
                 present.kill_all()
                 present = successor
         finally:
             present.kill_all()
-    finish(properties, log)
-    assert_identical(source_cluster, forgetful_target, topic_name)
+    flow.finish()

@@ -140,8 +140,8 @@ class Target:
     def ruling(self) -> Ruling:
         claims = list(self.claims.values())
         evidence = {claim.incarnation: self.seen(claim) for claim in unsettled(claims)}
-        reading = self.reading()
-        return arbitrate(claims, evidence, TargetLog(self.start, len(self.log), appended(reading, claims)))
+        sequence = appended(self.reading().last_sequence, len(self.log), claims)
+        return arbitrate(claims, evidence, TargetLog(self.start, len(self.log), sequence))
 
     def position(self) -> Position | str:
         """As a reader reads it, who also settles the claims; or why it can't."""
@@ -241,7 +241,7 @@ class Pump:
             return
         self.running = True
         self.upstream, self.sequence = found.upstream or 0, found.sequence
-        bearings = Bearings(found, self.upstream, SOURCE_ID, 1, 0, 0, 0, TARGET_ID, 1, False, 0.0)
+        bearings = Bearings(found, self.upstream, SOURCE_ID, 1, 0, 0, 0, TARGET_ID, 1, 0.0)
         self.claimer.start(bearings, self.upstream, due=found.claim_due or self.unclean)
 
     def fetch(self, sizes: list[int]) -> None:

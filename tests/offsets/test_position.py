@@ -228,8 +228,9 @@ def test_foreign_records_at_the_end_are_stepped_over() -> None:
 @given(flows, st.sampled_from(["state", "tail", "log end"]))
 def test_the_appended_sequence_is_unwrapped(flow: Flow, seen_by: str) -> None:
     expected = None if seen_by == "log end" else flow.sequence
-    assert appended(flow.reading(seen_by), flow.claims) == expected
+    reading = flow.reading(seen_by)
+    assert appended(reading.last_sequence, reading.log_end_after, flow.claims) == expected
 
 
 def test_without_a_claim_the_sequence_is_near_the_first() -> None:
-    assert appended(ended_at(5), []) == 5
+    assert appended(4, 1000, []) == 5

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from sparkmirror.config import LossPolicy
 from sparkmirror.offsets.arbitration import Ruling, arbitrate, unsettled
 from sparkmirror.offsets.matching import Seen, StoredBatch
 from sparkmirror.offsets.matching import TargetLog as Reach
@@ -159,13 +158,18 @@ class TargetLog:
         if isinstance(verdict, Doubt):
             return Refusal(verdict.reason, transient=verdict.wait)
         return Bearings(
-            verdict, verdict.upstream, SOURCE_ID, LEADER, 0, source.start, source.end, TARGET_ID, LEADER, False, now
+            verdict, verdict.upstream, SOURCE_ID, LEADER, 0, source.start, source.end, TARGET_ID, LEADER, now
         )
 
     def ruling(self) -> Ruling:
         """What a reader makes of the claims."""
         seen = {one.incarnation: self.seen(one) for one in unsettled(self.claims)}
-        return arbitrate(self.claims, seen, Reach(0, len(self.log), appended(self.reading(), self.claims)))
+        return arbitrate(self.claims, seen, self.reach())
+
+    def reach(self) -> Reach:
+        """How far the log goes."""
+        end = len(self.log)
+        return Reach(0, end, appended(self.reading().last_sequence, end, self.claims))
 
     def seen(self, claim: Segment) -> Seen:
         """Our batches from a claim's sequence on."""
@@ -221,7 +225,6 @@ class Pump:
             max_in_flight=in_flight,
             now=world.now,
             intake=Intake(read_committed=False, codec=None, merge_tiny=merge_tiny),
-            policy=LossPolicy(),
         )
         self.requests: deque[bytes] = deque()
         self.answers: deque[Ack] = deque()

@@ -44,6 +44,7 @@ def test_nothing_said_is_nothing_to_do() -> None:
     state = ControlState()
     assert not state.apply([])
     assert everything(state) == (None, {}, None, (), None)
+    assert not state.unclean
     assert not state.is_paused("orders")
 
 
@@ -52,6 +53,29 @@ def test_the_rank_of_a_leader_is_its_offset() -> None:
     assert state.leader == Leader(incarnation="a", host="h", pid=1, rank=5)
     assert state.apply([said("leader", {"incarnation": "b", "rank": 99}, 7)])
     assert state.leader == Leader(incarnation="b", rank=7)
+
+
+def test_pumps_may_be_alive_until_the_leader_says_that_they_have_ended() -> None:
+    state = told()
+    assert state.unclean
+    state.apply([epoch("a", 3, "ending")])
+    assert state.unclean
+    state.apply([epoch("a", 3, "ended")])
+    assert not state.unclean
+
+
+def test_the_end_of_a_predecessor_that_was_frozen_is_not_the_leaders() -> None:
+    state = told()
+    state.apply([said("leader", {"incarnation": "b"}, 9), epoch("b", 1), epoch("a", 3, "ended")])
+    assert state.unclean
+    state.apply([epoch("b", 1, "ended")])
+    assert not state.unclean
+
+
+def test_the_pumps_of_a_predecessor_may_be_alive_where_the_leader_has_had_none_yet() -> None:
+    state = told()
+    state.apply([said("leader", {"incarnation": "b"}, 9)])
+    assert state.unclean
 
 
 def test_each_incarnation_has_its_newest_epoch() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from model_broker import FRESH_AFTER_MS, FRESH_MS, IDENTITY, LEADER, ROUTE, Pump, Source, World
 
-from sparkmirror.config import LossPolicy
 from sparkmirror.offsets.route import Bearings
 from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.loop import Loop
@@ -70,7 +69,6 @@ def test_latest_is_the_first_look_and_is_claimed_at_once() -> None:
         max_in_flight=5,
         now=world.now,
         intake=Intake(read_committed=False, codec=None, merge_tiny=False),
-        policy=LossPolicy(),
     )
     for _ in range(2):
         copy.ask(world.now)

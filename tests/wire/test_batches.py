@@ -178,9 +178,11 @@ def test_an_old_message_is_seen_however_short_it_is(magic: int, value: bytes) ->
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_of_many_old_messages_the_first_is_seen_first(magic: int) -> None:
-    answer = b"".join(old_message(magic, b"v", offset) for offset in range(20))
-    assert next(batch_headers(memoryview(answer)))[1].base_offset == 0
+def test_of_many_old_messages_all_whole_ones_are_seen(magic: int) -> None:
+    messages = [old_message(magic, b"v", offset) for offset in range(20)]
+    answer = b"".join(messages)
+    assert [header.base_offset for _, header in batch_headers(memoryview(answer))] == list(range(20))
+    assert [header.base_offset for _, header in batch_headers(memoryview(answer[:-1]))] == list(range(19))
 
 
 # --- judging ------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import typer
 from sparkmirror.cli.run import Clusters, File, load
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
-from sparkmirror.config import MirrorConfig
+from sparkmirror.config import FlowConfig, MirrorConfig
 from sparkmirror.errors import ClusterUnreachable, ConfigError
 from sparkmirror.pump.control import Control, control_topic
 
@@ -47,31 +47,38 @@ def resume(file: File, flow: Flow = None, clusters: Clusters = None) -> None:
 def throttle(
     file: File,
     rate: Annotated[str, typer.Argument(help="Bytes a second for a flow, such as 500K or 20M; or `off`.")],
+    backfill: Annotated[
+        str, typer.Option(help="Bytes a second of it for partitions that are far behind; or `off`.")
+    ] = "off",
     flow: Flow = None,
     clusters: Clusters = None,
 ) -> None:
     """Cap the bandwidth of running flows, at once."""
-    limit = _bytes_per_second(rate)
+    limit, backfill_limit = _bytes_per_second(rate, "RATE"), _bytes_per_second(backfill, "--backfill")
     said = "no throttle" if limit is None else f"at most {limit:,.0f} bytes/s"
-    _tell(load(file, clusters, None), flow, lambda control: control.throttle(limit), said)
+    said += "" if backfill_limit is None else f", at most {backfill_limit:,.0f} bytes/s of backfill"
+    _tell(load(file, clusters, None), flow, lambda control: control.throttle(limit, backfill_limit), said)
 
 
-def _bytes_per_second(text: str) -> float | None:
+def _bytes_per_second(text: str, where: str) -> float | None:
     if text.lower() == "off":
         return None
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMG]?)", text.strip().upper())
     if not found or not float(found[1]):
-        raise ConfigError("write a number of bytes a second such as 500K or 20M, or off", where="RATE", key=text)
+        raise ConfigError("write a number of bytes a second such as 500K or 20M, or off", where=where, key=text)
     return float(found[1]) * _UNITS[found[2]]
 
 
-def _tell(config: MirrorConfig, wanted: str | None, say: Callable[[Control], None], said: str) -> None:
+def chosen_flows(config: MirrorConfig, wanted: str | None) -> list[FlowConfig]:
+    """The flows that `--flow` leaves; raises `ConfigError` if there is none such."""
     names = [flow.name for flow in config.flows]
     if wanted is not None and wanted not in names:
         raise ConfigError(f"{config.path} has no such flow; it has {', '.join(names)}", where="--flow", key=wanted)
-    for flow in config.flows:
-        if wanted not in (None, flow.name):
-            continue
+    return [flow for flow in config.flows if wanted in (None, flow.name)]
+
+
+def _tell(config: MirrorConfig, wanted: str | None, say: Callable[[Control], None], said: str) -> None:
+    for flow in chosen_flows(config, wanted):
         client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-cli")
         try:
             say(Control(TopicLog(client, control_topic(flow.source.alias))))

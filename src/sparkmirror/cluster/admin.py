@@ -21,10 +21,14 @@ from kafka import KafkaAdminClient, OffsetSpec
 from kafka import TopicPartition as _TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import BrokerResponseError, KafkaError
+from kafka.protocol.consumer import IsolationLevel
 
+from sparkmirror.cluster.client import addresses
 from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.tls import ssl_context
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.wire.rpc import RpcConnection, TlsRefused
 
 TOPICS_PER_REQUEST = 300
 PARTITIONS_PER_REQUEST = 2000
@@ -105,7 +109,8 @@ def client_settings(config: ClusterConfig, role: str) -> dict[str, Any]:
         logger.setLevel(logging.CRITICAL)
     return {
         "bootstrap_servers": list(config.bootstrap_servers),
-        "security_protocol": config.security_protocol.upper(),
+        "security_protocol": config.security_protocol,
+        "ssl_context": ssl_context(config),
         "client_id": f"{config.client_id}|{role}" if config.client_id else role,
         "request_timeout_ms": config.request_timeout_ms,
         "reconnect_backoff_max_ms": 1000,
@@ -140,8 +145,11 @@ class ClusterAdmin:
     def connect(cls, config: ClusterConfig, role: str, timeout_s: float = 60.0) -> Self:
         """Connect within `timeout_s`, which bounds each later call too.
 
-        `role` is told to the brokers as part of the client id. Raises `ClusterUnreachable`.
+        `role` is told to the brokers as part of the client id. Raises `ClusterUnreachable`, and `ConfigError`
+        where a truststore or keystore can't be used.
         """
+        if config.encrypted:
+            _check_tls(config, timeout_s * PROBE_SHARE)
         settings = client_settings(config, role)
         settings["request_timeout_ms"] = min(config.request_timeout_ms, int(timeout_s * 1000))
         patience_s = timeout_s * (1 - PROBE_SHARE)
@@ -239,9 +247,14 @@ class ClusterAdmin:
         """Read the log start offsets; missing and leaderless partitions are left out."""
         return self._offsets(partitions, OffsetSpec.EARLIEST)
 
-    def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Read the high watermarks; missing and leaderless partitions are left out."""
-        return self._offsets(partitions, OffsetSpec.LATEST)
+    def end_offsets(
+        self, partitions: Iterable[TopicPartition], *, isolation: str = "read_uncommitted"
+    ) -> dict[TopicPartition, int]:
+        """Read the high watermarks, or with read_committed the last stable offsets.
+
+        Missing and leaderless partitions are left out.
+        """
+        return self._offsets(partitions, OffsetSpec.LATEST, IsolationLevel[isolation.upper()])
 
     def _create(self, specs: Iterable[NewTopicSpec]) -> dict[str, tuple[int, str]]:
         outcomes: dict[str, tuple[int, str]] = {}
@@ -264,7 +277,9 @@ class ClusterAdmin:
         found: dict[str, Any] = self._ask("reading configurations", ask, resources, config_filter="all")
         return found
 
-    def _offsets(self, partitions: Iterable[TopicPartition], spec: Any) -> dict[TopicPartition, int]:
+    def _offsets(
+        self, partitions: Iterable[TopicPartition], spec: Any, isolation: Any = IsolationLevel.READ_UNCOMMITTED
+    ) -> dict[TopicPartition, int]:
         wanted = set(partitions)
         topics = self.topics({topic for topic, _ in wanted})
         led = {
@@ -275,16 +290,18 @@ class ClusterAdmin:
         }
         offsets: dict[TopicPartition, int] = {}
         for chunk in _chunks(sorted(wanted & led), PARTITIONS_PER_REQUEST):
-            offsets |= self._list_offsets(chunk, spec)
+            offsets |= self._list_offsets(chunk, spec, isolation)
         return offsets
 
-    def _list_offsets(self, partitions: Sequence[TopicPartition], spec: Any) -> dict[TopicPartition, int]:
+    def _list_offsets(
+        self, partitions: Sequence[TopicPartition], spec: Any, isolation: Any
+    ) -> dict[TopicPartition, int]:
         """Halve the request until the partitions are alone that a broker refuses: it refuses them all."""
         specs = {_TopicPartition(topic, partition): spec for topic, partition in partitions}
 
         def ask() -> dict[Any, Any] | None:
             try:
-                answer: dict[Any, Any] = self._client.list_partition_offsets(specs, timeout_ms=2000)
+                answer: dict[Any, Any] = self._client.list_partition_offsets(specs, isolation, timeout_ms=2000)
             except BrokerResponseError:
                 return None
             return answer
@@ -295,7 +312,8 @@ class ClusterAdmin:
         if len(partitions) == 1:
             return {}
         middle = len(partitions) // 2
-        return self._list_offsets(partitions[:middle], spec) | self._list_offsets(partitions[middle:], spec)
+        first, second = partitions[:middle], partitions[middle:]
+        return self._list_offsets(first, spec, isolation) | self._list_offsets(second, spec, isolation)
 
     def _ask(self, what: str, question: Callable[..., _Answer], *args: Any, **options: Any) -> _Answer:
         """Ask, and ask again after errors that pass, until the admin timeout."""
@@ -327,6 +345,22 @@ def _within(timeout_s: float, question: Callable[..., _Answer], *args: Any, **op
 
     Thread(target=ask, name="cluster-admin", daemon=True).start()
     return outcome.result(timeout_s)
+
+
+def _check_tls(config: ClusterConfig, timeout_s: float) -> None:
+    """Stop if no broker agrees with us on TLS: kafka-python would try for as long as it may, and not say why."""
+    tls = ssl_context(config)
+    refusals: list[str] = []
+    for host, port in addresses(config):
+        try:
+            RpcConnection.dial(host, port, client_id=config.client_id, timeout_s=timeout_s, tls=tls).close()
+        except TlsRefused as error:
+            refusals.append(str(error))
+        except ConnectionError:
+            return  # it may come up yet
+        else:
+            return
+    raise ClusterUnreachable(f"cluster {config.alias} can't be reached at {'; '.join(refusals)}")
 
 
 def _why_unreachable(config: ClusterConfig, error: Exception, timeout_s: float) -> str:

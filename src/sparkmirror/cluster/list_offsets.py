@@ -32,11 +32,15 @@ def list_offsets(
     timestamp: int,
     *,
     replica_id: int = CONSUMER,
+    isolation_level: int = 0,
 ) -> dict[tuple[str, int], ListedOffset]:
-    """Ask `leader` for one offset of each partition; `timestamp` is EARLIEST, LATEST or milliseconds."""
+    """Ask `leader` for one offset of each partition; `timestamp` is EARLIEST, LATEST or milliseconds.
+
+    At isolation level 1 (read_committed) LATEST is the last stable offset.
+    """
     request = ListOffsetsRequest(
         replica_id=replica_id,
-        isolation_level=0,
+        isolation_level=isolation_level,
         topics=[
             ListOffsetsRequest.ListOffsetsTopic(
                 name=topic,

@@ -3,7 +3,8 @@
     with KafkaCluster(Path("source")) as cluster:
         print(cluster.bootstrap_servers)
 
-The brokers die with this process, however it ends.
+The brokers die with this process, however it ends. With `proxied=True` clients reach each broker through a
+proxy of this process, which can break the network between them; brokers talk to each other directly.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from javaproperties import dumps
 from sparkmirror.demo.jars import BROKER, class_path
 from sparkmirror.demo.jvm import QUICK_START, Jvm
 from sparkmirror.demo.ports import free_ports
+from sparkmirror.demo.proxy import Proxy
 from sparkmirror.demo.readiness import brokers_known_to
 from sparkmirror.demo.storage import format_storage, new_id
 from sparkmirror.errors import SetupError
@@ -27,13 +29,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from sparkmirror.demo.authority import Authority
+
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
 _POLL_S = 0.05
 
 
 class Broker:
-    """One broker, which is a controller too. Its port, its data and its log outlive every restart."""
+    """One broker, which is a controller too. Its ports, its data and its log outlive every restart.
+
+    `proxy` stands between it and its clients, if the cluster is proxied; `port` is the broker's own.
+    """
 
     def __init__(
         self,
@@ -41,13 +48,18 @@ class Broker:
         *,
         node_id: int,
         port: int,
+        tls_port: int,
         cluster_id: str,
         heap_mb: int,
         jvm_options: Sequence[str],
+        proxy: Proxy | None,
     ) -> None:
         self.directory = directory
         self.node_id = node_id
         self.port = port
+        self.proxy = proxy
+        self.tls_port = tls_port
+        """0 without TLS."""
         self.data = directory / "data"
         self._cluster_id = cluster_id
         self._settings = directory / "server.properties"
@@ -59,6 +71,11 @@ class Broker:
     def pid(self) -> int:
         """The process id of the last start; RuntimeError if there was none."""
         return self._started().pid
+
+    @property
+    def advertised_port(self) -> int:
+        """Where clients find it: its proxy's port, if it has a proxy."""
+        return self.proxy.port if self.proxy else self.port
 
     @property
     def running(self) -> bool:
@@ -138,8 +155,10 @@ class Broker:
 class KafkaCluster:
     """A cluster of brokers 1 to `brokers`, kept in `directory`; as a context it runs, and stops at the end.
 
-    `properties` are broker settings on top of ours. Nothing is deleted but by `cleanup`. A broker that was
-    killed can come back only when `broker.session.timeout.ms` is over, which is 3 s here.
+    `properties` are broker settings on top of ours. With an authority (`tls`) each broker has a second listener,
+    where clients may show a certificate of the same authority; among themselves the brokers speak in clear.
+    Nothing is deleted but by `cleanup`. A broker that was killed can come back only when
+    `broker.session.timeout.ms` is over, which is 3 s here.
     """
 
     def __init__(
@@ -150,22 +169,32 @@ class KafkaCluster:
         properties: Mapping[str, str] | None = None,
         heap_mb: int = 512,
         jvm_options: Sequence[str] = QUICK_START,
+        proxied: bool = False,
+        tls: Authority | None = None,
     ) -> None:
         self.directory = directory.absolute()
         self.cluster_id = new_id()
-        ports = free_ports(2 * brokers)
-        self._controller_ports = ports[brokers:]
+        self._proxied = proxied
+        self._tls = tls
+        free = free_ports(5 * brokers)
+        ports, self._controller_ports, self._internal_ports, proxy_ports, tls_ports = (
+            free[first : first + brokers] for first in range(0, len(free), brokers)
+        )
         self._properties = dict(properties or {})
         self.brokers = tuple(
             Broker(
                 self.directory / f"broker-{node_id}",
                 node_id=node_id,
                 port=port,
+                tls_port=tls_port,
                 cluster_id=self.cluster_id,
                 heap_mb=heap_mb,
                 jvm_options=jvm_options,
+                proxy=Proxy(port, port=proxy_port) if proxied else None,
             )
-            for node_id, port in enumerate(ports[:brokers], start=1)
+            for node_id, (port, proxy_port, tls_port) in enumerate(
+                zip(ports, proxy_ports, tls_ports if tls else [0] * brokers, strict=True), start=1
+            )
         )
 
     def __enter__(self) -> Self:
@@ -178,7 +207,19 @@ class KafkaCluster:
     @property
     def bootstrap_servers(self) -> str:
         """The brokers' addresses, as Kafka's clients take them."""
-        return ",".join(f"127.0.0.1:{broker.port}" for broker in self.brokers)
+        return ",".join(f"127.0.0.1:{broker.advertised_port}" for broker in self.brokers)
+
+    @property
+    def direct_servers(self) -> str:
+        """The addresses that proxied brokers have for each other: whoever comes there meets no proxy."""
+        return ",".join(f"127.0.0.1:{port}" for port in self._internal_ports)
+
+    @property
+    def tls_bootstrap_servers(self) -> str:
+        """The brokers' addresses for clients that speak TLS; RuntimeError if this cluster doesn't."""
+        if self._tls is None:
+            raise RuntimeError("this cluster was made without TLS")
+        return ",".join(f"127.0.0.1:{broker.tls_port}" for broker in self.brokers)
 
     def start(self) -> None:
         """Start all brokers that don't run, and wait until each of them lists all.
@@ -188,6 +229,8 @@ class KafkaCluster:
         everyone = frozenset(broker.node_id for broker in self.brokers)
         try:
             for broker in self.brokers:
+                if broker.proxy:
+                    broker.proxy.start()
                 broker.launch(self._settings(broker))
             for broker in self.brokers:
                 broker.wait_until_known(everyone)
@@ -201,6 +244,9 @@ class KafkaCluster:
         if running:
             with ThreadPoolExecutor(len(running)) as pool:
                 list(pool.map(lambda broker: broker.terminate(timeout_s), running))
+        for broker in self.brokers:
+            if broker.proxy:
+                broker.proxy.close()
 
     def cleanup(self, *, keep_logs: bool = False) -> None:
         """Kill all brokers, and delete the directory, or only the brokers' data in it."""
@@ -212,13 +258,12 @@ class KafkaCluster:
     def _settings(self, broker: Broker) -> dict[str, str]:
         controllers = dict(zip((b.node_id for b in self.brokers), self._controller_ports, strict=True))
         replicas = str(min(3, len(self.brokers)))
-        return {
+        settings = {
             "process.roles": "broker,controller",
             "node.id": str(broker.node_id),
             "controller.quorum.voters": ",".join(f"{id_}@127.0.0.1:{port}" for id_, port in controllers.items()),
             "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-            "listeners": f"PLAINTEXT://127.0.0.1:{broker.port},CONTROLLER://127.0.0.1:{controllers[broker.node_id]}",
+            **self._listeners(broker, controllers[broker.node_id]),
             "broker.session.timeout.ms": "3000",
             "broker.heartbeat.interval.ms": "500",
             "auto.create.topics.enable": "false",
@@ -231,6 +276,39 @@ class KafkaCluster:
             "share.coordinator.state.topic.num.partitions": "4",
             "share.coordinator.state.topic.replication.factor": replicas,
             "share.coordinator.state.topic.min.isr": str(min(2, len(self.brokers))),
+            "log.cleaner.backoff.ms": "1000",
             "log.cleaner.dedupe.buffer.size": str(16 << 20),  # of a heap that is small; 128 MiB otherwise
-            **self._properties,
         }
+        if self._tls is not None:
+            settings |= _tls_settings(broker.directory, self._tls)
+        return settings | self._properties
+
+    def _listeners(self, broker: Broker, controller_port: int) -> dict[str, str]:
+        ports = {"PLAINTEXT": broker.port, "CONTROLLER": controller_port}
+        advertised = {"PLAINTEXT": broker.advertised_port}
+        if self._proxied:
+            ports["INTERNAL"] = advertised["INTERNAL"] = self._internal_ports[broker.node_id - 1]
+        if self._tls is not None:
+            ports["SSL"] = advertised["SSL"] = broker.tls_port
+        protocols = {name: "SSL" if name == "SSL" else "PLAINTEXT" for name in ports}
+        return {
+            "listener.security.protocol.map": ",".join(f"{name}:{kind}" for name, kind in protocols.items()),
+            "listeners": _addresses(ports),
+            "advertised.listeners": _addresses(advertised),
+            "inter.broker.listener.name": "INTERNAL" if self._proxied else "PLAINTEXT",
+        }
+
+
+def _addresses(ports: Mapping[str, int]) -> str:
+    return ",".join(f"{name}://127.0.0.1:{port}" for name, port in ports.items())
+
+
+def _tls_settings(directory: Path, authority: Authority) -> dict[str, str]:
+    keystore = directory / "broker.pem"
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(keystore if keystore.exists() else authority.issue(keystore)),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(authority.certificate),
+        "ssl.client.auth": "requested",
+    }

@@ -19,15 +19,21 @@ from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.engine.assignment import PartitionKey, PartitionLoad
+from sparkmirror.engine.forecast import Forecast
 from sparkmirror.engine.lease import Lease
+from sparkmirror.engine.lookout import Lookout
+from sparkmirror.engine.loss_watch import LossWatch
 from sparkmirror.errors import ClusterUnreachable, ConfigError
-from sparkmirror.offsets.losses import losses_topic
+from sparkmirror.offsets.losses import Loss, LossLedger, losses_topic
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Identity, segments_topic
+from sparkmirror.offsets.topic_memory import TopicMemory
 from sparkmirror.policy import TopicFilter, policy_for, should_replicate
 from sparkmirror.pump.control import TICK_S, Control, ControlState, Epoch, Leader, Phase, control_topic
 from sparkmirror.pump.orders import FlowOrder, FlowReport, Receipt, RouteOrder
 from sparkmirror.pump.receipts import read_reports, receipts_topic
+from sparkmirror.sync.segments_tidy import log_starts, retract_expired
+from sparkmirror.sync.topic_sentinel import TopicSentinel
 from sparkmirror.sync.topics import TopicDuty, TopicRules, TopicSync
 
 CONNECT_TIMEOUT_S = 15.0
@@ -45,6 +51,9 @@ SHORTEST_S = 0.5
 """Rates over less are noise."""
 IDLE_AFTER_S = 30.0
 """A partition of which nothing was reported for so long moves nothing: only changes are reported."""
+
+TIDY_S = 600.0
+"""How often old segments are looked for."""
 
 LOOK_S = 5.0
 """How often the source's ends are read for the lag."""
@@ -72,9 +81,13 @@ class FlowView:
     """The newest that is known about a flow; counts since this process began."""
 
     pumps: dict[str, FlowReport] = field(default_factory=dict)
-    source_ends: dict[tuple[str, int], int] = field(default_factory=dict)
+    source_ends: Mapping[tuple[str, int], int] = field(default_factory=dict)
     """High watermarks at the source, read by the driver: pumps don't see those that they don't fetch."""
     partitions: dict[PartitionKey, PartitionView] = field(default_factory=dict)
+    forecast: Forecast | None = None
+    """The partition whose records the source deletes first before they are copied, if there is one."""
+    gone: tuple[str, ...] = ()
+    """Source topics that were copied and are not there any more; their copies stay."""
 
     past_records: int = 0
     past_bytes: int = 0
@@ -118,12 +131,15 @@ class FlowDriver:
         self._use_lease = use_lease
         self._once = once
         self._lease: Lease | None = None
-        self._asked_at = 0.0
         self._rank = -1
         self._identity: Identity | None = None
         self._state_lifetime_ms = STATE_LIFETIME_DEFAULT_MS
         self._until: dict[tuple[str, int], int] | None = None
         self._charge_term = -1
+        self._losses = LossWatch(flow)
+        self._lookout: Lookout | None = None
+        self._topic_sentinel: TopicSentinel | None = None
+        self._topics_client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-topics")
         self._source: ClusterAdmin | None = None
         self._target: ClusterAdmin | None = None
         self._control_client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-driver")
@@ -134,7 +150,7 @@ class FlowDriver:
         self._closing = threading.Event()
         self._helpers = [
             threading.Thread(target=work, name=f"{work.__name__} {flow.name}", daemon=True)
-            for work in (self._beat, self._look, self._watch)
+            for work in (self._beat, self._look, self._watch, self._tidy)
         ]
 
     @property
@@ -170,11 +186,20 @@ class FlowDriver:
                 "segment.ms": str(RECEIPTS_KEPT_MS),
             },
         )
+        self._lookout = Lookout(self.flow, self._source)
+        ledger = TopicLog(self._topics_client, losses_topic(alias))
+        self._topic_sentinel = TopicSentinel(
+            self._source,
+            self._target,
+            SegmentLog(TopicLog(self._topics_client, segments_topic(alias))),
+            LossLedger(ledger),
+            TopicMemory(ledger),
+            self._rules.wanted,
+        )
 
     def start(self) -> None:
         """Ask for the lease, and watch what pumps report."""
         if self._use_lease:
-            self._asked_at = time.monotonic()
             self._lease = Lease(
                 self.flow.target,
                 f"{self.flow.source.alias}-mm2",
@@ -194,9 +219,9 @@ class FlowDriver:
         """Why this process does not work on the flow, in a few words."""
         if self._lease is not None and self._lease.refused:
             return f"standing by: {self._lease.refused}"
-        if time.monotonic() - self._asked_at < self.flow.group_session_timeout_ms / 1000:
-            return "joining"
-        return "standing by: another process works on it"
+        if self._lease is not None and self._lease.elsewhere:
+            return "standing by: another process works on it"
+        return "joining"
 
     def take_charge(self) -> None:
         """After the lease was got: announce ourselves, learn how the predecessor ended, agree on the identity."""
@@ -212,11 +237,16 @@ class FlowDriver:
                 self._rank = self._control.lead(
                     Leader(incarnation=self._incarnation, host=socket.gethostname(), pid=os.getpid())
                 )
-        self.unclean = state.last_epoch is not None and state.last_epoch.phase != "ended"
+        self._losses.start()
+        self.unclean = state.unclean
         self._identity = self._agree()
         lifetime = self._opened(self._target).broker_config(STATE_LIFETIME_KEY)
         self._state_lifetime_ms = int(lifetime) if lifetime else STATE_LIFETIME_DEFAULT_MS
         self._charge_term = term
+
+    def take_charge_again(self) -> None:
+        """Have the next `take_charge` announce us anew: an announcement that was late may stand behind ours."""
+        self._charge_term = -1
 
     def _agree(self) -> Identity:
         client = ClusterClient(self.flow.target, f"{self.name}|sparkmirror-identity")
@@ -242,9 +272,12 @@ class FlowDriver:
         """Run the topic duty; whether there is something else to pump than before."""
         before = self.partitions()
         self.topics = TopicDuty(self._opened(self._source), self._opened(self._target), self._rules).sync_once()
+        assert self._topic_sentinel is not None  # noqa: S101 - open came first
+        self.view.gone = self._topic_sentinel.look(self.topics)
         if self._once and self._until is None:
             where = [(topic.source.name, index) for topic in self.topics.mirrored for index in topic.partitions]
-            self._until = self._opened(self._source).end_offsets(where)
+            isolation = self.flow.fetch.isolation_level
+            self._until = self._opened(self._source).end_offsets(where, isolation=isolation)
             self.owed = dict(self.topics.refused) | {
                 f"{topic}-{index}": "it had no leader at the start"
                 for topic, index in where
@@ -283,21 +316,25 @@ class FlowDriver:
         """This flow's part of a task."""
         assert self._identity is not None  # noqa: S101 - take_charge came first
         known = self.partitions()
-        routes = tuple(
-            RouteOrder(
-                source_topic=key.topic,
-                target_topic=known[key][0],
-                partition=key.partition,
-                until=None if self._until is None else self._until[key.topic, key.partition],
+        routes = []
+        for key in keys:
+            receipt = self.view.partitions.get(key, PartitionView()).receipt
+            routes.append(
+                RouteOrder(
+                    source_topic=key.topic,
+                    target_topic=known[key][0],
+                    partition=key.partition,
+                    until=None if self._until is None else self._until[key.topic, key.partition],
+                    target_topic_id=receipt.target_topic_id if receipt else "",
+                    appended=receipt.appended if receipt else -1,
+                )
             )
-            for key in keys
-        )
         return FlowOrder(
             flow=self.flow,
             cluster_id=self._identity.cluster_id,
             producer_id=self._identity.producer_id,
             producer_epoch=self._identity.producer_epoch,
-            routes=routes,
+            routes=tuple(routes),
             share=len(routes) / max(len(known), 1),
             leader_rank=self._rank,
             state_lifetime_ms=self._state_lifetime_ms,
@@ -337,6 +374,7 @@ class FlowDriver:
                 for report in read_reports(entries):
                     if report.incarnation == self._incarnation:
                         self._note(report)
+                self._losses.read()
             except Exception as error:  # figures may be late, but this thread must not end
                 log.debug("flow %s: %s", self.name, error)
                 self._closing.wait(_FAILED_WATCH_PAUSE_S)
@@ -351,14 +389,30 @@ class FlowDriver:
                 log.debug("flow %s: no tick: %s", self.name, error)
 
     def _look(self) -> None:
-        """The source's ends, for the lag."""
+        """The source's ends, for the lag, and the forecast."""
         while not self._closing.wait(LOOK_S):
             try:
-                self.view.source_ends = self._opened(self._source).end_offsets(
-                    (key.topic, key.partition) for key in self.partitions()
-                )
+                assert self._lookout is not None  # noqa: S101 - open came first
+                views = list(self.view.partitions.items())
+                receipts = {(key.topic, key.partition): view.receipt for key, view in views if view.receipt}
+                self._lookout.look([(key.topic, key.partition) for key in self.partitions()], receipts)
+                self.view.source_ends, self.view.forecast = self._lookout.ends, self._lookout.forecast
             except Exception as error:  # the lag is that of the pumps then
-                log.debug("flow %s: the source's ends can't be read: %s", self.name, error)
+                log.debug("flow %s: the source's offsets can't be read: %s", self.name, error)
+
+    def _tidy(self) -> None:
+        """Now and then: segments that the target's logs have outlived."""
+        while not self._closing.wait(TIDY_S):
+            client = ClusterClient(self.flow.target, f"{self.name}|sparkmirror-tidy")
+            try:
+                if self.held():
+                    starts = log_starts(client, {topic for topic, _ in self.partitions().values()})
+                    segments = SegmentLog(TopicLog(client, segments_topic(self.flow.source.alias)))
+                    retract_expired(segments, starts)
+            except Exception as error:  # it is done at the next time
+                log.debug("flow %s: old segments can't be retracted: %s", self.name, error)
+            finally:
+                client.close()
 
     def _tick(self) -> None:
         with self._lock:
@@ -381,6 +435,15 @@ class FlowDriver:
         for key, receipt in receipts.items():
             self.view.partitions.setdefault(key, PartitionView()).receipt = receipt
 
+    @property
+    def losses(self) -> list[Loss]:
+        """What was found to be lost since this process took charge; the ledger has all."""
+        return self._losses.losses
+
+    def read_losses(self) -> None:
+        """See to it that `losses` has everything that is in the ledger now; raises `ConnectionError`."""
+        self._losses.read()
+
     def close(self) -> None:
         """Give the lease up and hang up. Pumps must have ended."""
         self._closing.set()
@@ -392,7 +455,8 @@ class FlowDriver:
         for admin in (self._source, self._target):
             if admin is not None:
                 admin.close()
-        self._control_client.close()
+        for client in (self._control_client, self._topics_client, self._losses):
+            client.close()
 
     def _opened(self, admin: ClusterAdmin | None) -> ClusterAdmin:
         assert admin is not None  # noqa: S101 - open came first

@@ -18,10 +18,9 @@ Two rules keep it to one holder at a time:
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from threading import Condition, Event, Thread
+from threading import Event, Lock, Thread
 from typing import Any
 
 from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
@@ -31,6 +30,7 @@ from kafka.errors import (
     InconsistentGroupProtocolError,
     InvalidSessionTimeoutError,
     KafkaError,
+    KafkaTimeoutError,
     TopicAuthorizationFailedError,
 )
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
@@ -38,25 +38,16 @@ from kafka.structs import MemberState
 
 from sparkmirror.cluster.admin import build_client, client_settings
 from sparkmirror.config.model import ClusterConfig
+from sparkmirror.pump.clock import now_s
 
 logger = logging.getLogger(__name__)
-
-CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""A clock that goes on while the machine sleeps: the broker's does."""
 
 BEATS_PER_SESSION = 6
 """How often the coordinator hears from us in a session timeout, by heartbeats and by proofs each."""
 REBALANCE_SESSIONS = 3
 """How many session timeouts a member has to rejoin: longer than any proof lasts."""
-RENEW_SESSIONS = 2
-"""After how many session timeouts a member that holds nothing joins anew: one was seen that never got the partition."""
 POLL_MS = 100
 RETRY_S = 1.0
-
-
-def now() -> float:
-    """Seconds on the lease's clock."""
-    return time.clock_gettime(CLOCK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +102,19 @@ class HolderStays:
         self._generation = generation
 
 
+def _keep_joining(consumer: Any) -> None:
+    """See to it that the next poll takes up a join that the last one left unfinished.
+
+    The group's leader rejoins when the topic's metadata is not what it was at the last assignment; a member
+    that joins before it knows a new topic always does. kafka-python 3.0 forgets this reason as it makes the
+    new assignment. A poll that runs out of time then, before the group has confirmed it, is the last to care:
+    the member stays between two generations, sends no heartbeats, and raises nothing. (In Java's client a
+    pending join is a reason by itself.)
+    """
+    if consumer.group_metadata().state == MemberState.REBALANCING:
+        consumer._coordinator.request_rejoin()  # noqa: SLF001 - nothing public does it
+
+
 def _claim(member: Any) -> Claim:
     data = member.metadata.user_data
     return Claim(member.member_id, int(data) if data else None)
@@ -129,12 +133,13 @@ class Lease:
         self._partition = TopicPartition(topic, 0)
         self._session_ms = session_timeout_ms
         self._released = Event()
-        self._changed = Condition()
+        self._lock = Lock()
         self._held_until = 0.0
         self._term = 0
         self._proven_generation = -1
         self._prove_at = 0.0
         self._refused: str | None = None
+        self._elsewhere = False
         self._thread = Thread(target=self._run, name=f"lease-{group}", daemon=True)
 
     def start(self) -> None:
@@ -143,7 +148,7 @@ class Lease:
 
     def held(self) -> bool:
         """Whether this process is the one that works, at this moment and by its own clock."""
-        return now() < self._held_until
+        return now_s() < self._held_until
 
     @property
     def term(self) -> int:
@@ -155,13 +160,10 @@ class Lease:
         """Why the group doesn't let us in, in one line; None when it does or nothing is known yet."""
         return self._refused
 
-    def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until the lease is held; False if `timeout_s` is over first."""
-        return self._wait_until(self.held, timeout_s)
-
-    def wait_lost(self, timeout_s: float | None = None) -> bool:
-        """Wait until the lease is not held; False if `timeout_s` is over first."""
-        return self._wait_until(lambda: not self.held(), timeout_s)
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the group, when we last heard of it, had given the lease to another process."""
+        return self._elsewhere
 
     def release(self, timeout_s: float = 5.0) -> None:
         """Give it up and leave the group, so that the next takes over at once.
@@ -173,17 +175,6 @@ class Lease:
         self._drop()
         if self._thread.is_alive():
             self._thread.join(timeout_s)
-
-    def _wait_until(self, reached: Callable[[], bool], timeout_s: float | None) -> bool:
-        deadline = float("inf") if timeout_s is None else now() + timeout_s
-        with self._changed:
-            while not reached():
-                remaining = deadline - now()
-                if remaining <= 0:
-                    return False
-                # Nobody tells when a proof runs out, so look often.
-                self._changed.wait(min(remaining, POLL_MS / 1000))
-        return True
 
     def _run(self) -> None:
         while not self._released.is_set():
@@ -216,10 +207,10 @@ class Lease:
         )
         try:
             consumer.subscribe([self._partition.topic])
-            renew_at = now() + self._session_ms / 1000 * RENEW_SESSIONS
-            while not self._released.is_set() and (self.held() or now() < renew_at):
+            while not self._released.is_set():
                 try:
                     consumer.poll(timeout_ms=POLL_MS)
+                    _keep_joining(consumer)
                     self._confirm(consumer, beat_ms / 1000)
                 except KafkaError as error:
                     if not self.held():
@@ -233,12 +224,13 @@ class Lease:
         """Take notice of what the group decided, and prove the membership if it is due."""
         group = consumer.group_metadata()
         joined = group.state == MemberState.STABLE
+        ours = self._partition in consumer.assignment()
         if joined:
-            self._refused = None
-        if self._partition not in consumer.assignment():
+            self._refused, self._elsewhere = None, not ours
+        if not ours:
             self._drop()
             return
-        started = now()
+        started = now_s()
         due = started >= self._prove_at or group.generation_id != self._proven_generation
         # In a rebalance a commit waits for the poll that ends it, and this thread is the one that polls.
         if not joined or not due:
@@ -250,21 +242,19 @@ class Lease:
         self._hold_until(started + self._session_ms / 1000)
 
     def _hold_until(self, end: float) -> None:
-        with self._changed:
+        with self._lock:
             if self._released.is_set():
                 return
             if not self.held():
                 self._term += 1
                 logger.info("lease held: group %s on cluster %s", self._group, self._config.alias)
             self._held_until = end
-            self._changed.notify_all()
 
     def _drop(self) -> None:
-        with self._changed:
+        with self._lock:
             if self.held():
                 logger.info("lease given up: group %s on cluster %s", self._group, self._config.alias)
             self._held_until = 0.0
-            self._changed.notify_all()
 
     def _explain(self, error: Exception) -> str:
         where = f"group {self._group} on cluster {self._config.alias}"
@@ -275,6 +265,8 @@ class Lease:
                 return f"we may not join {where}; grant our principal READ on the group"
             case TopicAuthorizationFailedError():
                 return f"we may not read topic {self._partition.topic}, which {where} needs; grant READ on it"
+            case KafkaTimeoutError():
+                return f"{where}: no answer from {', '.join(self._config.bootstrap_servers)}"
             case InvalidSessionTimeoutError():
                 return (
                     f"{where} refuses a session timeout of {self._session_ms} ms; keep it between the "

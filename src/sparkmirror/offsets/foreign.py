@@ -72,7 +72,11 @@ def foreign_between(probe: LogProbe, where: TopicPartition, ruling: Ruling) -> t
     found = []
     for before, claim in pairwise(ruling.true):
         first = before.downstream + claim.sequence - before.sequence
-        if claim in ruling.confirmed and first < claim.downstream and probe.foreign_only(where, first, claim.downstream):
+        if (
+            claim in ruling.confirmed
+            and first < claim.downstream
+            and probe.foreign_only(where, first, claim.downstream)
+        ):
             found.append(ForeignRecords(first, claim.downstream))
     return tuple(found)
 

@@ -42,10 +42,10 @@ class Bearings:
     """The high watermark."""
     target_topic_id: bytes
     target_leader: int
-    target_stamps: bool | None
-    """The target topic has LogAppendTime; None: the target doesn't say."""
     read_at: float
     """When the target's leader was asked, by the reader's clock: the position is not younger."""
+    compacted: bool = False
+    """The source's cleaner may remove records: two pumps may see different logs."""
     losses: tuple[Loss, ...] = ()
     """What was found; it is in the ledger already."""
 
@@ -56,5 +56,10 @@ class Refusal:
 
     reason: str
     transient: bool = False
-    loss: LossKind | None = None
-    """The named state that halts it."""
+    losses: tuple[Loss, ...] = ()
+    """What was found; it is in the ledger already."""
+
+    @property
+    def loss(self) -> LossKind | None:
+        """The named state that halts it."""
+        return next((loss.kind for loss in self.losses if loss.action == "halted"), None)

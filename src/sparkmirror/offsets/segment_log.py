@@ -85,7 +85,7 @@ class SegmentLog:
         """Make these claims durable. When this returns their first batches may be sent."""
         self.settle(segments, ())
 
-    def settle(self, claimed: Iterable[Segment], retracted: Iterable[Segment]) -> None:
+    def settle(self, claimed: Iterable[Segment], retracted: Iterable[Segment | Retracted]) -> None:
         """Write claims, or the same ones confirmed, and take others back."""
         count = self._log.partitions
         homes: dict[int, list[Record]] = defaultdict(list)

@@ -176,7 +176,7 @@ _VALUE_VERSION = _VERSION.to_bytes(2, "big")
 Record = tuple[bytes, bytes | None]
 
 
-def segment_key(segment: Segment) -> bytes:
+def segment_key(segment: Segment | Retracted) -> bytes:
     """The record's key; with a value of None it retracts the claim."""
     return _SEGMENT_KEY.pack(
         _VERSION,

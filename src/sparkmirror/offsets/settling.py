@@ -60,9 +60,8 @@ class Settler:
     def _decide(
         self, where: TopicPartition, reading: TargetReading, claims: Sequence[Segment], evidence: Evidence
     ) -> Settled:
-        ruling = arbitrate(
-            claims, evidence, TargetLog(reading.log_start, reading.log_end_after, appended(reading, claims))
-        )
+        sequence = appended(reading.last_sequence, reading.log_end_after, claims)
+        ruling = arbitrate(claims, evidence, TargetLog(reading.log_start, reading.log_end_after, sequence))
         if ruling.undecided:
             return Settled(Doubt(ruling.undecided, wait=ruling.wait))
         if ruling.confirmed or ruling.false:

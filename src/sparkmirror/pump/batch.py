@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from sparkmirror.offsets.segments import AnnouncedBatch, Segment
-from sparkmirror.pump.intake import Prepared
 from sparkmirror.wire.batches import CODEC_MASK
+from sparkmirror.wire.buffers import Frame
+from sparkmirror.wire.splice import Run
 
 
 class Claim:
@@ -19,12 +20,12 @@ class Claim:
 
 
 class Batch:
-    """A batch, already rewritten; `view` is what is sent."""
+    """A batch that can be sent once it bears our producer id and sequence (`place`)."""
 
     __slots__ = (
+        "attributes",
         "base_timestamp",
         "claim",
-        "codec",
         "completes",
         "count",
         "crc",
@@ -40,26 +41,43 @@ class Batch:
         "view",
     )
 
-    def __init__(self, prepared: Prepared, sequence: int, downstream: int, crc: int, follows: int) -> None:
-        self.frame = prepared.frame
-        self.view = prepared.view
-        self.runs = prepared.runs
-        self.count = prepared.records
-        self.next_upstream = prepared.next_upstream
-        self.base_timestamp = prepared.base_timestamp
-        self.max_timestamp = prepared.max_timestamp
-        self.leader_epoch = prepared.leader_epoch
-        self.codec = prepared.attributes & CODEC_MASK
-        self.sequence = sequence
-        self.downstream = downstream
-        self.crc = crc
-        self.follows = follows
-        """The upstream offset after the record before it: a gap, if it is not our own first one."""
+    def __init__(
+        self,
+        frame: Frame,
+        view: memoryview,
+        attributes: int,
+        runs: tuple[Run, ...],
+        count: int,
+        next_upstream: int,
+        base_timestamp: int,
+        max_timestamp: int,
+        leader_epoch: int,
+    ) -> None:
+        self.frame = frame
+        """Holds `view`; the receiver's to release."""
+        self.view = view
+        self.attributes = attributes
+        self.runs = runs
+        """Where its records come from upstream."""
+        self.count = count
+        self.next_upstream = next_upstream
+        self.base_timestamp = base_timestamp
+        self.max_timestamp = max_timestamp
+        self.leader_epoch = leader_epoch
+        """Of the source's partition when its leader took the batch; -1: not known."""
+        self.sequence = self.downstream = self.crc = self.follows = -1
         self.claim: Claim | None = None
         """It must be durable before this batch is sent."""
         self.completes: Claim | None = None
         """Whose last announced batch this is."""
         self.sent_at = 0.0
+
+    def place(self, sequence: int, downstream: int, crc: int, follows: int) -> None:
+        """Where it belongs at the target; `follows` is the upstream offset after the record before it."""
+        self.sequence = sequence
+        self.downstream = downstream
+        self.crc = crc
+        self.follows = follows
 
     @property
     def upstream(self) -> int:
@@ -68,4 +86,6 @@ class Batch:
 
     @property
     def announced(self) -> AnnouncedBatch:
-        return AnnouncedBatch(self.count, self.codec, self.crc, self.base_timestamp, self.max_timestamp)
+        """As a claim announces it."""
+        codec = self.attributes & CODEC_MASK
+        return AnnouncedBatch(self.count, codec, self.crc, self.base_timestamp, self.max_timestamp)

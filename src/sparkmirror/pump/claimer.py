@@ -47,14 +47,15 @@ class Claimer:
         if batch.leader_epoch != self._leader_epoch:
             finished = self.finish()
             self._due = True
-        if self._due or batch.upstream != self.follows or len(batch.runs) > 1:
+        runs = batch.runs
+        if self._due or runs[0].upstream != self.follows or len(runs) > 1:
             self._draft.append(batch)
             self._announced = len(self._draft)
         elif self._draft:
             self._draft.append(batch)
         self._due = False
         self._leader_epoch = batch.leader_epoch
-        self.follows = batch.runs[-1].upstream + batch.runs[-1].length
+        self.follows = runs[-1].upstream + runs[-1].length
         return finished
 
     def finish(self) -> Claim | None:

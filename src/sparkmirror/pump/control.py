@@ -115,6 +115,15 @@ class ControlState:
             return False
         return True
 
+    @property
+    def unclean(self) -> bool:
+        """Whether pumps may still be alive: a driver did not say that its last epoch had ended.
+
+        Asked is the one that leads, too: what a driver says that woke up late stands behind the leader's word.
+        """
+        leading = self.epochs.get(self.leader.incarnation) if self.leader else None
+        return any(epoch is not None and epoch.phase != "ended" for epoch in (self.last_epoch, leading))
+
     def is_paused(self, topic: str) -> bool:
         """Whether a source topic is to be left alone."""
         return any(pattern.fullmatch(topic) for pattern in self.paused)

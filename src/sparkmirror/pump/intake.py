@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from sparkmirror.pump.batch import Batch
 from sparkmirror.wire.batches import (
     CODEC_MASK,
     HEADER_SIZE,
@@ -32,21 +33,6 @@ BACKLOG_BATCHES = 8
 """So many tiny batches in a row in one fetch answer are a backlog; fewer keep their batches."""
 
 _ABORT = 0
-
-
-class Prepared(NamedTuple):
-    """A batch that can be sent once it bears our producer id and sequence."""
-
-    frame: Frame
-    """Holds `view`; the receiver's to release."""
-    view: memoryview
-    attributes: int
-    runs: tuple[Run, ...]
-    records: int
-    next_upstream: int
-    base_timestamp: int
-    max_timestamp: int
-    leader_epoch: int
 
 
 class Skipped(NamedTuple):
@@ -82,8 +68,8 @@ class Intake:
 
     def prepare(
         self, frame: Frame, records: memoryview, upstream: int, aborted: Sequence[tuple[int, int]]
-    ) -> Iterator[Prepared | Skipped]:
-        """All of one answer from `upstream` on; each frame of a `Prepared` is held once."""
+    ) -> Iterator[Batch | Skipped]:
+        """All of one answer from `upstream` on; each batch's frame is held once."""
         tiny: list[tuple[BatchHeader, memoryview]] = []
         transactions = _Transactions(aborted) if self._read_committed else None
         for position, header in batch_headers(records):
@@ -93,7 +79,10 @@ class Intake:
             if header.magic == MAGIC and header.next_offset <= upstream:
                 continue
             view = records[position : position + header.size]
-            if header.magic == MAGIC and self._is_passed_over(header, view, transactions):
+            if not tiny and not self._is_tiny(header) and self._goes_whole(header, upstream):
+                upstream = header.next_offset
+                yield _whole(frame, header, view)
+            elif header.magic == MAGIC and self._is_passed_over(header, view, transactions):
                 for item in self._flush(frame, tiny, upstream):
                     upstream = item.next_upstream
                     yield item
@@ -123,7 +112,7 @@ class Intake:
 
     def _flush(
         self, frame: Frame, tiny: list[tuple[BatchHeader, memoryview]], upstream: int
-    ) -> Iterator[Prepared | Skipped]:
+    ) -> Iterator[Batch | Skipped]:
         batches = list(tiny)
         tiny.clear()
         if len(batches) >= BACKLOG_BATCHES:
@@ -134,26 +123,17 @@ class Intake:
                 upstream = item.next_upstream
                 yield item
 
-    def _one(self, frame: Frame, header: BatchHeader, view: memoryview, upstream: int) -> Iterator[Prepared | Skipped]:
+    def _one(self, frame: Frame, header: BatchHeader, view: memoryview, upstream: int) -> Iterator[Batch | Skipped]:
         if self._goes_whole(header, upstream):
-            frame.hold()
-            yield Prepared(
-                frame,
-                view,
-                header.attributes,
-                (Run(header.base_offset, header.records),),
-                header.records,
-                header.next_offset,
-                header.base_timestamp,
-                header.max_timestamp,
-                header.leader_epoch,
-            )
+            yield _whole(frame, header, view)
         else:
             yield from self._splice(frame, [(header, view)], upstream, None)
 
     def _goes_whole(self, header: BatchHeader, upstream: int) -> bool:
         return (
             slow_path_reason(header) is None
+            and header.records > 0
+            and not (self._read_committed and header.attributes & TRANSACTIONAL_BIT)
             and header.base_offset >= upstream
             and (self._codec is None or header.attributes & CODEC_MASK == self._codec)
             and (self._max_bytes is None or header.size <= self._max_bytes)
@@ -161,17 +141,22 @@ class Intake:
 
     def _splice(
         self, frame: Frame, batches: Sequence[tuple[BatchHeader, memoryview]], upstream: int, most: int | None
-    ) -> Iterator[Prepared | Skipped]:
+    ) -> Iterator[Batch | Skipped]:
         sizes = [size for size in (self._max_bytes, most) if size is not None]
+        obstacle: Obstacle | None = None
         try:
             spliced = self._within(batches, upstream, min(sizes) if sizes else None)
-        except Obstacle:
-            raise
+        except RecordTooLarge as error:
+            spliced = error.made
+            obstacle = Obstacle(
+                f"the record at source offset {error.upstream} makes a batch of {error.size} bytes: "
+                "raise max.message.bytes of the target topic"
+            )
         except ValueError as error:
             raise Obstacle(f"the batch at source offset {batches[0][0].base_offset} can't be read: {error}") from error
         for one in spliced:
             own = frame.beside(one.data)
-            yield Prepared(
+            yield Batch(
                 own,
                 own.view,
                 next(batch_headers(own.view))[1].attributes,
@@ -182,6 +167,8 @@ class Intake:
                 one.max_timestamp,
                 one.leader_epoch,
             )
+        if obstacle is not None:
+            raise obstacle
         last = batches[-1][0]
         if last.magic == MAGIC:
             yield Skipped(last.next_offset)
@@ -189,16 +176,28 @@ class Intake:
     def _within(
         self, batches: Sequence[tuple[BatchHeader, memoryview]], upstream: int, max_bytes: int | None
     ) -> list[Spliced]:
-        """Spliced to that size, or to that of the largest record, unless so much was refused."""
+        """Spliced to that size, or to that of a larger record, which the target may take; not if it refused as much."""
         try:
             return splice(batches, from_offset=upstream, codec=self._codec, max_bytes=max_bytes)
         except RecordTooLarge as error:
-            if self._refused is None or error.size < self._refused:
-                return self._within(batches, upstream, error.size)
-            raise Obstacle(
-                f"the record at source offset {error.upstream} makes a batch of {error.size} bytes: "
-                "raise max.message.bytes of the target topic"
-            ) from error
+            if self._refused is not None and error.size >= self._refused:
+                raise
+            return self._within(batches, upstream, error.size)
+
+
+def _whole(frame: Frame, header: BatchHeader, view: memoryview) -> Batch:
+    frame.hold()
+    return Batch(
+        frame,
+        view,
+        header.attributes,
+        (Run(header.base_offset, header.records),),
+        header.records,
+        header.next_offset,
+        header.base_timestamp,
+        header.max_timestamp,
+        header.leader_epoch,
+    )
 
 
 class _Transactions:

@@ -12,19 +12,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 
-from sparkmirror.cluster.error_codes import error_name
-from sparkmirror.config import LossPolicy
 from sparkmirror.offsets.losses import Loss, LossKind
 from sparkmirror.offsets.route import Bearings, Refusal, Route
 from sparkmirror.offsets.segments import Identity, Segment
-from sparkmirror.offsets.sentinel import target_truncated, truncated
+from sparkmirror.offsets.sentinel import target_truncated
 from sparkmirror.pump.batch import Batch, Claim
 from sparkmirror.pump.claimer import Claimer
-from sparkmirror.pump.intake import Intake, Obstacle, Prepared
-from sparkmirror.pump.verdicts import Verdict, explanation, verdict
+from sparkmirror.pump.intake import Intake, Obstacle, Skipped
+from sparkmirror.pump.refused import LIMITS, TOO_LARGE, Refused, refused
+from sparkmirror.pump.verdicts import Verdict, verdict
 from sparkmirror.wire.batches import rewrite
 from sparkmirror.wire.buffers import Frame
 from sparkmirror.wire.fetch import FetchPosition
@@ -42,7 +41,6 @@ PATIENCE_S = 60.0
 BACKFILL_BYTES = 256 << 10
 """An answer of so much that does not reach the log's end shows that the partition is far behind."""
 
-TOO_LARGE = 10
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 _SHORTEST_RETRY_S = 0.5
 _FIRST_PARK_S, _LONGEST_PARK_S = 5.0, 300.0
@@ -74,7 +72,7 @@ class PartitionCopy:
         max_in_flight: int,
         now: float,
         intake: Intake,
-        policy: LossPolicy,
+        appended: tuple[bytes, int] = (b"", -1),
     ) -> None:
         self.route = route
         self.until = until
@@ -94,12 +92,18 @@ class PartitionCopy:
         """Claims whose batches were all acknowledged; to be written again, behind the copy."""
         self.losses: list[Loss] = []
         """What was found to be lost since the last time somebody took them; those not in the ledger must get there."""
+        self.refused: Refused | None = None
+        """Why it is PARKED, if the target's limits would tell more."""
         self.halted: LossKind | None = None
         """The loss that halts it, while PARKED."""
         self.records = 0
         self.bytes = 0
         self.acked_upstream = -1
         self.acked_downstream = -1
+        self.appended = appended
+        """Target topic id, and its offset after the last record that it has acknowledged to us, in other epochs too."""
+        self.acked_timestamp_ms = -1
+        """Of the last record that is known to be copied, by its own clock; -1: not known."""
         self.source_end = -1
         self.backfilling = False
         """It is far behind: a whole answer did not bring it to the end."""
@@ -110,24 +114,23 @@ class PartitionCopy:
         self._fresh_after_ms = fresh_after_ms
         self._max_in_flight = max_in_flight
         self._intake = intake
-        self._policy = policy
         self._claimer = Claimer(route, identity, incarnation)
         self._upstream = -1
         self._sequence = -1
         self._downstream = -1
         self._fetched_epoch = self._acked_epoch = -1
         self._latest: int | None = None
-        self._cut_at: int | None = None
-        """Where the source's log was cut below what was copied, if the copy goes on from there."""
         self._obstacle = ""
         """Why what comes after the queue can't be copied."""
         self._alone = True
         self._first = True
         """Nothing was acknowledged since the position was read; that it was looked up does not count."""
-        self._stamps: bool | None = False
-        """The target stamps records itself (LogAppendTime); None: not known, it won't show its configuration."""
         self._claim_proven = True
         """The acknowledgements of the newest claim's batches so far tell that they were no duplicates."""
+        self.may_be_stamped = False
+        """Somebody should look up whether the target stamps records itself, and call `stamped`."""
+        self._stamped = False
+        """It does (LogAppendTime): its acknowledgements don't tell duplicates (R2)."""
         self._verifying = False
         self._confirmed_at = 0.0
         self._failures = 0
@@ -165,7 +168,7 @@ class PartitionCopy:
                 self._alone = self._first = True
                 return
             self.drop_queue()
-        if self._must_stay_quiet(position.newest_timestamp_ms, position.sequence, now):
+        if self._must_stay_quiet(bearings, now):
             return
         self._upstream = upstream
         self._sequence = position.sequence
@@ -173,7 +176,8 @@ class PartitionCopy:
         self._fetched_epoch = position.leader_epoch if upstream == position.upstream else -1
         self.acked_upstream = upstream
         self.acked_downstream = position.downstream
-        self._stamps = bearings.target_stamps
+        if position.newest_timestamp_ms is not None:
+            self.acked_timestamp_ms = position.newest_timestamp_ms
         # After an unclean takeover a predecessor may go on from the same claim; where both do, the log can't tell
         # who wrote what it can't show any more (`arbitration`).
         self._claimer.start(bearings, follows, due=position.claim_due or (self._unclean and not self.records))
@@ -191,7 +195,7 @@ class PartitionCopy:
     def _resume_at(self, bearings: Bearings) -> int:
         """Where to fetch next; where nothing was ever copied, and `latest` is wanted, it is that of the first look."""
         if bearings.resume_at is not None:
-            return bearings.resume_at if self._cut_at is None else min(self._cut_at, bearings.resume_at)
+            return bearings.resume_at
         if not self._from_latest:
             return bearings.source_start
         if self._latest is None:
@@ -200,17 +204,15 @@ class PartitionCopy:
 
     def _note_losses(self, bearings: Bearings) -> None:
         self.losses += bearings.losses
-        before, position = self.bearings, bearings.position
-        if (
-            before is not None
-            and before.target_topic_id == bearings.target_topic_id
-            and position.downstream < self.acked_downstream
-        ):
-            self.losses.append(target_truncated(self.route, position.downstream, self.acked_downstream))
+        topic_id, end = self.appended
+        if bearings.target_topic_id == topic_id and bearings.position.downstream < end:
+            self.losses.append(target_truncated(self.route, topic_id, bearings.position.downstream, end))
+            self.appended = topic_id, bearings.position.downstream
 
     def refuse(self, refusal: Refusal, now: float) -> None:
         """The position can't be told now."""
         self.asked_at = None
+        self.losses += refusal.losses
         if self.stage is Stage.RUNNING:
             self.drop_queue()
         if refusal.transient and not self._out_of_patience(now):
@@ -221,25 +223,16 @@ class PartitionCopy:
             self.park(refusal.reason, now)
             self.halted = refusal.loss
 
-    def cut(self, end: int, now: float) -> None:
-        """The source says that its log was cut at `end` and written anew from there (KIP-320)."""
-        if end >= self.acked_upstream:
-            self.doubt(f"the source's log was cut at {end}", now)
-            return
-        loss = truncated(self.route, end, self.acked_upstream, self._policy)
-        self.losses.append(loss)
-        if loss.action == "halted":
-            self.park(loss.words, now)
-            self.halted = loss.kind
-        else:
-            self._cut_at = end
-            self.doubt(loss.words, now)
+    def _must_stay_quiet(self, bearings: Bearings, now: float) -> bool:
+        """The quiet rule (R5): unguarded after an unclean takeover, wait until nobody moves the position.
 
-    def _must_stay_quiet(self, state_timestamp_ms: int | None, sequence: int, now: float) -> bool:
-        """The quiet rule (R5): unguarded after an unclean takeover, wait until nobody moves the position."""
+        The append check guards only what a predecessor sees as we do: not where the source has lost records since.
+        """
         if not self._quiet:
             return False
-        guarded = state_timestamp_ms is not None and state_timestamp_ms >= self._fresh_after_ms
+        sequence, newest_ms = bearings.position.sequence, bearings.position.newest_timestamp_ms
+        guarded = newest_ms is not None and newest_ms >= self._fresh_after_ms
+        guarded = guarded and bearings.resume_at == bearings.position.upstream
         if guarded and self._quiet_sequence is None:
             return False
         if self._quiet_sequence == sequence:
@@ -328,7 +321,7 @@ class PartitionCopy:
         self.source_end = high_watermark
         try:
             for item in self._intake.prepare(frame, records, self._upstream, aborted):
-                if isinstance(item, Prepared):
+                if not isinstance(item, Skipped):
                     if self._quiet and self._breaks_quiet(item.max_timestamp, now):
                         item.frame.release()
                         return
@@ -348,19 +341,20 @@ class PartitionCopy:
                 self.claims.append(claim)
             self._pass_over(now)
 
-    def _enqueue(self, item: Prepared) -> None:
+    def _enqueue(self, batch: Batch) -> None:
+        size = len(batch.view)
         crc = rewrite(
-            item.view,
+            batch.view,
             0,
-            len(item.view),
-            item.attributes,
+            size,
+            batch.attributes,
             self._identity.producer_id,
             self._identity.producer_epoch,
             self._sequence,
         )
-        batch = Batch(item, self._sequence, self._downstream, crc, self._claimer.follows)
+        batch.place(self._sequence, self._downstream, crc, self._claimer.follows)
         self.queue.append(batch)
-        self.queued_bytes += len(item.view)
+        self.queued_bytes += size
         self._sequence += batch.count
         self._downstream += batch.count
         self._fetched_epoch = batch.leader_epoch
@@ -408,10 +402,13 @@ class PartitionCopy:
         """One, unless the leader's state is sure to outlive the answers.
 
         Old records take the state with them at the broker's next tick; then a batch would be accepted though its
-        predecessor was refused (`exactness.md` section 0, 3).
+        predecessor was refused (`exactness.md` section 0, 3). And of a compacted log a rival may have seen other
+        records: if it appended as many of them, our batch is a duplicate to the broker, but the next would be appended.
         """
         head = self.queue[0]
         if self._alone or head.max_timestamp < self._fresh_after_ms or (self._tells_nothing(head) and head.claim):
+            return 1
+        if self.bearings is not None and self.bearings.compacted:
             return 1
         return self._max_in_flight
 
@@ -426,7 +423,12 @@ class PartitionCopy:
     def acknowledge(self, ack: Ack, now: float) -> Batch | None:
         """An answer for the oldest batch in flight; returns the batch if it is now appended, once, by us."""
         batch = self.in_flight.popleft()
-        batch.frame.release()
+        try:
+            return self._on_ack(batch, ack, now)
+        finally:
+            batch.frame.release()
+
+    def _on_ack(self, batch: Batch, ack: Ack, now: float) -> Batch | None:
         if self.stage is Stage.DRAINING:
             if not self.in_flight:
                 self.stage = Stage.SEEKING
@@ -436,34 +438,36 @@ class PartitionCopy:
         if ack.error:
             self._on_error(batch, ack, now)
             return None
-        if ack.log_append_time_ms >= 0 and self._stamps is False:
+        if ack.log_append_time_ms >= 0 and not self._stamped:
+            # Or the target stamps records itself: its topic's configuration tells.
+            self.may_be_stamped = True
             self.doubt(f"a rival had already written source offset {batch.upstream}", now)
         elif ack.base_offset != batch.downstream:
             self.doubt(f"source offset {batch.upstream} landed at {ack.base_offset}, not at {batch.downstream}", now)
         else:
-            if ack.log_append_time_ms < 0:
-                self._stamps = False
             self._note_appended(batch, now)
             return batch
         return None
 
     def _tells_nothing(self, batch: Batch) -> bool:
         """Whether its acknowledgement can't tell a duplicate (`exactness.md` section 1)."""
-        return self._stamps is not False or batch.max_timestamp < 0
+        return self._stamped or batch.max_timestamp < 0
 
     def _note_appended(self, batch: Batch, now: float) -> None:
         unproven = self._tells_nothing(batch)
-        verify = unproven and (self._stamps is None or self._first or batch.claim is not None)
+        verify = unproven and (self._first or batch.claim is not None)
         self._first = False
         self._alone = batch.max_timestamp < self._fresh_after_ms
         self._confirmed_at = batch.sent_at
         self._failures = 0
         self._troubled_since = None
-        self._cut_at = None
         self.records += batch.count
         self.bytes += len(batch.view)
         self.acked_upstream = batch.next_upstream
         self.acked_downstream = batch.downstream + batch.count
+        if self.bearings is not None:
+            self.appended = self.bearings.target_topic_id, self.acked_downstream
+        self.acked_timestamp_ms = batch.max_timestamp
         self._claim_proven = not unproven and (batch.claim is not None or self._claim_proven)
         if batch.completes is not None and self._claim_proven:
             self.confirmed.append(dataclasses.replace(batch.completes.segment, confirmed=True))
@@ -473,18 +477,23 @@ class PartitionCopy:
             self.seek_at, self._failures, self._verifying = now, 0, True
 
     def _on_error(self, batch: Batch, ack: Ack, now: float) -> None:
+        why = refused(batch, ack, self.route.target_topic)
         if ack.error == TOO_LARGE and batch.count > 1:
             self._intake.split(len(batch.view))
-            self.doubt(f"a batch of {len(batch.view)} bytes is too large for the target and is split", now)
+            self.doubt(f"{why.words}: it is split", now)
             self.seek_at = now
-            return
-        words = explanation(ack.error)
-        detail = ack.record_errors[0][1] if ack.record_errors else ack.message
-        reason = f"source offset {batch.upstream}: {error_name(ack.error)}"
-        reason += f", {words}" if words else ""
-        reason += f" ({len(batch.view)} bytes)" if ack.error == TOO_LARGE else ""
-        reason += f": {detail}" if detail else ""
-        self.act_on(ack.error, reason, now)
+        else:
+            self.refused = why if ack.error in LIMITS else None
+            self.act_on(ack.error, why.words, now)
+
+    def stamped(self) -> None:
+        """The target stamps records itself."""
+        self._stamped = True
+
+    def limited(self, why: Refused, found: Mapping[str, str]) -> None:
+        """What the target allows is known now."""
+        if self.reason == why.words:
+            self.reason = why.with_limits(found)
 
     def act_on(self, error: int, reason: str, now: float) -> None:
         """What the table of verdicts says."""

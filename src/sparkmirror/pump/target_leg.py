@@ -20,6 +20,32 @@ class _Request(NamedTuple):
     sent_at: float
 
 
+class _Ready:
+    """Partitions with something to send, in the order they came; those of the live tail first."""
+
+    def __init__(self) -> None:
+        self._live: dict[PartitionCopy, None] = {}
+        self._backfill: dict[PartitionCopy, None] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._live or self._backfill)
+
+    def add(self, copy: PartitionCopy) -> None:
+        if copy not in self._live and copy not in self._backfill:
+            (self._backfill if copy.backfilling else self._live)[copy] = None
+
+    def discard(self, copy: PartitionCopy) -> None:
+        self._live.pop(copy, None)
+        self._backfill.pop(copy, None)
+
+    def in_order(self) -> list[PartitionCopy]:
+        return [*self._live, *self._backfill]
+
+    def clear(self) -> None:
+        self._live.clear()
+        self._backfill.clear()
+
+
 class TargetLeg:
     """One connection that produces. `dial` asks for a channel; `connected` or `failed` answers."""
 
@@ -55,13 +81,12 @@ class TargetLeg:
         self._lost = False
         self._requests: deque[_Request] = deque()
         self._correlation_id = 0
-        self._ready: dict[PartitionCopy, None] = {}
-        """In the order they came; those of the live tail are taken first."""
+        self._ready = _Ready()
         self._muted_until = 0.0
 
     def offer(self, copy: PartitionCopy) -> None:
         """This partition has a batch to send."""
-        self._ready[copy] = None
+        self._ready.add(copy)
 
     def connected(self, channel: Channel, version: int) -> None:
         """Here is the channel that was asked for; `version` is that of Produce."""
@@ -104,15 +129,15 @@ class TargetLeg:
         batches: dict[bytes, dict[int, memoryview]] = {}
         copies: dict[TopicPartitionKey, PartitionCopy] = {}
         again: list[PartitionCopy] = []
-        for copy in sorted(self._ready, key=_is_backfill):
+        for copy in self._ready.in_order():
             if not copy.sendable(now) or not copy.is_led_by(self.broker):
-                del self._ready[copy]
+                self._ready.discard(copy)
                 self._on_unsendable(copy)
                 continue
             batch_size = len(copy.queue[0].view)
             if copies and (size + batch_size > self._max_request_bytes or len(copies) >= MAX_PARTITIONS_PER_REQUEST):
                 break
-            del self._ready[copy]
+            self._ready.discard(copy)
             batch = copy.send(now)
             size += batch_size
             assert copy.bearings is not None  # noqa: S101 - it is sendable
@@ -123,7 +148,7 @@ class TargetLeg:
                 again.append(copy)
         for copy in again:
             if copy.sendable(now):
-                self._ready[copy] = None
+                self._ready.add(copy)
         if not copies:
             return False
         self._correlation_id += 1
@@ -172,7 +197,7 @@ class TargetLeg:
             self._channel = None
         flying = dict.fromkeys(copy for request in self._requests for copy in request.copies.values())
         # One that waits here may be in flight elsewhere: its leader has moved.
-        waiting = [copy for copy in self._ready if copy not in flying and not copy.in_flight]
+        waiting = [copy for copy in self._ready.in_order() if copy not in flying and not copy.in_flight]
         hit = [*flying, *waiting]
         self._requests.clear()
         self._ready.clear()
@@ -189,7 +214,3 @@ class TargetLeg:
             self._channel = None
         self._requests.clear()
         self._ready.clear()
-
-
-def _is_backfill(copy: PartitionCopy) -> bool:
-    return copy.backfilling

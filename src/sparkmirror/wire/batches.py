@@ -85,8 +85,13 @@ def batch_headers(records: memoryview) -> Iterator[tuple[int, BatchHeader]]:
     can't be a batch.
     """
     position, end = 0, len(records)
-    while position + HEADER_SIZE <= end:
-        header = BatchHeader._make(HEADER.unpack_from(records, position))
+    while position + _MAGIC_AT < end:
+        if position + HEADER_SIZE <= end:
+            header = BatchHeader._make(HEADER.unpack_from(records, position))
+        elif records[position + _MAGIC_AT] < MAGIC:  # may be shorter than our header
+            header = BatchHeader._make(HEADER.unpack(bytes(records[position:]).ljust(HEADER_SIZE, b"\0")))
+        else:
+            return
         size = header.length + LENGTH_OVERHEAD
         if size <= _MAGIC_AT or (header.magic >= MAGIC and size < HEADER_SIZE):
             raise ValueError(f"a batch of {size} bytes")
@@ -94,9 +99,6 @@ def batch_headers(records: memoryview) -> Iterator[tuple[int, BatchHeader]]:
             return
         yield position, header
         position += size
-    if position + _MAGIC_AT < end and records[position + _MAGIC_AT] < MAGIC:  # may be shorter than our header
-        padded = bytes(records[position:]).ljust(HEADER_SIZE, b"\0")
-        yield position, BatchHeader._make(HEADER.unpack_from(padded))
 
 
 def rewrite(

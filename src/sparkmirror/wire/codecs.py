@@ -119,7 +119,7 @@ def _unzstd(data: Buffer) -> bytes:
 
 
 def _damaged(codec: int, why: object) -> ValueError:
-    return ValueError(f"the records can't be decompressed ({CODECS[codec]}): {why or 'damaged data'}")
+    return ValueError(f"its {CODECS[codec]} data can't be decompressed: {why or 'damaged'}")
 
 
 _COMPRESS: tuple[Callable[[Buffer], bytes], ...] = (bytes, _gzip, _snappy, _lz4, _zstd)

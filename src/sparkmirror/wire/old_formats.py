@@ -8,28 +8,38 @@ message; in v1 the offsets inside count from the first one (KIP-31), in v0 they 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from functools import cache
+from typing import NamedTuple
 from zlib import crc32
 
 from sparkmirror.wire.batches import CODEC_MASK, TIMESTAMP_TYPE_BIT
 from sparkmirror.wire.codecs import decompress
-from sparkmirror.wire.varints import written, zigzag
+from sparkmirror.wire.varints import written
 
 NO_TIMESTAMP = -1
 
 _HEAD = struct.Struct(">qiIbb")
 _SIZE_FROM, _CRC_FROM = 12, 16
 """What the size counts begins after it; what the CRC covers begins after it."""
-_ATTRIBUTES_AT = 17
+_CRC_FIELD, _ATTRIBUTES_AT = 2, 17
 _INT64 = struct.Struct(">q")
 _INT32 = struct.Struct(">i")
-_NO_HEADERS = b"\x00"
+_NULL, _NO_HEADERS = b"\x01", b"\x00"
+"""As varints: a length of -1, a count of 0."""
 _LZ4 = 3
 _LZ4_DESCRIPTOR_AT, _LZ4_CONTENT_SIZE_BIT = 4, 0x08
 
-Message = tuple[int, int, bytes | None, bytes | None]
-"""Offset, timestamp, key, value."""
+
+class _Message(NamedTuple):
+    """One message as it lies in a message set; `end` is where the next one begins."""
+
+    offset: int
+    magic: int
+    attributes: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    end: int
 
 
 def codec_of(batch: memoryview) -> int:
@@ -37,86 +47,88 @@ def codec_of(batch: memoryview) -> int:
     return batch[_ATTRIBUTES_AT] & CODEC_MASK
 
 
-def messages(batch: memoryview) -> Iterator[tuple[int, int, bytes]]:
+def messages(batch: memoryview) -> list[tuple[int, int, bytes]]:
     """Each message of a v0 or v1 batch (one message, or a wrapper with many) as a record of magic 2 has it.
 
     (offset, timestamp, body), see `records.Records`. A message of v0 has timestamp -1, one in a wrapper
-    that its broker stamped (LogAppendTime) has the wrapper's. Raises ValueError for damaged messages.
+    that its broker stamped (LogAppendTime) has the wrapper's. Raises ValueError for damaged messages, by their CRC too.
     """
     try:
-        yield from _unwrapped(batch)
+        data = bytes(batch)
+        outer = _message(data, 0)
+        if outer.end != len(data):
+            raise ValueError(f"{len(data) - outer.end} bytes after its message")
+        if crc32(batch[_CRC_FROM:]) != _HEAD.unpack_from(data)[_CRC_FIELD]:
+            raise ValueError("its CRC does not match")
+        if outer.attributes & CODEC_MASK:
+            return _unwrapped(outer)
+        return [(outer.offset, outer.timestamp, _body(outer.key, outer.value))]
     except struct.error as error:
-        raise ValueError(f"an old message is cut off: {error}") from error
+        raise ValueError(f"a message is cut off ({error})") from error
 
 
-def _unwrapped(batch: memoryview) -> Iterator[tuple[int, int, bytes]]:
-    offset, _, crc, magic, attributes = _HEAD.unpack_from(batch)
-    (outer,) = _message_set(batch)
-    if crc32(batch[_CRC_FROM:]) != crc:
-        raise ValueError(f"the message at offset {offset} is corrupt (its CRC does not match)")
-    _, timestamp, key, value = outer
-    codec = attributes & CODEC_MASK
-    if not codec:
-        yield offset, timestamp, _body(key, value)
-        return
-    if value is None:
-        raise ValueError(f"the compressed message at offset {offset} has no value")
-    if codec == _LZ4 and magic == 0:
-        value = _repaired_lz4(value)
-    inner = list(_message_set(memoryview(decompress(codec, value)), inside=magic))
-    if not inner:
-        raise ValueError(f"the compressed message at offset {offset} is empty")
-    shift = offset - inner[-1][0] if magic else 0
-    stamped = magic and attributes & TIMESTAMP_TYPE_BIT
-    previous = -1
-    for inner_offset, own_timestamp, key, value in inner:
-        if inner_offset + shift <= previous:
-            raise ValueError(f"offset {inner_offset + shift} follows {previous} in the message at offset {offset}")
-        previous = inner_offset + shift
-        yield previous, timestamp if stamped else own_timestamp, _body(key, value)
-    if previous != offset:
-        raise ValueError(f"the compressed message at offset {offset} ends with offset {previous}")
-
-
-def _message_set(data: memoryview, inside: int | None = None) -> Iterator[Message]:
-    """The messages that follow each other in `data`; `inside` is the magic of the wrapper, if it is one's value."""
+def _unwrapped(outer: _Message) -> list[tuple[int, int, bytes]]:
+    if outer.value is None:
+        raise ValueError("a compressed message without a value")
+    codec = outer.attributes & CODEC_MASK
+    broken_lz4 = codec == _LZ4 and outer.magic == 0
+    data = decompress(codec, _repaired_lz4(outer.value) if broken_lz4 else outer.value)
+    inner: list[_Message] = []
     at = 0
     while at < len(data):
-        offset, size, _, magic, attributes = _HEAD.unpack_from(data, at)
-        if inside is not None and (magic != inside or attributes & CODEC_MASK):
-            raise ValueError(f"a message of format v{magic}, attributes {attributes}, in a wrapper of v{inside}")
-        end = at + _SIZE_FROM + size
-        at += _HEAD.size
-        timestamp = NO_TIMESTAMP
-        if magic:
-            (timestamp,) = _INT64.unpack_from(data, at)
-            at += _INT64.size
-        key, at = _bytes(data, at)
-        value, at = _bytes(data, at)
-        if at != end:
-            raise ValueError(f"the message at offset {offset} is damaged: {size} bytes announced")
-        yield offset, timestamp, key, value
+        inner.append(message := _message(data, at))
+        at = message.end
+        if message.magic != outer.magic or message.attributes & CODEC_MASK:
+            raise ValueError(
+                f"a message of format v{message.magic}, attributes {message.attributes}, "
+                f"in a compressed one of v{outer.magic}"
+            )
+    if not inner:
+        raise ValueError("a compressed message with nothing inside")
+    shift = outer.offset - inner[-1].offset if outer.magic else 0
+    stamp = outer.timestamp if outer.magic and outer.attributes & TIMESTAMP_TYPE_BIT else None
+    found = []
+    previous = -1
+    for message in inner:
+        offset = message.offset + shift
+        if offset <= previous:
+            raise ValueError(f"offset {offset} follows {previous}")
+        previous = offset
+        found.append((offset, message.timestamp if stamp is None else stamp, _body(message.key, message.value)))
+    if previous != outer.offset:
+        raise ValueError(f"a compressed message that ends with offset {previous}")
+    return found
 
 
-def _bytes(data: memoryview, at: int) -> tuple[bytes | None, int]:
+def _message(data: bytes, start: int) -> _Message:
+    offset, size, _, magic, attributes = _HEAD.unpack_from(data, start)
+    at = start + _HEAD.size
+    timestamp = NO_TIMESTAMP
+    if magic:
+        (timestamp,) = _INT64.unpack_from(data, at)
+        at += _INT64.size
+    key, at = _bytes(data, at)
+    value, at = _bytes(data, at)
+    if at != start + _SIZE_FROM + size:
+        raise ValueError(f"a message of {size} bytes that ends elsewhere")
+    return _Message(offset, magic, attributes, timestamp, key, value, at)
+
+
+def _bytes(data: bytes, at: int) -> tuple[bytes | None, int]:
     (size,) = _INT32.unpack_from(data, at)
     at += _INT32.size
     if size < 0:
         return None, at
     if at + size > len(data):
-        raise ValueError(f"an old message is cut off: {size} bytes announced, {len(data) - at} there")
-    return bytes(data[at : at + size]), at + size
+        raise ValueError(f"a message is cut off: {size} bytes announced, {len(data) - at} there")
+    return data[at : at + size], at + size
 
 
 def _body(key: bytes | None, value: bytes | None) -> bytes:
-    return b"".join(
-        (
-            written(zigzag(-1 if key is None else len(key))),
-            key or b"",
-            written(zigzag(-1 if value is None else len(value))),
-            value or b"",
-            _NO_HEADERS,
-        )
+    return (
+        (_NULL if key is None else written(len(key) << 1) + key)
+        + (_NULL if value is None else written(len(value) << 1) + value)
+        + _NO_HEADERS
     )
 
 

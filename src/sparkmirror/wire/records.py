@@ -46,12 +46,17 @@ class Records:
         """Add those of the next batch; ValueError if it can't be read."""
         known = len(self.offsets)
         before = self.offsets[-1] if known else -1
-        if header.magic < MAGIC:
-            self._add_old(batch)
-        else:
-            self._add_magic_2(header, batch)
-        if len(self.offsets) > known and self.offsets[known] <= before:
-            raise ValueError(f"offset {self.offsets[known]} follows {before}")
+        try:
+            if header.magic == MAGIC:
+                self._add_magic_2(header, batch)
+            elif 0 <= header.magic < MAGIC:
+                self._add_old(batch)
+            else:
+                raise ValueError(f"message format v{header.magic} is not known")
+            if len(self.offsets) > known and self.offsets[known] <= before:
+                raise ValueError(f"offset {self.offsets[known]} follows {before}")
+        except ValueError as error:
+            raise unreadable(header, error) from error
 
     def drop_before(self, offset: int) -> None:
         """Cut out the records below this offset."""
@@ -66,13 +71,8 @@ class Records:
             self.bodies.append(body)
 
     def _add_magic_2(self, header: BatchHeader, batch: memoryview) -> None:
-        if len(batch) != header.length + LENGTH_OVERHEAD:
-            raise ValueError(
-                f"the batch at offset {header.base_offset} is cut off: {len(batch)} of {header.size} bytes"
-            )
         attributes = header.attributes
-        codec = attributes & CODEC_MASK
-        data = decompress(codec, batch[HEADER_SIZE:]) if codec else bytes(batch[HEADER_SIZE:])
+        data = section(header, batch)
         if header.records == 1 and data.startswith(head := _lone_head(len(data))):  # tiny batches, by the million
             self.offsets.append(header.base_offset)
             self.timestamps.append(header.max_timestamp if attributes & TIMESTAMP_TYPE_BIT else header.base_timestamp)
@@ -86,10 +86,7 @@ class Records:
             end = -1
         found = len(self.offsets) - known
         if end != len(data) or found != header.records or (found and self.offsets[-1] >= header.next_offset):
-            raise ValueError(
-                f"the records of the batch at offset {header.base_offset} are damaged: "
-                f"{found} of {header.records} could be read"
-            )
+            raise ValueError(f"{header.records} records announced, {found} found in {len(data)} bytes")
         if attributes & TIMESTAMP_TYPE_BIT:
             self.timestamps[known:] = [header.max_timestamp] * found
 
@@ -132,7 +129,7 @@ class Records:
                 at += 2
             else:
                 delta, at = read(data, at)
-            if at > stop or length & 1 or delta & 1 or delta <= previous:
+            if at > stop or (length | delta) & 1 or delta <= previous:
                 return -1
             previous = delta
             add_offset(base_offset + (delta >> 1))
@@ -140,6 +137,21 @@ class Records:
             add_body(data[at:stop])
             at = stop
         return at
+
+
+def unreadable(header: BatchHeader, why: ValueError) -> ValueError:
+    """The same error, with the batch it is about."""
+    return ValueError(f"the batch at offset {header.base_offset} can't be read: {why}")
+
+
+def section(header: BatchHeader, batch: memoryview) -> bytes:
+    """What follows the header of a magic-2 batch, not compressed; ValueError if it can't be had."""
+    if len(batch) != header.length + LENGTH_OVERHEAD:
+        raise ValueError(f"it is cut off, {len(batch)} of {header.size} bytes")
+    codec = header.attributes & CODEC_MASK
+    if codec and header.records:  # one that compaction has emptied has nothing to decompress
+        return decompress(codec, batch[HEADER_SIZE:])
+    return bytes(batch[HEADER_SIZE:])
 
 
 @lru_cache(1 << 12)

@@ -8,7 +8,7 @@ a batch, another codec, batches that are too large, and many tiny ones.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -23,9 +23,9 @@ from sparkmirror.wire.batches import (
     TIMESTAMP_TYPE_BIT,
     BatchHeader,
 )
-from sparkmirror.wire.codecs import compress, decompress
+from sparkmirror.wire.codecs import compress
 from sparkmirror.wire.old_formats import codec_of
-from sparkmirror.wire.records import Records
+from sparkmirror.wire.records import Records, section, unreadable
 from sparkmirror.wire.varints import CONTINUED, SHORT, written
 
 _UNKNOWN = -1
@@ -37,15 +37,6 @@ _IN_PROPORTION = 4
 """So many tries reckon with an even compression."""
 _USUAL_OVERHEAD = 6
 """Bytes of a record that are not its body; only to guess sizes by."""
-
-
-class RecordTooLarge(Exception):
-    """The record at source offset `upstream` makes a batch of `size` bytes, all alone: more than `max_bytes`."""
-
-    def __init__(self, upstream: int, size: int) -> None:
-        super().__init__(f"the record at offset {upstream} makes a batch of {size} bytes")
-        self.upstream = upstream
-        self.size = size
 
 
 class Run(NamedTuple):
@@ -72,6 +63,19 @@ class Spliced:
     """Of the source batch that its first record came from; -1 for old formats, which have none."""
 
 
+class RecordTooLarge(Exception):
+    """The record at source offset `upstream` makes a batch of `size` bytes, all alone: more than `max_bytes`.
+
+    `before` is what could be made of the records before it, to be sent first.
+    """
+
+    def __init__(self, upstream: int, size: int) -> None:
+        super().__init__(f"the record at offset {upstream} makes a batch of {size} bytes")
+        self.upstream = upstream
+        self.size = size
+        self.before: list[Spliced] = []
+
+
 def splice(
     batches: Sequence[tuple[BatchHeader, memoryview]],
     *,
@@ -94,20 +98,21 @@ def splice(
         codec = header.attributes & CODEC_MASK if header.magic >= MAGIC else codec_of(batch)
     if len(batches) == 1:
         header, batch = batches[0]
-        if _is_fine(header, from_offset) and header.records <= (max_records or header.records):
+        if _is_fine(header, batch, from_offset) and header.records <= (max_records or header.records):
             whole = _whole(header, batch, codec)
             if max_bytes is None or len(whole.data) <= max_bytes:
                 return [whole]
     source = _Source()
     for header, batch in batches:
         source.add(header, batch, from_offset)
-    return list(_cut(source, codec, max_bytes, max_records))
+    return _cut(source, codec, max_bytes, max_records)
 
 
-def _is_fine(header: BatchHeader, from_offset: int) -> bool:
+def _is_fine(header: BatchHeader, batch: memoryview, from_offset: int) -> bool:
     """Whether no record of the batch must change."""
     return (
         header.magic == MAGIC
+        and header.size == len(batch)
         and header.records == header.last_offset_delta + 1 > 0
         and header.base_offset >= from_offset
         and not header.attributes & TIMESTAMP_TYPE_BIT
@@ -116,14 +121,13 @@ def _is_fine(header: BatchHeader, from_offset: int) -> bool:
 
 def _whole(header: BatchHeader, batch: memoryview, codec: int) -> Spliced:
     """The records section as it is, or only compressed anew."""
-    if len(batch) != header.size:
-        raise ValueError(f"the batch at offset {header.base_offset} is cut off: {len(batch)} bytes")
-    section: bytes | memoryview = batch[HEADER_SIZE:]
     old_codec = header.attributes & CODEC_MASK
-    if codec != old_codec:
-        section = compress(codec, decompress(old_codec, section))
+    try:
+        data = batch[HEADER_SIZE:] if codec == old_codec else compress(codec, section(header, batch))
+    except ValueError as error:
+        raise unreadable(header, error) from error
     return Spliced(
-        _batch((section,), codec, header.records, header.base_timestamp, header.max_timestamp),
+        _batch((data,), codec, header.records, header.base_timestamp, header.max_timestamp),
         (Run(header.base_offset, header.records),),
         header.records,
         header.base_timestamp,
@@ -147,14 +151,14 @@ class _Source:
     def add(self, header: BatchHeader, batch: memoryview, from_offset: int) -> None:
         records = self.records
         old = header.magic < MAGIC
-        next_offset = header.base_offset + 1 if old else header.next_offset
+        next_offset = header.base_offset + 1 + (0 if old else header.last_offset_delta)
         if next_offset > from_offset and (old or header.records):
             leader_epoch = _UNKNOWN if old else header.leader_epoch
             if not self.leader_epochs or leader_epoch != self.leader_epochs[-1]:
                 self.starts.append(len(records.offsets))
                 self.leader_epochs.append(leader_epoch)
             records.add(header, batch)
-            if old or header.base_offset < from_offset:
+            if records.offsets[0] < from_offset:
                 records.drop_before(from_offset)
         if not records.offsets or records.offsets[-1] + 1 != next_offset:
             self.ends[len(records.offsets)] = next_offset
@@ -194,20 +198,22 @@ def _rewritten(timestamps: list[int], attributes: bytearray, bodies: list[bytes]
     for timestamp, attribute, body in zip(timestamps, attributes, bodies, strict=True):
         delta = timestamp - base
         delta = (delta << 1) ^ (delta >> 63)
-        head = (
-            _ONE_BYTE[attribute]
-            + (SHORT[delta] if delta < 0x4000 else CONTINUED[delta & 0x3FFF] + written(delta >> 14))
-            + (SHORT[offset_delta] if offset_delta < 0x4000 else written(offset_delta))
-        )
+        if delta < 0x4000:
+            stamp = SHORT[delta]
+        elif delta < 0x10000000:
+            stamp = CONTINUED[delta & 0x3FFF] + SHORT[delta >> 14]
+        else:
+            stamp = written(delta)
+        head = _ONE_BYTE[attribute] + stamp + (SHORT[offset_delta] if offset_delta < 0x4000 else written(offset_delta))
         offset_delta += 2
         length = (len(head) + len(body)) << 1
         pieces += (SHORT[length] if length < 0x4000 else written(length), head, body)
     return pieces
 
 
-def _batch(section: Sequence[bytes | memoryview], codec: int, count: int, base: int, latest: int) -> bytearray:
+def _batch(parts: Sequence[bytes | memoryview], codec: int, count: int, base: int, latest: int) -> bytearray:
     """A whole batch of that records section, without producer and CRC."""
-    data = bytearray().join((bytes(HEADER_SIZE), *section))
+    data = bytearray().join((bytes(HEADER_SIZE), *parts))
     HEADER.pack_into(
         data,
         0,
@@ -237,19 +243,26 @@ def _runs(offsets: list[int]) -> tuple[Run, ...]:
     return tuple(Run(offsets[start], stop - start) for start, stop in pairwise((0, *seams, len(offsets))))
 
 
-def _cut(source: _Source, codec: int, max_bytes: int | None, max_records: int | None) -> Iterator[Spliced]:
+def _cut(source: _Source, codec: int, max_bytes: int | None, max_records: int | None) -> list[Spliced]:
     """Batches within the limits: each takes as many records as it can."""
+    made: list[Spliced] = []
     start, total = 0, len(source.records)
     guess = total
     while start < total:
         end = min(total, start + (max_records or total))
-        if max_bytes is None:
-            made = source.made(start, end, codec)
-        else:
-            made = _largest(source, start, end, min(start + guess, end), codec, max_bytes)
-            guess = made.count if start + made.count < end else total
-        yield made
-        start += made.count
+        try:
+            made.append(
+                source.made(start, end, codec)
+                if max_bytes is None
+                else _largest(source, start, end, min(start + guess, end), codec, max_bytes)
+            )
+        except RecordTooLarge as error:
+            error.before = made
+            raise
+        count = made[-1].count
+        start += count
+        guess = count if start < end else total
+    return made
 
 
 def _largest(source: _Source, start: int, end: int, guess: int, codec: int, max_bytes: int) -> Spliced:

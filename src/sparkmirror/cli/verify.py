@@ -1,0 +1,200 @@
+"""`sparkmirror verify`: compare what was copied, record by record where it must be."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+
+from sparkmirror.cli.logs import console, set_up_logging, warn
+from sparkmirror.cli.run import File, load
+from sparkmirror.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sparkmirror.frames import PartitionResult, Verification
+    from sparkmirror.frames import Progress as Standing
+
+_EXIT_DIFFERS = 1
+
+
+def verify(
+    file: File,
+    clusters: Annotated[
+        list[str] | None, typer.Option("--clusters", help="Only the flows into these clusters.")
+    ] = None,
+    topics: Annotated[
+        str,
+        typer.Option("--topics", metavar="REGEXES", help="Only these source topics, of those that the file copies."),
+    ] = "",
+    from_offset: Annotated[int | None, typer.Option(min=0, help="Source offset to begin at.")] = None,
+    to_offset: Annotated[int | None, typer.Option(min=0, help="Source offset to end before.")] = None,
+    from_time: Annotated[
+        str | None, typer.Option(metavar="ISO", help="Begin where records are this late, as 2026-01-31T12:00:00Z.")
+    ] = None,
+    to_time: Annotated[str | None, typer.Option(metavar="ISO", help="End where records are this late.")] = None,
+    sample: Annotated[
+        float | None, typer.Option(metavar="FRACTION", help="Compare this share of the ranges, chosen at random.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the sample: the same seed chooses the same ranges.")] = 0,
+    resume: Annotated[
+        Path | None, typer.Option(metavar="JOURNAL", help="Note finished ranges there, and skip those noted before.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=0, help="Differences listed of each partition.")] = 100,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON lines instead of tables.")] = False,
+    spark: Annotated[
+        list[str] | None, typer.Option("--spark", metavar="KEY=VALUE", help="A setting of the Spark session.")
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
+) -> None:
+    """Compare source and target of all that FILE copies: every record once, in order, equal.
+
+    Exit codes: 0 equal, 1 something differs, 2 the file or the command line is wrong, 3 a cluster can't be reached.
+    """
+    set_up_logging(verbose)
+    config = load(file, clusters, spark)
+    for line in config.warnings:
+        warn(line)
+    from sparkmirror.engine.session import open_session  # Spark is slow to import; errors in the file come first
+    from sparkmirror.frames import Options, run_verification
+
+    options = Options(
+        topics=tuple(filter(None, (topic.strip() for topic in topics.split(",")))),
+        from_offset=from_offset,
+        to_offset=to_offset,
+        from_time=_time(from_time, "--from-time"),
+        to_time=_time(to_time, "--to-time"),
+        sample=sample,
+        seed=seed,
+        resume=resume,
+        limit=limit,
+    )
+    options.scope()
+    session = open_session(config.spark, tasks=max(sum(flow.tasks_max for flow in config.flows), os.cpu_count() or 1))
+    try:
+        with _progress_bar() as show:
+            found = run_verification(session, config, options, show)
+    finally:
+        session.stop()
+    if as_json:
+        _print_json(found)
+    else:
+        _print_tables(found)
+    if found.differs:
+        raise typer.Exit(_EXIT_DIFFERS)
+
+
+def _time(text: str | None, option: str) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except ValueError as error:
+        raise ConfigError("write a time as 2026-01-31T12:00:00Z", where=option, key=text) from error
+
+
+@contextmanager
+def _progress_bar() -> Iterator[Callable[[Standing], None]]:
+    """A bar on a terminal, a line for each report elsewhere."""
+    if not console.is_terminal:
+        yield lambda standing: console.print(_line(standing), highlight=False, markup=False)
+        return
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rates]}")
+    with Progress(*columns, console=console, transient=True) as progress:
+        bar = progress.add_task("planning", total=None, rates="")
+
+        def show(standing: Standing) -> None:
+            progress.update(
+                bar,
+                description=standing.phase,
+                total=standing.total,
+                completed=standing.done,
+                rates=_rates(standing),
+            )
+
+        yield show
+
+
+def _line(standing: Standing) -> str:
+    return f"{standing.phase}: {standing.done} of {standing.total} ranges, {_rates(standing)}"
+
+
+def _rates(standing: Standing) -> str:
+    seconds = max(standing.elapsed_s, 0.1)
+    parts = [f"{standing.records / seconds:,.0f} records/s", f"{standing.bytes / seconds / 1e6:,.1f} MB/s"]
+    if standing.unmatched:
+        parts.append(f"{standing.unmatched:,} unmatched")
+    if standing.eta_s is not None:
+        parts.append(f"ETA {standing.eta_s:.0f}s")
+    return ", ".join(parts)
+
+
+def _print_json(found: Verification) -> None:
+    for difference in found.differences:
+        typer.echo(json.dumps({"difference": difference._asdict()}))
+    for partition in found.partitions:
+        typer.echo(json.dumps({"partition": partition.model_dump()}))
+    typer.echo(json.dumps({"equal": not found.differs, "ranges": found.ranges, "all_ranges": found.all_ranges}))
+
+
+def _print_tables(found: Verification) -> None:
+    out = Console(soft_wrap=True)
+    if found.differences:
+        out.print(_difference_table(found))
+    out.print(_partition_table(found.partitions))
+    for partition in found.partitions:
+        for note in partition.notes:
+            out.print(f"{partition.topic}-{partition.partition}: {note}", markup=False, highlight=False)
+    if found.ranges < found.all_ranges:
+        out.print(f"A sample: {found.ranges} of {found.all_ranges} ranges were compared.", highlight=False)
+    records = sum(partition.records for partition in found.partitions)
+    verdict = "[red]different[/red]" if found.differs else "[green]equal[/green]"
+    out.print(f"{verdict}: {records:,} records are the same on both sides", highlight=False)
+
+
+def _difference_table(found: Verification) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for column in ("flow", "topic", "partition", "kind", "upstream", "downstream", "what"):
+        table.add_column(column, justify="right" if column in {"partition", "upstream", "downstream"} else "left")
+    for one in found.differences:
+        table.add_row(
+            escape(one.flow),
+            escape(one.topic),
+            str(one.partition),
+            one.kind,
+            "" if one.upstream is None else str(one.upstream),
+            "" if one.downstream is None else str(one.downstream),
+            escape(one.what),
+        )
+    return table
+
+
+def _partition_table(partitions: tuple[PartitionResult, ...]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("topic")
+    for column in ("partition", "equal", "differences", "compacted", "not copied yet", "expired", "not judged"):
+        table.add_column(column, justify="right")
+    for one in partitions:
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in one.differences.items())
+        table.add_row(
+            escape(one.topic),
+            str(one.partition),
+            f"{one.records:,}",
+            kinds or "none",
+            *(
+                f"{count:,}" if count else ""
+                for count in (one.compacted, one.not_copied_yet, one.expired, one.unjudged)
+            ),
+        )
+    return table

@@ -1,0 +1,29 @@
+"""DescribeLogDirs: how many bytes partitions have on their leader's disks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kafka.protocol.admin import DescribeLogDirsRequest
+
+from sparkmirror.cluster.client import ClusterClient
+
+
+def log_sizes(
+    client: ClusterClient, broker: int, partitions: Mapping[str, Sequence[int]]
+) -> dict[tuple[str, int], int]:
+    """Bytes of each partition at one broker. What we may not see (it needs DESCRIBE on the cluster) is left out."""
+    request = DescribeLogDirsRequest(
+        topics=[
+            DescribeLogDirsRequest.DescribableLogDirTopic(topic=topic, partitions=list(indexes))
+            for topic, indexes in partitions.items()
+        ]
+    )
+    return {
+        (topic.name, part.partition_index): part.partition_size
+        for directory in client.ask(broker, request).results
+        if not directory.error_code
+        for topic in directory.topics
+        for part in topic.partitions
+        if not part.is_future_key
+    }

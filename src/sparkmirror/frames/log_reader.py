@@ -1,0 +1,211 @@
+"""One side of a range read: large fetches, one ahead of what is compared, and only the batches that count.
+
+Transaction markers, batches that compaction emptied and, at read_committed, aborted data are left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+import time
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Self
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.list_offsets import EARLIEST, list_offsets
+from sparkmirror.config import ClusterConfig
+from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.frames.compare import Batch, Bounds
+from sparkmirror.wire import fetch
+from sparkmirror.wire.batches import MAGIC, BatchHeader, batch_headers
+from sparkmirror.wire.rpc import RpcConnection
+from sparkmirror.wire.transactions import Transactions
+
+FETCH_BYTES = 4 << 20
+AHEAD = 2
+"""Answers that wait to be compared."""
+_RECEIVE_BUFFER = 1 << 20
+_MAX_WAIT_MS = 500
+_TRIES = 5
+_PAUSE_S = 0.5
+_LONGEST_THROTTLE_S = 5.0
+_WAIT_S = 0.2
+_LOST_TOPIC = {3, 100}
+"""Unknown topic or partition, or unknown topic id."""
+
+
+class RangeReader:
+    """Batches of [first, end) of one partition, in order; a context manager. Connects when it is iterated over."""
+
+    def __init__(
+        self,
+        config: ClusterConfig,
+        topic: str,
+        topic_id: bytes,
+        partition: int,
+        bounds: Bounds,
+        *,
+        read_committed: bool,
+    ) -> None:
+        self._config = config
+        self._topic, self._topic_id, self._partition = topic, topic_id, partition
+        self._bounds = bounds
+        self._isolation_level = int(read_committed)
+        self._answers: queue.Queue[list[Batch] | BaseException | None] = queue.Queue(AHEAD)
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"read {topic}-{partition}", daemon=True)
+        self.expired = 0
+        """Offsets that retention deleted before they were read."""
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closing.set()
+        self._thread.join()
+
+    def __iter__(self) -> Iterator[Batch]:
+        while True:
+            answer = self._answers.get()
+            if answer is None:
+                return
+            if isinstance(answer, BaseException):
+                raise answer
+            yield from answer
+
+    def _run(self) -> None:
+        client = ClusterClient(self._config, "sparkmirror-verify")
+        last: BaseException | None = None
+        try:
+            if self._bounds.first < self._bounds.end:
+                self._fetch_all(client)
+        except Exception as error:
+            last = error
+        finally:
+            client.close()
+        self._put(last)
+
+    def _put(self, answer: list[Batch] | BaseException | None) -> None:
+        while not self._closing.is_set():
+            with contextlib.suppress(queue.Full):
+                self._answers.put(answer, timeout=_WAIT_S)
+                return
+
+    def _fetch_all(self, client: ClusterClient) -> None:
+        offset, tries_left = self._bounds.first, _TRIES
+        connection: RpcConnection | None = None
+        while offset < self._bounds.end and not self._closing.is_set():
+            try:
+                if connection is None:
+                    connection = self._connect(client)
+                part = self._fetch(connection, offset)
+            except ConnectionError as error:
+                if connection is not None:
+                    connection.close()
+                connection = None
+                tries_left -= 1
+                if not tries_left:
+                    raise ClusterUnreachable(f"cluster {self._config.alias}: {self._name}: {error}") from error
+                time.sleep(_PAUSE_S)
+                continue
+            tries_left = _TRIES
+            if part is None:
+                continue
+            if part.error == fetch.OFFSET_OUT_OF_RANGE:
+                start = self._log_start(client)
+                if start <= offset:
+                    raise ClusterUnreachable(
+                        f"cluster {self._config.alias}: {self._name} was cut below offset {offset}"
+                    )
+                self.expired += min(start, self._bounds.end) - offset
+                offset = start
+                continue
+            batches, following = self._batches(part, offset)
+            self._put(batches)
+            if following == offset:  # nothing but compacted offsets up to the end
+                return
+            offset = following
+        if connection is not None:
+            connection.close()
+
+    @property
+    def _name(self) -> str:
+        return f"{self._topic}-{self._partition}"
+
+    def _connect(self, client: ClusterClient) -> RpcConnection:
+        found = client.metadata([self._topic])[self._topic]
+        if found.error:
+            raise ConnectionError(error_name(found.error))
+        if any(self._topic_id) and found.topic_id != self._topic_id:
+            raise ClusterUnreachable(
+                f"cluster {self._config.alias}: topic {self._topic} was created again since it was planned: start anew"
+            )
+        self._leader = found.partitions[self._partition].leader
+        return client.dial(self._leader, receive_buffer=_RECEIVE_BUFFER)
+
+    def _fetch(self, connection: RpcConnection, offset: int) -> fetch.FetchedPartition | None:
+        session = fetch.FetchSession(
+            connection.version(fetch.API_KEY, fetch.VERSIONS, "Fetch"),
+            client_id="sparkmirror-verify",
+            max_wait_ms=_MAX_WAIT_MS,
+            min_bytes=1,
+            max_bytes=FETCH_BYTES,
+            partition_max_bytes=FETCH_BYTES,
+            isolation_level=self._isolation_level,
+            incremental=False,
+        )
+        session.want(self._topic, self._topic_id, self._partition, fetch.FetchPosition(offset, -1, -1))
+        head, parts = session.read(connection.exchange_raw([session.request(0)]))
+        if head.throttle_ms:
+            time.sleep(min(head.throttle_ms / 1000, _LONGEST_THROTTLE_S))
+        part = next(parts, None)
+        error = head.error or (part.error if part is not None else 0)
+        if error and error != fetch.OFFSET_OUT_OF_RANGE:
+            raise ConnectionError(error_name(error))
+        if part is None or (head.throttle_ms and not part.records):
+            return None
+        if not error and not part.records and part.high_watermark < self._bounds.end:
+            raise ConnectionError(f"its high watermark has gone back to {part.high_watermark}")
+        return part
+
+    def _batches(self, part: fetch.FetchedPartition, offset: int) -> tuple[list[Batch], int]:
+        """What counts of an answer, and the offset to go on from."""
+        found: list[Batch] = []
+        end = self._bounds.end
+        transactions = Transactions(part.aborted)
+        for position, header in batch_headers(part.records):
+            view = part.records[position : position + header.size]
+            if len(view) < header.size:
+                break
+            if offset >= end or (header.magic == MAGIC and header.base_offset >= end):
+                return found, end
+            following = _next_offset(header)
+            if following > offset and not _is_passed_over(header, view, transactions):
+                found.append(Batch(header, view))
+            offset = max(offset, following)
+        return found, offset
+
+    def _log_start(self, client: ClusterClient) -> int:
+        listed = list_offsets(client, self._leader, {self._topic: [self._partition]}, EARLIEST)
+        start = listed[self._topic, self._partition]
+        if start.error:
+            raise ClusterUnreachable(f"cluster {self._config.alias}: {self._name}: {error_name(start.error)}")
+        return start.offset
+
+
+def _is_passed_over(header: BatchHeader, view: memoryview, transactions: Transactions) -> bool:
+    if header.magic != MAGIC:
+        return False
+    aborted = transactions.is_aborted(header, view)
+    return aborted or header.is_control or not header.records
+
+
+def _next_offset(header: BatchHeader) -> int:
+    """An old format's base offset is that of its last message."""
+    return header.next_offset if header.magic == MAGIC else header.base_offset + 1

@@ -1,0 +1,150 @@
+"""Which offsets of a partition are compared, cut into ranges for tasks. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sparkmirror.frames.report import Model
+from sparkmirror.offsets.offset_map import OffsetMap
+
+RANGE_BYTES = 64 << 20
+"""What a task reads of the source, about."""
+
+
+class RangePlan(Model):
+    """Source offsets [first_upstream, end_upstream) and the target's that hold their copies."""
+
+    range: int
+    """Its number in the whole plan."""
+    first_upstream: int
+    end_upstream: int
+    first_downstream: int
+    end_downstream: int
+
+
+class LogPlan(Model):
+    """One side of a partition, as it was when the plan was made."""
+
+    topic: str
+    topic_id: str
+    """Hexadecimal."""
+    start: int
+    end: int
+    """The last offset that may be read, and one: high watermark or last stable offset."""
+    compacted: bool = False
+    tombstones_before_ms: int = 0
+    """Older tombstones may have been cleaned away."""
+
+
+class PartitionPlan(Model):
+    """One partition: what is compared, and how much is not, and why."""
+
+    flow: str
+    partition: int
+    source: LogPlan
+    target: LogPlan
+    isolation: Literal["read_uncommitted", "read_committed"]
+    timestamps: bool
+    """Whether they are compared: not where the target stamps records itself (LogAppendTime)."""
+    bytes_per_offset: float
+    ranges: tuple[RangePlan, ...]
+    not_copied_yet: int = 0
+    expired: int = 0
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Source offsets that the user wants compared; None: no bound."""
+
+    first: int | None = None
+    end: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """The offsets to compare, [first, end) on both sides, and what is left out."""
+
+    upstream: tuple[int, int]
+    downstream: tuple[int, int]
+    not_copied_yet: int
+    """Offsets of the source."""
+    expired: int
+    """Offsets of either side whose counterparts are gone, or were before the copy's start."""
+    former: int = 0
+    """Offsets of the target that hold copies of a source topic, or log, that is no more."""
+
+
+def extent(source: LogPlan, target: LogPlan, offsets: OffsetMap | None, window: Window) -> Extent:
+    """What can be compared of a partition. Without a map all of both logs is.
+
+    Left out is what was not copied yet, what retention deleted on one side, and what was before the copy's start.
+    """
+    wanted_first = max(source.start, window.first or 0)
+    wanted_end = max(min(source.end, source.end if window.end is None else window.end), wanted_first)
+    if offsets is None:
+        return Extent((wanted_first, wanted_end), (target.start, target.end), 0, 0)
+    copied = offsets.copied.upstream
+    kept_first = _first_kept(offsets, target.start)
+    first = wanted_first if wanted_first >= copied else max(wanted_first, kept_first)
+    end = max(min(wanted_end, copied), first)
+    former = offsets.downstream(0) if offsets.downstream_start < (offsets.downstream(0) or 0) else None
+    first_downstream = target.start  # foreign records before ours are seen, too
+    if first > kept_first or former is not None:
+        found = offsets.downstream(first)
+        first_downstream = target.end if found is None else min(max(found, target.start), target.end)
+    end_downstream = target.end
+    if window.end is not None and window.end < copied:
+        found = offsets.downstream(end)
+        end_downstream = target.end if found is None else min(max(found, first_downstream), target.end)
+    return Extent(
+        (first, end),
+        (first_downstream, end_downstream),
+        not_copied_yet=max(wanted_end - max(copied, wanted_first), 0),
+        expired=max(min(first, wanted_end) - wanted_first, 0) + _expired_at_source(source, target, offsets),
+        former=max(former - max(offsets.downstream_start, target.start), 0) if former is not None else 0,
+    )
+
+
+def cut(extent: Extent, offsets: OffsetMap | None, bytes_per_offset: float, first_number: int) -> list[RangePlan]:
+    """Ranges of about `RANGE_BYTES`; one only, where there is no map to cut the target with."""
+    (first, end), (first_downstream, end_downstream) = extent.upstream, extent.downstream
+    if first >= end and first_downstream >= end_downstream:
+        return []
+    step = max(int(RANGE_BYTES / max(bytes_per_offset, 1e-3)), 1)
+    cuts = list(range(first + step, end - step // 2, step)) if offsets else []
+    across = [
+        min(max(found or first_downstream, first_downstream), end_downstream)
+        for found in (offsets.downstream_each(cuts) if offsets else [])
+    ]
+    upstreams, downstreams = [first, *cuts, end], [first_downstream, *across, end_downstream]
+    return [
+        RangePlan(
+            range=first_number + index,
+            first_upstream=upstreams[index],
+            end_upstream=upstreams[index + 1],
+            first_downstream=downstreams[index],
+            end_downstream=downstreams[index + 1],
+        )
+        for index in range(len(upstreams) - 1)
+    ]
+
+
+def _first_kept(offsets: OffsetMap, target_start: int) -> int:
+    """The lowest upstream offset whose copy the target's retention has not deleted; by bisection."""
+    low, high = offsets.upstream_start, offsets.copied.upstream
+    while low < high:
+        middle = (low + high) // 2
+        found = offsets.downstream(middle)
+        if found is not None and found < target_start:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _expired_at_source(source: LogPlan, target: LogPlan, offsets: OffsetMap) -> int:
+    """Records that the target still has and the source does not."""
+    first = offsets.downstream(source.start)
+    return max(first - max(offsets.downstream(0) or 0, target.start), 0) if first is not None else 0

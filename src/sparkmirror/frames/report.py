@@ -1,0 +1,115 @@
+"""What tasks and journals say of ranges, and what a verification says in the end."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Side = Literal["source", "target"]
+SOURCE: Final = "source"
+TARGET: Final = "target"
+Kind = Literal["missing", "duplicate", "reordered", "changed", "extra"]
+
+KINDS: tuple[Kind, ...] = ("missing", "duplicate", "reordered", "changed", "extra")
+
+
+class Model(BaseModel):
+    """A frozen value that travels as JSON."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Unmatched(NamedTuple):
+    """A record of one side that has no equal in its place on the other."""
+
+    side: Side
+    offset: int
+    gap: int
+    """Which stretch between equal records it is in; one number a stretch of a range."""
+    across: int
+    """Offset on the other side after that stretch."""
+    timestamp: int
+    content: str
+    """Digest of key, value, headers and, where it is compared, the timestamp."""
+    key: int
+    """Digest."""
+    tombstone: bool
+
+
+class RangeReport(Model):
+    """What the comparison of one range found."""
+
+    range: int
+    records: int
+    """That are equal."""
+    bytes: int
+    """Read from the source."""
+    whole_batches: int
+    """That were equal as a whole, and not decompressed."""
+    expired: int = 0
+    """Offsets of the source that were deleted by retention before they were read."""
+    unmatched: tuple[Unmatched, ...] = ()
+    not_listed: int = 0
+    """Unmatched records past the most that a range tells."""
+    damage: str = ""
+    """A batch that can't be read: the range was not compared."""
+
+
+class Difference(NamedTuple):
+    """One record that is not once, in order and equal on both sides."""
+
+    flow: str
+    topic: str
+    target_topic: str
+    partition: int
+    kind: Kind
+    upstream: int | None
+    """Of the source's record; for a duplicate that of the record that is there twice."""
+    downstream: int | None
+    what: str
+    """Of a changed record: what is different."""
+
+
+class PartitionResult(Model):
+    """The figures of one partition."""
+
+    flow: str
+    topic: str
+    target_topic: str
+    partition: int
+    records: int = 0
+    """Equal on both sides, in order."""
+    bytes: int = 0
+    differences: dict[Kind, int] = Field(default_factory=dict)
+    """Kind -> how many."""
+    compacted: int = 0
+    """On one side only, because the other side's log was compacted."""
+    not_copied_yet: int = 0
+    """Offsets at the source past the copy's position."""
+    expired: int = 0
+    """Offsets below one side's log start, or below the copy's start: not compared."""
+    unjudged: int = 0
+    """Unmatched records past the most that are looked into."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def differs(self) -> bool:
+        """Whether anything is wrong, or could not be told."""
+        return bool(self.unjudged or any(self.differences.values()))
+
+
+class Verification(NamedTuple):
+    """What a verification found."""
+
+    partitions: tuple[PartitionResult, ...]
+    differences: tuple[Difference, ...]
+    """As many of each partition as were asked for."""
+    ranges: int
+    """Compared; with a sample fewer than there are."""
+    all_ranges: int
+
+    @property
+    def differs(self) -> bool:
+        """Whether any partition does."""
+        return any(partition.differs for partition in self.partitions)

@@ -1,0 +1,273 @@
+"""What the driver asks both clusters before it plans: topics, offsets, sizes, claims. Blocking."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from sparkmirror.cluster.admin import ClusterAdmin, ConfigEntry, PartitionDescription, TopicDescription
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, ListedOffset, list_offsets
+from sparkmirror.cluster.log_sizes import log_sizes
+from sparkmirror.config import FlowConfig
+from sparkmirror.engine.flow_driver import topic_rules
+from sparkmirror.errors import ClusterUnreachable, ConfigError
+from sparkmirror.frames.claims import CopyMap, FlowClaims
+from sparkmirror.frames.ranges import LogPlan, PartitionPlan, Window, cut, extent
+
+TopicPartition = tuple[str, int]
+Offsets = dict[TopicPartition, int]
+
+_CONNECT_S = 10.0
+_ROLE = "sparkmirror-verify"
+_GUESSED_BYTES_PER_OFFSET = 500.0
+_DAY_MS = 86_400_000
+
+
+_ALL = Window()
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What the user wants compared."""
+
+    topics: Callable[[str], bool]
+    """By its name at the source."""
+    offsets: Window = _ALL
+    from_ms: int | None = None
+    to_ms: int | None = None
+
+    @property
+    def bounded(self) -> bool:
+        """Whether only a part of each partition is wanted."""
+        return self.offsets != _ALL or self.from_ms is not None or self.to_ms is not None
+
+
+class FlowSurvey:
+    """Plans one flow; a context manager."""
+
+    def __init__(self, flow: FlowConfig, scope: Scope) -> None:
+        self._flow = flow
+        self._scope = scope
+        self._source = ClusterClient(flow.source, _ROLE)
+        self._target = ClusterClient(flow.target, _ROLE)
+        self._read_committed = flow.fetch.isolation_level == "read_committed"
+
+    def __enter__(self) -> FlowSurvey:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._source.close()
+        self._target.close()
+
+    def plan(self, first_range: int) -> list[PartitionPlan]:
+        """A plan of each partition that the flow copies; ranges are numbered from `first_range` on."""
+        timeout_s = min(self._flow.admin_timeout_ms / 1000, _CONNECT_S)
+        with (
+            ClusterAdmin.connect(self._flow.source, _ROLE, timeout_s) as source,
+            ClusterAdmin.connect(self._flow.target, _ROLE, timeout_s) as target,
+        ):
+            rules = topic_rules(self._flow)
+            names = {
+                name: rules.remote_name(name)
+                for name in sorted(source.topics())
+                if rules.wanted(name) and self._scope.topics(name)
+            }
+            here, there = source.topics(names), target.topics(names.values())
+            configs = source.topic_configs(here), target.topic_configs(there)
+        try:
+            return self._plan(names, here, there, *configs, first_range)
+        except ConnectionError as error:
+            raise ClusterUnreachable(f"flow {self._flow.name}: {error}") from error
+
+    def _plan(
+        self,
+        names: Mapping[str, str],
+        here: Mapping[str, TopicDescription],
+        there: Mapping[str, TopicDescription],
+        source_configs: Mapping[str, tuple[ConfigEntry, ...]],
+        target_configs: Mapping[str, tuple[ConfigEntry, ...]],
+        first_range: int,
+    ) -> list[PartitionPlan]:
+        pairs = [
+            ((name, part.partition), (names[name], part.partition))
+            for name, topic in here.items()
+            for part in topic.partitions
+        ]
+        copied_to = {
+            theirs for _, theirs in pairs if any(p.partition == theirs[1] for p in _partitions(there, theirs[0]))
+        }
+        # The target before the source: what is there was at the source by then.
+        target_ends = self._listed(self._target, copied_to, LATEST)
+        target_starts = self._listed(self._target, copied_to, EARLIEST)
+        maps = self._maps(there, target_starts, target_ends)
+        ours = [source for source, _ in pairs]
+        source_starts = self._listed(self._source, ours, EARLIEST)
+        source_ends = self._listed(self._source, ours, LATEST, isolation_level=int(self._read_committed))
+        windows = self._windows(ours)
+        sizes = self._sizes(ours)
+        plans: list[PartitionPlan] = []
+        for source, target in pairs:
+            log = _log(here[source[0]], source_starts[source], source_ends[source], source_configs.get(source[0], ()))
+            if target not in copied_to:
+                absent = LogPlan(topic=names[source[0]], topic_id="", start=0, end=0)
+                plans.append(self._uncopied(source[1], log, absent, "the target has no such partition yet"))
+                continue
+            configs = target_configs.get(target[0], ())
+            copy = _log(there[target[0]], target_starts[target], target_ends[target], configs)
+            known = maps.get(target)
+            if known is not None and known.source_topic_id != here[source[0]].topic_id:
+                note = f"the source topic was created again; of the new one nothing was copied yet to {target[0]}"
+                plans.append(self._uncopied(source[1], log, copy, note))
+                continue
+            per_offset = sizes.get(source, 0) / max(log.end - log.start, 1) or _GUESSED_BYTES_PER_OFFSET
+            plans.append(
+                self._partition(source[1], log, copy, configs, known, windows[source], per_offset, first_range)
+            )
+            first_range += len(plans[-1].ranges)
+        return plans
+
+    def _partition(
+        self,
+        partition: int,
+        source: LogPlan,
+        target: LogPlan,
+        target_configs: Iterable[ConfigEntry],
+        known: CopyMap | None,
+        window: Window,
+        bytes_per_offset: float,
+        first_range: int,
+    ) -> PartitionPlan:
+        notes = []
+        offsets = None if known is None else known.offsets
+        if offsets is None:
+            if self._scope.bounded:
+                raise ConfigError(
+                    f"{target.topic}-{partition} was not copied by sparkmirror, so nothing tells which of its offsets "
+                    "belong to a part of the source: leave the range out",
+                    where=f"flow {self._flow.name}",
+                )
+            notes.append("not copied by sparkmirror: compared by content alone, as one range")
+        found = extent(source, target, offsets, window)
+        stamped = _value(target_configs, "message.timestamp.type") == "LogAppendTime"
+        if stamped:
+            notes.append("timestamps are not compared: the target stamps records itself (LogAppendTime)")
+        if found.former:
+            notes.append(f"{found.former} target offsets hold copies of an earlier source topic: not compared")
+        ranges = cut(found, offsets, bytes_per_offset, first_range)
+        if offsets is not None:
+            offsets.close()
+        return PartitionPlan(
+            flow=self._flow.name,
+            partition=partition,
+            source=source,
+            target=target,
+            isolation="read_committed" if self._read_committed else "read_uncommitted",
+            timestamps=not stamped,
+            bytes_per_offset=bytes_per_offset,
+            ranges=tuple(ranges),
+            not_copied_yet=found.not_copied_yet,
+            expired=found.expired,
+            notes=tuple(notes),
+        )
+
+    def _uncopied(self, partition: int, source: LogPlan, target: LogPlan, note: str) -> PartitionPlan:
+        return PartitionPlan(
+            flow=self._flow.name,
+            partition=partition,
+            source=source,
+            target=target,
+            isolation="read_uncommitted",
+            timestamps=True,
+            bytes_per_offset=0,
+            ranges=(),
+            not_copied_yet=source.end - source.start,
+            notes=(note,),
+        )
+
+    def _maps(
+        self, there: Mapping[str, TopicDescription], starts: Offsets, ends: Offsets
+    ) -> dict[TopicPartition, CopyMap]:
+        claims = FlowClaims(self._target, self._flow.source.alias)
+        ids = {name: topic.topic_id for name, topic in there.items()}
+        read = claims.read((ids[topic], partition) for topic, partition in ends)
+        by_partition = {where: read[ids[where[0]], where[1]] for where in ends if (ids[where[0]], where[1]) in read}
+        found: dict[TopicPartition, CopyMap] = {}
+        for leader, group in self._by_leader(self._target, by_partition):
+            logs = {where: (starts[where], ends[where]) for where in group}
+            found |= claims.maps(leader, ids, logs, {where: by_partition[where] for where in group})
+        return found
+
+    def _windows(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Window]:
+        scope, partitions = self._scope, list(partitions)
+        windows = dict.fromkeys(partitions, scope.offsets)
+        if scope.from_ms is None and scope.to_ms is None:
+            return windows
+        ends = self._listed(self._source, partitions, LATEST)
+        first, last = (
+            self._listed(self._source, partitions, at) if at is not None else {} for at in (scope.from_ms, scope.to_ms)
+        )
+        for where in partitions:  # -1: no record is so late
+            starts_at = first.get(where)
+            ends_at = last.get(where)
+            windows[where] = Window(
+                ends[where] if starts_at == -1 else starts_at, ends[where] if ends_at == -1 else ends_at
+            )
+        return windows
+
+    def _sizes(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        found: Offsets = {}
+        for leader, group in self._by_leader(self._source, partitions):
+            found |= log_sizes(self._source, leader, _by_topic(group))
+        return found
+
+    def _listed(
+        self, client: ClusterClient, partitions: Iterable[TopicPartition], which: int, isolation_level: int = 0
+    ) -> Offsets:
+        found: dict[TopicPartition, ListedOffset] = {}
+        for leader, group in self._by_leader(client, partitions):
+            found |= list_offsets(client, leader, _by_topic(group), which, isolation_level=isolation_level)
+        for (topic, partition), listed in found.items():
+            if listed.error:
+                raise ConnectionError(f"{client.config.alias}: {topic}-{partition}: {error_name(listed.error)}")
+        return {where: listed.offset for where, listed in found.items()}
+
+    def _by_leader(
+        self, client: ClusterClient, partitions: Iterable[TopicPartition]
+    ) -> Iterator[tuple[int, list[TopicPartition]]]:
+        groups: dict[int, list[TopicPartition]] = defaultdict(list)
+        asked = list(partitions)
+        topics = client.metadata(topic for topic, _ in asked) if asked else {}
+        for where in asked:
+            groups[topics[where[0]].partitions[where[1]].leader].append(where)
+        return iter(groups.items())
+
+
+def _partitions(topics: Mapping[str, TopicDescription], name: str) -> Iterable[PartitionDescription]:
+    return topics[name].partitions if name in topics else ()
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    grouped: dict[str, list[int]] = defaultdict(list)
+    for topic, partition in partitions:
+        grouped[topic].append(partition)
+    return grouped
+
+
+def _log(topic: TopicDescription, start: int, end: int, configs: Iterable[ConfigEntry]) -> LogPlan:
+    kept_ms = int(_value(configs, "delete.retention.ms") or _DAY_MS)
+    return LogPlan(
+        topic=topic.name,
+        topic_id=topic.topic_id.hex(),
+        start=start,
+        end=end,
+        compacted="compact" in (_value(configs, "cleanup.policy") or ""),
+        tombstones_before_ms=int(time.time() * 1000) - kept_ms,
+    )
+
+
+def _value(configs: Iterable[ConfigEntry], name: str) -> str | None:
+    return next((entry.value for entry in configs if entry.name == name), None)

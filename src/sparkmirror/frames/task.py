@@ -1,0 +1,157 @@
+"""What runs in Spark tasks: one range compared, or one stretch of a log looked through. JSON in, JSON out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import pyarrow as pa
+from pydantic import Field
+from pyspark.sql import SparkSession
+
+from sparkmirror.config import ClusterConfig
+from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.frames.compare import Bounds, Comparer, content_digest, key_digest
+from sparkmirror.frames.judge import Seen
+from sparkmirror.frames.log_reader import RangeReader
+from sparkmirror.frames.ranges import LogPlan, RangePlan
+from sparkmirror.frames.report import Model, RangeReport
+from sparkmirror.wire.records import raw_parts
+
+ANSWER = "answer string"
+
+
+class CompareOrder(Model):
+    """Compare one range."""
+
+    source_cluster: ClusterConfig
+    target_cluster: ClusterConfig
+    source: LogPlan
+    target: LogPlan
+    partition: int
+    read_committed: bool
+    timestamps: bool
+    range: RangePlan
+
+
+class LookOrder(Model):
+    """Look in offsets [first, end) of one log for what is wanted."""
+
+    cluster: ClusterConfig
+    log: LogPlan
+    partition: int
+    read_committed: bool
+    timestamps: bool
+    first: int
+    end: int
+    wanted: int
+    """Index of the keys and contents to look for."""
+
+
+class Wanted(Model):
+    """Digests to look for."""
+
+    keys: frozenset[int]
+    contents: frozenset[str]
+
+
+class Answer(Model):
+    """What a task says: a range's report, what was seen, or one line on why it could not be told."""
+
+    report: RangeReport | None = None
+    newest: dict[int, int] = Field(default_factory=dict)
+    tombstones: dict[int, tuple[int, int]] = Field(default_factory=dict)
+    contents: dict[str, int] = Field(default_factory=dict)
+    failed: str = ""
+
+    def seen(self) -> Seen:
+        """What a look found."""
+        return Seen(dict(self.newest), dict(self.tombstones), dict(self.contents))
+
+
+def run_tasks(spark: SparkSession, orders: Sequence[str], body: Callable[[str], str]) -> list[Answer]:
+    """One Spark job, a task for each order; the answers in the same order."""
+    count = len(orders)
+    numbered = dict(enumerate(orders))
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from _run(numbered, body, batches)
+
+    rows = spark.range(0, count, 1, count).mapInArrow(run, "task long, " + ANSWER).collect()
+    answers = [Answer.model_validate_json(row.answer) for row in sorted(rows, key=lambda row: int(row.task))]
+    for answer in answers:
+        if answer.failed:
+            raise ClusterUnreachable(answer.failed)
+    return answers
+
+
+def _run(
+    orders: Mapping[int, str], body: Callable[[str], str], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for task in batch.column(0).to_pylist():
+            yield pa.RecordBatch.from_pydict({"task": [task], "answer": [body(orders[task])]})
+
+
+def compare_range(order_json: str) -> str:
+    """Compare what a `CompareOrder` says."""
+    order = CompareOrder.model_validate_json(order_json)
+    span = order.range
+    ours = Bounds(span.first_upstream, span.end_upstream)
+    theirs = Bounds(span.first_downstream, span.end_downstream)
+    source = _reader(order.source_cluster, order.source, order.partition, ours, order.read_committed)
+    target = _reader(order.target_cluster, order.target, order.partition, theirs, False)
+    try:
+        with source, target:
+            found = Comparer(source, target, ours, theirs, timestamps=order.timestamps).compare()
+    except ClusterUnreachable as error:
+        return Answer(failed=str(error)).model_dump_json()
+    except ValueError as error:
+        report = RangeReport(range=span.range, records=0, bytes=0, whole_batches=0, not_listed=1, damage=str(error))
+        return Answer(report=report).model_dump_json()
+    report = RangeReport(
+        range=span.range,
+        records=found.records,
+        bytes=found.bytes,
+        whole_batches=found.whole_batches,
+        expired=source.expired + target.expired,
+        unmatched=tuple(found.unmatched),
+        not_listed=found.not_listed,
+    )
+    return Answer(report=report).model_dump_json()
+
+
+def look(wanted: Sequence[Wanted], order_json: str) -> str:
+    """Look for what a `LookOrder` says."""
+    order = LookOrder.model_validate_json(order_json)
+    bounds = Bounds(order.first, order.end)
+    seen = Seen()
+    try:
+        with _reader(order.cluster, order.log, order.partition, bounds, order.read_committed) as batches:
+            for header, view in batches:
+                for offset, timestamp, body in raw_parts(header, view):
+                    if bounds.first <= offset < bounds.end:
+                        _see(seen, wanted[order.wanted], offset, timestamp, body, order.timestamps)
+    except ClusterUnreachable as error:
+        return Answer(failed=str(error)).model_dump_json()
+    except ValueError:  # a damaged batch; the comparison has said so
+        pass
+    return Answer(newest=seen.newest, tombstones=seen.tombstones, contents=seen.contents).model_dump_json()
+
+
+def _see(seen: Seen, wanted: Wanted, offset: int, timestamp: int, body: bytes, timestamps: bool) -> None:
+    if wanted.keys:
+        key, tombstone = key_digest(body)
+        if key in wanted.keys:
+            seen.newest[key] = offset
+            if tombstone:
+                seen.tombstones[key] = offset, timestamp
+    if wanted.contents:
+        content = content_digest(body, timestamp if timestamps else None)
+        if content in wanted.contents:
+            seen.contents.setdefault(content, offset)
+
+
+def _reader(cluster: ClusterConfig, log: LogPlan, partition: int, bounds: Bounds, read_committed: bool) -> RangeReader:
+    return RangeReader(
+        cluster, log.topic, bytes.fromhex(log.topic_id), partition, bounds, read_committed=read_committed
+    )

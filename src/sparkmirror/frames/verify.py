@@ -1,0 +1,322 @@
+"""A verification: plan, compare range by range in Spark jobs, look into what is unmatched, judge."""
+
+from __future__ import annotations
+
+import functools
+import json
+import random
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from sparkmirror.config import FlowConfig, MirrorConfig
+from sparkmirror.errors import ConfigError
+from sparkmirror.frames.journal import Journal
+from sparkmirror.frames.judge import Cleaning, Placed, Seen, judge
+from sparkmirror.frames.ranges import RANGE_BYTES, LogPlan, PartitionPlan, RangePlan, Window
+from sparkmirror.frames.report import (
+    SOURCE,
+    TARGET,
+    Difference,
+    Kind,
+    PartitionResult,
+    RangeReport,
+    Side,
+    Verification,
+)
+from sparkmirror.frames.survey import FlowSurvey, Scope
+from sparkmirror.frames.task import Answer, CompareOrder, LookOrder, Wanted, compare_range, look, run_tasks
+from sparkmirror.policy.topic_filter import TopicFilter
+
+DIFFERENCES = (
+    "flow string, topic string, target_topic string, partition int, kind string, upstream long, downstream long, "
+    "what string"
+)
+"""The schema of the DataFrame; an offset is null where a side has no such record."""
+
+MOST_JUDGED = 500_000
+"""Unmatched records of a partition that are looked into; more are only counted."""
+_TASKS_A_SLOT = 2
+"""In one job; two jobs are on their way, so that no slot waits for a job's last task."""
+_JOBS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to verify, and how; by default all that the flows copy."""
+
+    topics: tuple[str, ...] = ()
+    """Regexes; a source topic's whole name must match one."""
+    from_offset: int | None = None
+    """At the source; the first to compare."""
+    to_offset: int | None = None
+    """At the source; the first not to compare."""
+    from_time: datetime | None = None
+    """By the source's timestamps, as `KafkaConsumer.offsets_for_times` finds offsets."""
+    to_time: datetime | None = None
+    sample: float | None = None
+    """Compare this share of the ranges, chosen at random."""
+    seed: int = 0
+    """Of the choice."""
+    resume: Path | None = None
+    """A journal: what it holds is not compared again."""
+    limit: int = 100
+    """Differences listed of each partition; all are counted."""
+
+    def __post_init__(self) -> None:
+        if self.sample is not None and not 0 < self.sample <= 1:
+            raise ConfigError("a share must be above 0 and at most 1", where="--sample", key=str(self.sample))
+        if (self.from_offset is not None or self.to_offset is not None) and (self.from_time or self.to_time):
+            raise ConfigError("give offsets or times, not both", where="--from-offset, --from-time")
+
+    def scope(self) -> Scope:
+        """As the survey takes it."""
+        try:
+            topics = TopicFilter(self.topics or (".*",))
+        except ValueError as error:
+            raise ConfigError(str(error), where="--topics") from error
+        return Scope(
+            topics.accepts, Window(self.from_offset, self.to_offset), _millis(self.from_time), _millis(self.to_time)
+        )
+
+    def words(self, flows: Iterable[FlowConfig]) -> str:
+        """What makes two verifications the same one."""
+        named = {flow.name: [*flow.source.bootstrap_servers, *flow.target.bootstrap_servers] for flow in flows}
+        times = [str(self.from_time), str(self.to_time)]
+        offsets = [self.from_offset, self.to_offset]
+        return json.dumps([named, self.topics, offsets, times, self.sample, self.seed])
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a verification is; rates are since it began."""
+
+    phase: str
+    """`comparing` or `looking into differences`."""
+    done: int
+    """Tasks, those that a journal had included."""
+    total: int
+    records: int
+    bytes: int
+    """Read of the source in this run."""
+    unmatched: int
+    elapsed_s: float
+    eta_s: float | None
+
+
+def verify(spark: SparkSession, config: MirrorConfig, options: Options | None = None) -> DataFrame:
+    """Compare sources and targets; a row for each difference (`DIFFERENCES`), none if all is well.
+
+    Raises `ConfigError` and `ClusterUnreachable`.
+    """
+    found = run_verification(spark, config, options or Options())
+    return spark.createDataFrame([tuple(one) for one in found.differences], DIFFERENCES)
+
+
+def run_verification(
+    spark: SparkSession,
+    config: MirrorConfig,
+    options: Options,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+) -> Verification:
+    """As `verify`, with the figures of each partition."""
+    return _Run(spark, config, options, on_progress).run()
+
+
+class _Run:
+    def __init__(
+        self, spark: SparkSession, config: MirrorConfig, options: Options, on_progress: Callable[[Progress], None]
+    ) -> None:
+        self._spark = spark
+        self._flows = {flow.name: flow for flow in config.flows}
+        self._options = options
+        self._on_progress = on_progress
+        self._slots = max(spark.sparkContext.defaultParallelism, 1)
+        self._reports: dict[int, RangeReport] = {}
+        self._began = time.monotonic()
+
+    def run(self) -> Verification:
+        resume = self._options.resume
+        journal = Journal(resume, self._options.words(self._flows.values())) if resume else None
+        loaded = journal.load() if journal else None
+        if loaded is not None:
+            plans = loaded[0]
+            self._reports = {report.range: report for report in loaded[1]}
+        else:
+            plans = self._plan()
+            if journal:
+                journal.begin(plans)
+        every = [(plan, span) for plan in plans for span in plan.ranges]
+        chosen = self._sampled(every)
+        self._compare([(plan, span) for plan, span in chosen if span.range not in self._reports], len(chosen), journal)
+        if journal:
+            journal.close()
+        return self._judge(plans, {span.range for _, span in chosen}, len(every))
+
+    def _plan(self) -> list[PartitionPlan]:
+        scope = self._options.scope()
+        plans: list[PartitionPlan] = []
+        for flow in self._flows.values():
+            with FlowSurvey(flow, scope) as survey:
+                plans += survey.plan(sum(len(plan.ranges) for plan in plans))
+        if not plans:
+            raise ConfigError(
+                "no topic of the source is among what the flows copy", where="--topics, or the file's topics"
+            )
+        return plans
+
+    def _sampled(self, every: Sequence[tuple[PartitionPlan, RangePlan]]) -> list[tuple[PartitionPlan, RangePlan]]:
+        if self._options.sample is None or not every:
+            return list(every)
+        count = max(round(len(every) * self._options.sample), 1)
+        numbers = random.Random(self._options.seed).sample(range(len(every)), count)  # noqa: S311 - no secret
+        return [every[number] for number in sorted(numbers)]
+
+    def _compare(self, due: Sequence[tuple[PartitionPlan, RangePlan]], total: int, journal: Journal | None) -> None:
+        orders = [self._compare_order(plan, span) for plan, span in due]
+        done = total - len(due)
+        read = records = 0
+        unmatched = sum(len(report.unmatched) for report in self._reports.values())
+        for answers in self._jobs(orders, compare_range):
+            reports = [answer.report for answer in answers if answer.report is not None]
+            self._reports |= {report.range: report for report in reports}
+            if journal:
+                journal.append(reports)
+            done += len(reports)
+            read += sum(report.bytes for report in reports)
+            records += sum(report.records for report in reports)
+            unmatched += sum(len(report.unmatched) for report in reports)
+            self._tell("comparing", done, total, len(due), records, read, unmatched)
+
+    def _tell(
+        self, phase: str, done: int, total: int, due: int, records: int = 0, read: int = 0, unmatched: int = 0
+    ) -> None:
+        elapsed_s = time.monotonic() - self._began
+        finished = due - (total - done)
+        eta_s = elapsed_s / finished * (total - done) if finished else None
+        self._on_progress(Progress(phase, done, total, records, read, unmatched, elapsed_s, eta_s))
+
+    def _jobs(self, orders: Sequence[str], body: Callable[[str], str]) -> Iterator[list[Answer]]:
+        """Run orders in jobs of a few tasks a slot, two at a time; answers come as jobs end."""
+        size = self._slots * _TASKS_A_SLOT
+        chunks = [orders[start : start + size] for start in range(0, len(orders), size)][::-1]
+        with ThreadPoolExecutor(_JOBS) as pool:
+            running: set[Future[list[Answer]]] = set()
+            while chunks or running:
+                while chunks and len(running) < _JOBS:
+                    running.add(pool.submit(run_tasks, self._spark, chunks.pop(), body))
+                ended, running = wait(running, return_when=FIRST_COMPLETED)
+                for job in ended:
+                    yield job.result()
+
+    def _compare_order(self, plan: PartitionPlan, span: RangePlan) -> str:
+        flow = self._flows[plan.flow]
+        return CompareOrder(
+            source_cluster=flow.source,
+            target_cluster=flow.target,
+            source=plan.source,
+            target=plan.target,
+            partition=plan.partition,
+            read_committed=plan.isolation == "read_committed",
+            timestamps=plan.timestamps,
+            range=span,
+        ).model_dump_json()
+
+    # --- what is unmatched ----------------------------------------------------------------------
+
+    def _judge(self, plans: Sequence[PartitionPlan], chosen: set[int], all_ranges: int) -> Verification:
+        by_plan = [
+            [self._reports[span.range] for span in plan.ranges if span.range in chosen and span.range in self._reports]
+            for plan in plans
+        ]
+        placed = [
+            [Placed(report.range, record) for report in reports for record in report.unmatched] for reports in by_plan
+        ]
+        seen = self._look_for(plans, [some[:MOST_JUDGED] for some in placed])
+        results: list[PartitionResult] = []
+        differences: list[Difference] = []
+        for index, plan in enumerate(plans):
+            judgement = judge(
+                placed[index][:MOST_JUDGED],
+                {SOURCE: _cleaning(plan.source), TARGET: _cleaning(plan.target)},
+                seen[index],
+                timestamps=plan.timestamps,
+            )
+            where = plan.flow, plan.source.topic, plan.target.topic, plan.partition
+            found = sorted(judgement.differences, key=lambda one: (one.upstream is None, one.upstream, one.downstream))
+            differences += [Difference(*where, *one) for one in found[: self._options.limit]]
+            counts: dict[Kind, int] = defaultdict(int)
+            for one in found:
+                counts[one.kind] += 1
+            reports = by_plan[index]
+            results.append(
+                PartitionResult(
+                    flow=plan.flow,
+                    topic=plan.source.topic,
+                    target_topic=plan.target.topic,
+                    partition=plan.partition,
+                    records=sum(report.records for report in reports),
+                    bytes=sum(report.bytes for report in reports),
+                    differences=dict(counts),
+                    compacted=judgement.compacted,
+                    not_copied_yet=plan.not_copied_yet,
+                    expired=plan.expired + sum(report.expired for report in reports),
+                    unjudged=sum(report.not_listed for report in reports) + max(len(placed[index]) - MOST_JUDGED, 0),
+                    notes=(*plan.notes, *(report.damage for report in reports if report.damage)),
+                )
+            )
+        return Verification(tuple(results), tuple(differences), len(chosen), all_ranges)
+
+    def _look_for(self, plans: Sequence[PartitionPlan], placed: Sequence[Sequence[Placed]]) -> list[dict[Side, Seen]]:
+        """What both logs of each partition hold of its unmatched records."""
+        wanted: list[Wanted] = []
+        orders: list[tuple[int, Side, str]] = []
+        for index, (plan, unmatched) in enumerate(zip(plans, placed, strict=True)):
+            cleaned = plan.source.compacted or plan.target.compacted
+            keys = {one.record.key for one in unmatched if cleaned and one.record.key >= 0}
+            contents = {one.record.content for one in unmatched if one.record.side == TARGET}
+            wanted.append(Wanted(keys=frozenset(keys), contents=frozenset(contents)))
+            if keys or contents:
+                orders += [(index, SOURCE, order) for order in self._look_orders(plan, plan.source, index)]
+            if keys:
+                orders += [(index, TARGET, order) for order in self._look_orders(plan, plan.target, index)]
+        seen: list[dict[Side, Seen]] = [{SOURCE: Seen(), TARGET: Seen()} for _ in plans]
+        self._began = time.monotonic()
+        size = self._slots * _TASKS_A_SLOT
+        for start in range(0, len(orders), size):
+            chunk = orders[start : start + size]
+            self._tell("looking into differences", start, len(orders), len(orders))
+            answers = run_tasks(self._spark, [order for _, _, order in chunk], functools.partial(look, wanted))
+            for (index, side, _), answer in zip(chunk, answers, strict=True):
+                seen[index][side].add(answer.seen())
+        return seen
+
+    def _look_orders(self, plan: PartitionPlan, log: LogPlan, wanted: int) -> Iterator[str]:
+        flow = self._flows[plan.flow]
+        step = max(int(RANGE_BYTES / max(plan.bytes_per_offset, 1e-3)), 1)
+        at_source = log is plan.source
+        for first in range(log.start, log.end, step):
+            yield LookOrder(
+                cluster=flow.source if at_source else flow.target,
+                log=log,
+                partition=plan.partition,
+                read_committed=at_source and plan.isolation == "read_committed",
+                timestamps=plan.timestamps,
+                first=first,
+                end=min(first + step, log.end),
+                wanted=wanted,
+            ).model_dump_json()
+
+
+def _cleaning(log: LogPlan) -> Cleaning:
+    return Cleaning(log.compacted, log.tombstones_before_ms)
+
+
+def _millis(when: datetime | None) -> int | None:
+    return None if when is None else int(when.timestamp() * 1000)

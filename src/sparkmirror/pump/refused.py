@@ -1,0 +1,74 @@
+"""A batch that the target refused for good: which record of it, why, and what to change.
+
+The target's limits are read only then, in the background.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.pump.batch import Batch
+from sparkmirror.pump.verdicts import explanation
+from sparkmirror.wire.batches import batch_headers
+from sparkmirror.wire.produce import Ack
+from sparkmirror.wire.records import raw_parts
+
+TOO_LARGE = 10
+INVALID_TIMESTAMP = 32
+
+LIMITS = {
+    TOO_LARGE: ("max.message.bytes",),
+    INVALID_TIMESTAMP: ("message.timestamp.before.max.ms", "message.timestamp.after.max.ms"),
+}
+"""The target topic's configurations that each error is about."""
+
+
+class Refused(NamedTuple):
+    """Why a partition can't go on."""
+
+    error: int
+    words: str
+    target_topic: str
+
+    def with_limits(self, found: Mapping[str, str]) -> str:
+        """The whole line, with what the target's topic is set to now."""
+        if not found:
+            return self.words
+        limits = ", ".join(f"{name}={value}" for name, value in found.items())
+        return f"{self.words}; topic {self.target_topic} has {limits}: raise what stands in the way"
+
+
+def refused(batch: Batch, ack: Ack, target_topic: str) -> Refused:
+    """What to say of it; the batch's memory must still be there."""
+    index, detail = ack.record_errors[0] if ack.record_errors else (0, ack.message)
+    reason = f"source offset {_upstream(batch, index)}: {error_name(ack.error)}"
+    words = explanation(ack.error)
+    reason += f", {words}" if words else ""
+    if ack.error == TOO_LARGE:
+        reason += f" ({len(batch.view)} bytes)"
+    elif ack.error == INVALID_TIMESTAMP:
+        reason += f" ({_date(batch, index)})"
+    elif detail:
+        reason += f": {detail}"
+    return Refused(ack.error, reason, target_topic)
+
+
+def _upstream(batch: Batch, index: int) -> int:
+    for run in batch.runs:
+        if index < run.length:
+            return run.upstream + index
+        index -= run.length
+    return batch.upstream
+
+
+def _date(batch: Batch, index: int) -> str:
+    """Of one record, in words."""
+    ((_, header),) = batch_headers(batch.view)
+    timestamp = next((at for offset, at, _ in raw_parts(header, batch.view) if offset == index), header.max_timestamp)
+    try:
+        return f"timestamp {timestamp}, {datetime.fromtimestamp(timestamp / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (OverflowError, ValueError, OSError):
+        return f"timestamp {timestamp}"

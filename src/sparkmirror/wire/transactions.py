@@ -1,0 +1,40 @@
+"""Which batches of a read_committed Fetch answer belong to aborted transactions (`exactness.md` section 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparkmirror.wire.batches import HEADER_SIZE, TRANSACTIONAL_BIT, BatchHeader
+from sparkmirror.wire.primitives import Reader
+
+_ABORT = 0
+
+
+class Transactions:
+    """Made anew for each answer, of the aborted transactions that it names: (producer id, first offset)."""
+
+    def __init__(self, aborted: Sequence[tuple[int, int]]) -> None:
+        self._ahead = sorted(((first, producer_id) for producer_id, first in aborted), reverse=True)
+        self._open: set[int] = set()
+
+    def is_aborted(self, header: BatchHeader, view: memoryview) -> bool:
+        """Whether a batch is aborted data; batches must be given in order, markers too."""
+        while self._ahead and self._ahead[-1][0] < header.next_offset:
+            self._open.add(self._ahead.pop()[1])
+        if header.is_control:
+            if _marker_type(view) == _ABORT:
+                self._open.discard(header.producer_id)
+            return False
+        return bool(header.attributes & TRANSACTIONAL_BIT) and header.producer_id in self._open
+
+
+def _marker_type(view: memoryview) -> int:
+    """Of a control batch's only record: its key is int16 version, int16 type (0 abort, 1 commit)."""
+    reader = Reader(view, HEADER_SIZE)
+    reader.uvarint()  # length
+    reader.int8()  # attributes
+    reader.uvarint()  # timestamp delta
+    reader.uvarint()  # offset delta
+    reader.uvarint()  # key length
+    reader.int16()  # key version
+    return reader.int16()

@@ -1,0 +1,73 @@
+"""A flow A->B of one topic that is written to all the time, for tests of what breaks under it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import mirror_process as mp
+
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.demo.proof import compare_topics
+
+PARTITIONS = 4
+
+
+class LoadedFlow:
+    """The topic, the file that mirrors it, and processes on that file.
+
+    Files and logs are in `directory`; `settings` are added to the file.
+    """
+
+    def __init__(
+        self,
+        source: KafkaCluster,
+        target: KafkaCluster,
+        topic: str,
+        directory: Path,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self.source = source
+        self.target = target
+        self.topic = topic
+        self.directory = directory
+        mp.create_topic(source.bootstrap_servers, topic, PARTITIONS)
+        self.properties = self.write_properties("mm2.properties", target.bootstrap_servers, settings)
+
+    def write_properties(self, name: str, target: str, settings: Mapping[str, str] | None = None) -> Path:
+        """Another file for the same flow, that finds the target elsewhere or has other settings."""
+        return mp.write_properties(self.directory / name, self.source.bootstrap_servers, target, self.topic, settings)
+
+    def load(self, *, age_ms: int = 0) -> AbstractContextManager[threading.Event]:
+        """Write to the topic for the length of a `with`; its records are `age_ms` old."""
+        return mp.load(self.source.bootstrap_servers, self.topic, PARTITIONS, age_ms=age_ms)
+
+    def start(self, *arguments: str, log: str = "mirror", properties: Path | None = None) -> mp.MirrorProcess:
+        """One more process; `arguments` are the command's."""
+        return mp.MirrorProcess(properties or self.properties, self.directory / f"{log}.log", *arguments)
+
+    def wait_for_progress(self, timeout_s: float = 60.0) -> None:
+        """Wait until the target has more than it has now."""
+        before = self._copied()
+        mp.wait_for(lambda: self._copied() > before, timeout_s, f"fresh records in A.{self.topic}")
+
+    def moved_in(self, seconds: float) -> bool:
+        """Whether anything is added in that time."""
+        before = self._copied()
+        time.sleep(seconds)
+        return self._copied() > before
+
+    def _copied(self) -> int:
+        return sum(mp.end_offsets(self.target.direct_servers, f"A.{self.topic}", PARTITIONS))
+
+    def finish(self, properties: Path | None = None) -> None:
+        """Copy the rest, and compare both logs byte for byte."""
+        with self.start("--once", log="last", properties=properties) as mirror:
+            assert mirror.process.wait(90) == 0, mirror.log.read_text()[-3000:]
+        topics = {self.topic: f"A.{self.topic}"}
+        proofs = compare_topics(self.source.bootstrap_servers, self.target.bootstrap_servers, topics)
+        assert [proof.difference for proof in proofs] == [None] * PARTITIONS
+        assert sum(proof.records for proof in proofs) > 0

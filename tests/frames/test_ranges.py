@@ -1,0 +1,123 @@
+"""What is compared of a partition, and how it is cut."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparkmirror.frames import ranges
+from sparkmirror.frames.ranges import LogPlan, Window, cut, extent
+from sparkmirror.offsets.offset_map import Copied, OffsetMap
+from sparkmirror.offsets.segments import Segment
+from sparkmirror.wire.splice import Run
+
+
+def log(start: int, end: int) -> LogPlan:
+    return LogPlan(topic="t", topic_id="", start=start, end=end)
+
+
+def claim(sequence: int, downstream: int, runs: list[Run], topic: int = 0) -> Segment:
+    return Segment(b"t" * 16, 0, sequence, sequence, 1, 0, bytes([topic]) * 16, 0, downstream, tuple(runs))
+
+
+def dense(upstream: int, downstream: int, count: int) -> OffsetMap:
+    """A copy without gaps."""
+    copied = Copied(count, upstream + count, downstream + count)
+    return OffsetMap.build([claim(0, downstream, [Run(upstream, count)])], copied)
+
+
+def test_all_that_was_copied_is_compared() -> None:
+    found = extent(log(0, 130), log(0, 100), dense(0, 0, 100), Window())
+    assert (found.upstream, found.downstream) == ((0, 100), (0, 100))
+    assert (found.not_copied_yet, found.expired) == (30, 0)
+
+
+def test_foreign_records_on_both_ends_of_the_target_are_looked_at() -> None:
+    found = extent(log(0, 100), log(3, 120), dense(0, 10, 100), Window())
+    assert (found.upstream, found.downstream) == ((0, 100), (3, 120))
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "upstream", "downstream", "expired"),
+    [
+        (log(40, 100), log(0, 100), (40, 100), (40, 100), 40),
+        (log(0, 100), log(40, 100), (40, 100), (40, 100), 40),
+        (log(30, 100), log(40, 100), (40, 100), (40, 100), 10),
+        (log(100, 100), log(0, 100), (100, 100), (100, 100), 100),
+        (log(0, 100), log(100, 100), (100, 100), (100, 100), 100),
+    ],
+    ids=["source", "target", "both", "all of the source", "all of the target"],
+)
+def test_what_retention_took_from_one_side_is_not_compared(
+    source: LogPlan, target: LogPlan, upstream: tuple[int, int], downstream: tuple[int, int], expired: int
+) -> None:
+    found = extent(source, target, dense(0, 0, 100), Window())
+    assert (found.upstream, found.downstream, found.expired) == (upstream, downstream, expired)
+    assert found.not_copied_yet == 0
+
+
+def test_what_was_before_the_copys_start_is_not_compared() -> None:
+    found = extent(log(0, 100), log(0, 40), dense(60, 0, 40), Window())
+    assert (found.upstream, found.downstream, found.expired) == ((60, 100), (0, 40), 60)
+
+
+def test_a_window_bounds_both_sides() -> None:
+    offsets = dense(0, 7, 100)
+    found = extent(log(0, 100), log(7, 107), offsets, Window(20, 30))
+    assert (found.upstream, found.downstream, found.not_copied_yet) == ((20, 30), (27, 37), 0)
+    beyond = extent(log(0, 150), log(7, 107), offsets, Window(120, 130))
+    assert (beyond.upstream, beyond.downstream, beyond.not_copied_yet) == ((120, 120), (107, 107), 10)
+    assert cut(beyond, offsets, 10.0, 0) == []
+
+
+def test_copies_of_a_topic_that_was_deleted_are_not_compared() -> None:
+    claims = [claim(0, 0, [Run(0, 50)]), claim(50, 50, [Run(0, 20)], topic=1)]
+    offsets = OffsetMap.build(claims, Copied(70, 20, 70))
+    found = extent(log(0, 20), log(0, 70), offsets, Window())
+    assert (found.upstream, found.downstream, found.former) == ((0, 20), (50, 70), 50)
+
+
+def test_without_a_map_both_logs_are_compared_whole() -> None:
+    found = extent(log(5, 100), log(0, 95), None, Window())
+    assert (found.upstream, found.downstream) == ((5, 100), (0, 95))
+    assert len(cut(found, None, 1e9, 4)) == 1
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 30), st.integers(1, 10), st.integers(0, 10)), min_size=1, max_size=20),
+    st.integers(0, 100),
+    st.integers(0, 100),
+    st.integers(0, 300),
+    st.integers(1, 80),
+)
+def test_ranges_cover_all_and_each_record_is_in_the_same_range_on_both_sides(
+    runs: list[tuple[int, int, int]], source_start: int, target_start: int, more: int, step: int
+) -> None:
+    claims, upstream, downstream, records = [], 0, 0, 0
+    copies: list[tuple[int, int]] = []
+    for count, gap, foreign in runs:
+        downstream += foreign
+        claims.append(claim(records, downstream, [Run(upstream, count)]))
+        copies += [(upstream + index, downstream + index) for index in range(count)]
+        upstream, downstream, records = upstream + count + gap, downstream + count, records + count
+    offsets = OffsetMap.build(claims, Copied(records, upstream, downstream))
+    source, target = log(min(source_start, upstream), upstream + more), log(min(target_start, downstream), downstream)
+    found = extent(source, target, offsets, Window())
+    plans = cut(found, offsets, ranges.RANGE_BYTES / step, 10)
+    assert [plan.range for plan in plans] == list(range(10, 10 + len(plans)))
+    for one, other in pairwise(plans):
+        assert one.end_upstream == other.first_upstream
+        assert one.end_downstream == other.first_downstream
+    if plans:
+        assert (plans[0].first_upstream, plans[-1].end_upstream) == found.upstream
+        assert (plans[0].first_downstream, plans[-1].end_downstream) == found.downstream
+    for up, down in copies:
+        ours = [plan.range for plan in plans if plan.first_upstream <= up < plan.end_upstream]
+        theirs = [plan.range for plan in plans if plan.first_downstream <= down < plan.end_downstream]
+        assert ours == theirs, f"{up} -> {down}"
+        assert bool(ours) == (up >= source.start and down >= target.start)
+    assert found.not_copied_yet == source.end - max(upstream, source.start)

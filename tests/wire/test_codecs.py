@@ -1,0 +1,130 @@
+"""The codecs, with kafka-python's as the other side."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import subprocess
+import sys
+
+import pytest
+import snappy
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kafka import codec as kafka_codec
+
+from sparkmirror.wire.batches import CODECS
+from sparkmirror.wire.codecs import compress, decompress
+
+modest = settings(max_examples=80, deadline=None)
+GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
+ENCODE = (bytes, kafka_codec.gzip_encode, kafka_codec.snappy_encode, kafka_codec.lz4_encode, kafka_codec.zstd_encode)
+DECODE = (bytes, kafka_codec.gzip_decode, kafka_codec.snappy_decode, kafka_codec.lz4_decode, kafka_codec.zstd_decode)
+
+codecs = st.integers(0, len(CODECS) - 1)
+each_codec = pytest.mark.parametrize("codec", range(len(CODECS)), ids=CODECS)
+each_that_compresses = pytest.mark.parametrize("codec", range(1, len(CODECS)), ids=CODECS[1:])
+sections = st.binary(min_size=1, max_size=300) | st.builds(
+    lambda seed, size, times: random.Random(seed).randbytes(size) * times,
+    st.integers(0, 99),
+    st.integers(1, 3000),
+    st.integers(1, 60),
+)
+
+
+@modest
+@given(codecs, sections)
+def test_others_read_what_we_compress(codec: int, data: bytes) -> None:
+    packed = compress(codec, data)
+    assert DECODE[codec](packed) == data
+    assert decompress(codec, packed) == data
+    assert compress(codec, memoryview(bytearray(data))) == packed
+
+
+@modest
+@given(codecs, sections)
+def test_we_read_what_others_compress(codec: int, data: bytes) -> None:
+    packed = ENCODE[codec](data)
+    for view in (packed, bytearray(packed), memoryview(b"...." + packed)[4:]):
+        assert decompress(codec, view) == data
+
+
+@each_codec
+def test_large_sections(codec: int) -> None:
+    data = random.Random(1).randbytes(100_000) + bytes(3_000_000)
+    assert DECODE[codec](compress(codec, data)) == data
+    assert decompress(codec, ENCODE[codec](data)) == data
+
+
+def test_java_reads_our_lz4() -> None:
+    """Its reader wants version 1 and blocks that don't depend on each other; 64 KiB are its own block size."""
+    magic, descriptor, block_size = (packed := compress(LZ4, bytes(200_000)))[:4], packed[4], packed[5]
+    assert (magic, descriptor & 0b1110_0000, block_size) == (b"\x04\x22\x4d\x18", 0b0110_0000, 4 << 4)
+
+
+def test_snappy_without_a_framing() -> None:
+    data = b"raw" * 1000
+    assert decompress(SNAPPY, snappy.compress(data)) == data
+
+
+def test_snappy_streams_that_follow_each_other() -> None:
+    assert decompress(SNAPPY, compress(SNAPPY, b"one") + compress(SNAPPY, b"two")) == b"onetwo"
+
+
+def test_zstd_frames_without_a_size_and_more_than_one() -> None:
+    """A Java client does not know the size when it begins to write."""
+    writer = zstandard.ZstdCompressor().compressobj()
+    stream = writer.compress(b"one" * 999) + writer.flush()
+    assert zstandard.get_frame_parameters(stream).content_size > 1 << 60
+    assert decompress(ZSTD, stream + compress(ZSTD, b"two")) == b"one" * 999 + b"two"
+
+
+def test_gzip_members_that_follow_each_other() -> None:
+    assert decompress(GZIP, gzip.compress(b"one") + gzip.compress(b"two")) == b"onetwo"
+
+
+@each_that_compresses
+def test_what_is_cut_off_is_noticed(codec: int) -> None:
+    """Snappy has no end mark, so a cut between two blocks shows only in the records."""
+    data = random.Random(2).randbytes(40_000) + bytes(40_000)
+    packed = compress(codec, data)
+    for end in (*range(40), *range(40, len(packed), 997), *range(len(packed) - 40, len(packed))):
+        try:
+            found = decompress(codec, packed[:end])
+        except ValueError as error:
+            assert CODECS[codec] in str(error)  # noqa: PT017
+        else:
+            assert codec == SNAPPY
+            assert len(found) % 32_768 == 0
+            assert len(found) < len(data)
+
+
+@settings(max_examples=300, deadline=None)
+@given(codecs, st.binary(max_size=200), st.data())
+def test_damaged_data_raises_nothing_else(codec: int, junk: bytes, data: st.DataObject) -> None:
+    packed = bytearray(compress(codec, b"some data, " * 50))
+    packed[data.draw(st.integers(0, len(packed) - 1))] ^= data.draw(st.integers(1, 255))
+    for damaged in (junk, bytes(packed)):
+        try:
+            decompress(codec, damaged)
+        except ValueError as error:
+            assert "can't be decompressed" in str(error)  # noqa: PT017
+
+
+@pytest.mark.parametrize("codec", [-1, 5, 7])
+def test_codecs_that_kafka_does_not_have(codec: int) -> None:
+    for use in (compress, decompress):
+        with pytest.raises(ValueError, match=f"codec {codec}, which Kafka does not have"):
+            use(codec, b"data")
+
+
+def test_who_forwards_whole_batches_loads_no_codec() -> None:
+    """The libraries take their time and memory in every worker."""
+    program = """
+import sys
+import sparkmirror.wire.splice, sparkmirror.wire.codecs
+loaded = {"lz4", "snappy", "cramjam", "zstandard"} & set(sys.modules)
+assert not loaded, loaded
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
