@@ -87,9 +87,7 @@ class LogProbe:
         looking = {where: max(claim.downstream, log_starts[where]) for where, claim in claims.items()}
         collected: dict[TopicPartition, list[StoredBatch]] = {where: [] for where in claims}
         done: dict[TopicPartition, Seen] = {}
-        for _ in range(_MOST_STEPS):
-            if not looking:
-                return done
+        for _ in range(_MOST_STEPS * len(claims)):
             answers = self.headers(looking)
             # A full answer has nothing for the partitions at its end; and a compacted log may end before its high
             # watermark, which shows where the answer had room for everybody.
@@ -103,6 +101,8 @@ class LogProbe:
                         break
                 if looking[where] >= high_watermark or (room and not headers):
                     done[where] = Seen(tuple(mine), max(looking.pop(where), high_watermark))
+            if not looking:
+                return done
         raise TailUnread(*next(iter(looking)), REQUEST_TIMED_OUT)
 
     def _take(self, header: BatchHeader, claim: Segment, mine: list[StoredBatch]) -> bool:
@@ -136,13 +136,11 @@ class LogProbe:
         return None
 
     def foreign_only(self, where: TopicPartition, offset: int, end: int) -> bool:
-        """Whether no batch of ours begins in a range of offsets."""
+        """Whether a range of offsets holds no record of ours."""
         for header in self._from(where, offset):
             if header.base_offset >= end:
                 return True
-            if header.base_offset >= offset and is_ours(
-                header, self._identity.producer_id, self._identity.producer_epoch
-            ):
+            if is_ours(header, self._identity.producer_id, self._identity.producer_epoch):
                 return False
         return True
 

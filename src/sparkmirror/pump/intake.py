@@ -147,7 +147,7 @@ class Intake:
         try:
             spliced = self._within(batches, upstream, min(sizes) if sizes else None)
         except RecordTooLarge as error:
-            spliced = error.made
+            spliced = error.before
             obstacle = Obstacle(
                 f"the record at source offset {error.upstream} makes a batch of {error.size} bytes: "
                 "raise max.message.bytes of the target topic"
