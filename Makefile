@@ -5,7 +5,7 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full bench lint clean setup
+.PHONY: help demo test test-full bench chaos lint clean setup
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -24,6 +24,9 @@ test-full: lint ## Run all checks and all tests: kills, standalone Spark, the re
 bench: ## Measure against the real MirrorMaker 2
 	@$(PYTHON) bootstrap.py --mirror-maker
 	$(BIN)/python -m bench $(ARGS)
+
+chaos: setup ## Break clusters and mirror under load, check every record, write docs/scoreboard.md
+	$(BIN)/python -m chaos $(ARGS)
 
 lint: setup ## Check style, types and layers
 	$(BIN)/ruff check

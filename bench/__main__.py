@@ -15,6 +15,7 @@ from bench.accounting import find_accounting
 from bench.arena import Arena
 from bench.contenders import CONTENDERS
 from bench.contest import Contest, Plan
+from bench.planner import PARTITIONS, TASKS, measure_planner
 from bench.producing import TOOLS, ProducingFailed
 from bench.report import Chapter
 from bench.workloads import WORKLOADS
@@ -28,6 +29,17 @@ PLACE = Path(__file__).resolve().parent.parent / ".cache" / "bench"
 def main() -> int:
     """Run what is asked for. 0: all measured, all copies right; 1: not so; 3: this machine lacks something."""
     options = _options()
+    return _plan_alone(options) if options.planner else _compete(options)
+
+
+def _plan_alone(options: argparse.Namespace) -> int:
+    results = measure_planner(options.rounds)
+    report.show_planner(Console(), results)
+    report.write_planner(options.json or report.default_file(PLACE), results, sys.argv[1:])
+    return 0
+
+
+def _compete(options: argparse.Namespace) -> int:
     console = Console(stderr=True, soft_wrap=True)
     began = time.monotonic()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
@@ -76,12 +88,17 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--gb", type=float, help="10^9 bytes of record batches to copy in a round (4)")
     parser.add_argument("--rounds", type=int, help="how often each of the two runs (3)")
-    parser.add_argument("--seconds", type=float, help="how long latency is measured (45)")
+    parser.add_argument("--seconds", type=float, help="how long latency is measured (45 to 90, by workload)")
     parser.add_argument("--partitions", type=int, default=8, help="of each topic (8)")
     parser.add_argument(
         "--sweep", action=argparse.BooleanOptionalAction, help="look for each one's best settings first (yes)"
     )
     parser.add_argument("--quick", action="store_true", help="0.5 GB, one round, 15 s, no sweep: to try it out")
+    parser.add_argument(
+        "--planner",
+        action="store_true",
+        help=f"measure nothing but the planner, {PARTITIONS:,} partitions on {TASKS} tasks",
+    )
     parser.add_argument("--only", choices=[one.name for one in CONTENDERS], help="measure one of the two")
     parser.add_argument(
         "--patience", type=float, default=20.0, metavar="S", help="before each round, wait for a quiet machine (20)"
@@ -89,7 +106,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE", help=f"where results go ({PLACE.name}/<time>.json)")
     parser.add_argument("--directory", type=Path, default=PLACE, help="where the clusters' logs are kept meanwhile")
     options = parser.parse_args()
-    for name, usual, quick in (("gb", 4.0, 0.5), ("rounds", 3, 1), ("seconds", 45.0, 15.0), ("sweep", True, False)):
+    for name, usual, quick in (("gb", 4.0, 0.5), ("rounds", 3, 1), ("seconds", None, 15.0), ("sweep", True, False)):
         if getattr(options, name) is None:
             setattr(options, name, quick if options.quick else usual)
     options.workload = options.workload or list(WORKLOADS)

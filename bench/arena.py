@@ -9,18 +9,19 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
 from kafka import KafkaAdminClient
+from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType
 
 from bench.accounting import Account, Accounting, wait_until_quiet
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.list_offsets import LATEST, list_offsets
 from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import KafkaCluster
+from sparkmirror.demo import Authority, KafkaCluster
 from sparkmirror.errors import SetupError
 
 # What `kafka-run-class.sh` starts brokers and MirrorMaker 2 with, `-server` and headless aside.
@@ -33,8 +34,11 @@ KAFKA_JVM_OPTIONS = (
 )
 BROKER_HEAP_MB = 1024
 BROKER_SETTINGS = {"log.segment.delete.delay.ms": "1000"}
+SOURCE_SETTINGS = {"log.cleaner.backoff.ms": "1000"}
+TARGET_SETTINGS = {"log.cleaner.backoff.ms": "3600000"}
+"""MirrorMaker 2 gives a copy its source's cleanup.policy; the cleaner must not change what is compared."""
 ROOM_PER_GB = 3 * 10**9
-_DELETED_TIMEOUT_S = 60.0
+_DELETED_TIMEOUT_S = 300.0
 
 
 class Side:
@@ -42,6 +46,7 @@ class Side:
 
     def __init__(self, cluster: KafkaCluster, account: Account) -> None:
         self.servers = cluster.bootstrap_servers
+        self.tls_servers = cluster.tls_bootstrap_servers
         self.account = account
         account.adopt(cluster.brokers[0].pid)
         self._data = cluster.brokers[0].data
@@ -53,11 +58,18 @@ class Side:
         config = ClusterConfig(alias="bench", bootstrap_servers=tuple(self.servers.split(",")))
         return ClusterClient(config, "bench")
 
-    def create_topic(self, name: str, partitions: int) -> None:
+    def create_topic(self, name: str, partitions: int, configs: Mapping[str, str] | None = None) -> None:
         """Create a topic that holds each batch as it was sent."""
-        self._admin.create_topics(
-            {name: {"num_partitions": partitions, "replication_factor": 1}}, wait_for_metadata=True
-        )
+        wanted = {"num_partitions": partitions, "replication_factor": 1, "configs": dict(configs or {})}
+        self._admin.create_topics({name: wanted}, wait_for_metadata=True)
+
+    def configure(self, topic: str, configs: Mapping[str, str | None]) -> None:
+        """Set these of the topic's configs; None takes one back."""
+        changes = {
+            key: (AlterConfigOp.SET, value) if value is not None else (AlterConfigOp.DELETE, None)
+            for key, value in configs.items()
+        }
+        self._admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, changes)], incremental=True)
 
     def delete_topics(self, names: Iterable[str] | None = None) -> None:
         """Delete these topics (all but Kafka's own, if none are named); return when their logs are off the disk."""
@@ -67,14 +79,24 @@ class Side:
             return
         self._admin.delete_topics(sorted(doomed))
         deadline = time.monotonic() + _DELETED_TIMEOUT_S
-        while any(self._logs(name) for name in doomed) or any(self._data.glob("*-delete")):
+        while any(
+            directory.name.endswith("-delete") or _topic_of(directory) in doomed for directory in self._partitions()
+        ):
             if time.monotonic() > deadline:
                 raise SetupError(f"topics are still on the disk {_DELETED_TIMEOUT_S:.0f} s after they were deleted")
-            time.sleep(0.1)
+            time.sleep(0.2)
 
     def log_bytes(self, topic: str) -> int:
         """The record batches of `topic` as they are stored."""
         return sum(log.stat().st_size for log in self._logs(topic))
+
+    def is_compacted(self, topic: str) -> bool:
+        """Whether the cleaner has been over all it may clean: everything but each partition's newest segment."""
+        cleaned = self._cleaner_offsets(topic)
+        newest: dict[str, int] = {}
+        for log in self._logs(topic):
+            newest[log.parent.name] = max(newest.get(log.parent.name, 0), int(log.stem))
+        return bool(newest) and all(cleaned.get(name, 0) >= offset for name, offset in newest.items())
 
     def end_offsets(self, topic: str) -> dict[int, int]:
         """High watermarks by partition; empty if the topic is not there (yet)."""
@@ -88,14 +110,26 @@ class Side:
         self._admin.close()
         self._client.close()
 
+    def _cleaner_offsets(self, topic: str) -> dict[str, int]:
+        """The broker's own note of how far each partition is cleaned, by directory name."""
+        file = self._data / "cleaner-offset-checkpoint"
+        rows = [line.split() for line in file.read_text().splitlines()[2:]] if file.exists() else []
+        return {f"{name}-{partition}": int(offset) for name, partition, offset in rows if name == topic}
+
     def _logs(self, topic: str) -> list[Path]:
-        prefix = f"{topic}-"
         return [
-            log
-            for directory in self._data.iterdir()
-            if directory.name.startswith(prefix) and directory.name.removeprefix(prefix).isdigit()
-            for log in directory.glob("*.log")
+            log for directory in self._partitions() if _topic_of(directory) == topic for log in directory.glob("*.log")
         ]
+
+    def _partitions(self) -> list[Path]:
+        """A directory for each partition, and for each that is being deleted; and a few other files."""
+        return list(self._data.iterdir())
+
+
+def _topic_of(directory: Path) -> str:
+    """The topic whose partition is kept there; empty if it's none."""
+    topic, _, partition = directory.name.rpartition("-")
+    return topic if partition.isdigit() else ""
 
 
 class Arena:
@@ -117,8 +151,9 @@ class Arena:
     def __enter__(self) -> Self:
         with ExitStack() as started:
             self.directory = Path(started.enter_context(tempfile.TemporaryDirectory(dir=self._place)))
-            self.source = self._start("source", started)
-            self.target = self._start("target", started)
+            self.authority = Authority(self.directory / "authority")
+            self.source = self._start("source", SOURCE_SETTINGS, started)
+            self.target = self._start("target", TARGET_SETTINGS, started)
             self._cleanup = started.pop_all()
         return self
 
@@ -134,12 +169,13 @@ class Arena:
         """What both brokers have used so far."""
         return self.source.account.cpu_s() + self.target.account.cpu_s()
 
-    def _start(self, name: str, started: ExitStack) -> Side:
+    def _start(self, name: str, settings: Mapping[str, str], started: ExitStack) -> Side:
         cluster = KafkaCluster(
             self.directory / name,
             heap_mb=BROKER_HEAP_MB,
             jvm_options=KAFKA_JVM_OPTIONS,
-            properties=BROKER_SETTINGS,
+            properties={**BROKER_SETTINGS, **settings},
+            tls=self.authority,
         )
         account = self.accounting.open(name)
         started.callback(account.close)

@@ -8,19 +8,23 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, Self
 
 from javaproperties import dumps
 
 from bench.accounting import Account
-from bench.arena import KAFKA_JVM_OPTIONS
+from bench.arena import KAFKA_JVM_OPTIONS, Arena, Side
+from bench.workloads import Workload
 from sparkmirror import demo
 from sparkmirror.demo.jars import MIRROR_MAKER, class_path
 from sparkmirror.demo.java import java
 from sparkmirror.demo.spawn import spawn
+from sparkmirror.offsets.segments import segments_topic
 
+REFRESH_S = 5
+"""Where topics appear: how often both look for them. Ten minutes otherwise, which is the default of both."""
 STOP_TIMEOUT_S = 30.0
 MIRROR_MAKER_HEAP = ("-Xms256M", "-Xmx2G")
 _LOGGING = Path(demo.__file__).with_name("log4j2.properties")
@@ -44,19 +48,64 @@ class Tuning:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What is to be copied, from where to where, and under which names."""
+    """What is to be copied, from where to where, and under which names.
 
+    `label` must be new: aliases, and so all topics at the target, are named by it.
+    """
+
+    workload: Workload
+    topic: str
+    label: str
     source_servers: str
     target_servers: str
-    source_alias: str
-    target_alias: str
-    topic: str
-    codec: str
+    security: Mapping[str, str] = field(default_factory=dict)
+    """Settings of a client of either cluster."""
+
+    @classmethod
+    def through(cls, arena: Arena, workload: Workload, topic: str, label: str) -> Route:
+        """Between the arena's clusters, over TLS if the workload is."""
+        source, target = arena.source, arena.target
+        if workload.has_tls:
+            security = arena.authority.client_settings()
+            return cls(workload, topic, label, source.tls_servers, target.tls_servers, security)
+        return cls(workload, topic, label, source.servers, target.servers)
+
+    @property
+    def source_alias(self) -> str:
+        return f"s{self.label}"
+
+    @property
+    def target_alias(self) -> str:
+        return f"t{self.label}"
+
+    @property
+    def topics(self) -> str:
+        """What both are told to mirror: those too that appear beside the topic, where there are such."""
+        has_others = self.workload.seams or self.workload.idle_partitions
+        return f"{self.topic}, {self.topic}-.*" if has_others else self.topic
 
     @property
     def target_topic(self) -> str:
+        return self.remote(self.topic)
+
+    def remote(self, topic: str) -> str:
         """The name by DefaultReplicationPolicy."""
-        return f"{self.source_alias}.{self.topic}"
+        return f"{self.source_alias}.{topic}"
+
+    def told(self) -> dict[str, str]:
+        """What the workload wants both to be told, beside where the clusters are and the topic."""
+        settings = {
+            f"{alias}.{key}": value
+            for alias in (self.source_alias, self.target_alias)
+            for key, value in self.security.items()
+        }
+        if self.workload.read_committed:
+            settings[f"{self.source_alias}.consumer.isolation.level"] = "read_committed"
+        if self.workload.target_codec:
+            settings[f"{self.target_alias}.producer.compression.type"] = self.workload.target_codec
+        if self.workload.seams:
+            settings["refresh.topics.interval.seconds"] = str(REFRESH_S)
+        return settings
 
 
 class Contender(Protocol):
@@ -68,6 +117,9 @@ class Contender(Protocol):
 
     def settings(self, route: Route, tuning: Tuning) -> dict[str, str]:
         """Its mm2.properties."""
+
+    def map_bytes(self, route: Route, source: Side, target: Side) -> int:
+        """What it has written to say which offset became which."""
 
     def command(self, file: Path) -> list[str]:
         """How it is started on that file."""
@@ -81,7 +133,7 @@ def _flow(route: Route, tuning: Tuning) -> dict[str, str]:
         f"{source}.bootstrap.servers": route.source_servers,
         f"{target}.bootstrap.servers": route.target_servers,
         f"{source}->{target}.enabled": "true",
-        f"{source}->{target}.topics": route.topic,
+        f"{source}->{target}.topics": route.topics,
         "replication.factor": "1",
         "tasks.max": str(tuning.tasks),
     }
@@ -110,7 +162,7 @@ class RealMirrorMaker2:
             "max.request.size": "26214400",
             "buffer.memory": "524288000",
             "send.buffer.bytes": "33554432",
-            "compression.type": route.codec,
+            "compression.type": route.workload.copied_codec,
         }
         return {
             **_flow(route, tuning),
@@ -126,7 +178,11 @@ class RealMirrorMaker2:
             "refresh.topics.interval.seconds": "600",
             **{f"{route.source_alias}.consumer.{key}": value for key, value in consumer.items()},
             **{f"{route.target_alias}.producer.{key}": value for key, value in producer.items()},
+            **route.told(),
         }
+
+    def map_bytes(self, route: Route, source: Side, target: Side) -> int:
+        return source.log_bytes(f"mm2-offset-syncs.{route.target_alias}.internal")
 
     def command(self, file: Path) -> list[str]:
         logging = (f"-Dlog4j2.configurationFile={_LOGGING}", f"-Dsparkmirror.log={file.with_suffix('.log')}")
@@ -141,7 +197,10 @@ class SparkMirror:
     forwards_batches = True
 
     def settings(self, route: Route, tuning: Tuning) -> dict[str, str]:
-        return _flow(route, tuning)
+        return _flow(route, tuning) | route.told()
+
+    def map_bytes(self, route: Route, source: Side, target: Side) -> int:
+        return target.log_bytes(segments_topic(route.source_alias))
 
     def command(self, file: Path) -> list[str]:
         return [str(Path(sys.executable).with_name("sparkmirror")), "run", str(file)]

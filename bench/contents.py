@@ -4,14 +4,19 @@ A mirror that forwards batches must store the very same bytes: every batch is co
 batches of its own, so its copy is compared record by record: the number of records in each partition, and
 timestamp, key, value, headers and order in ranges spread over each partition, the first and the last
 records among them. Ranges, because decoding every record would take longer than the copy.
+
+Where the source's batches can't be forwarded, and where its offsets have gaps, both copies are compared by a digest of
+all records.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bench.arena import Arena
 from bench.reading import read_range
+from bench.records import Contents, TopicReader
 from sparkmirror.demo.proof import compare_topics
 
 RANGES = 5
@@ -52,6 +57,22 @@ def compare_records(arena: Arena, source_topic: str, target_topic: str) -> Verdi
                 return Verdict("records", f"{target_topic}-{partition}: records {start} to {stop - 1} differ")
             seen += len(ours)
     return Verdict(f"log ends of {len(ends)} partitions, and {seen} of {sum(ends.values())} records in full")
+
+
+def compare_contents(wanted: Mapping[int, Contents], source: TopicReader, target: TopicReader, codec: str) -> Verdict:
+    """All records of all partitions against what the source holds, and that each batch has the `codec`."""
+    found = target.contents()
+    compared = f"a digest of {sum(part.records for part in wanted.values())} records in {len(wanted)} partitions"
+    for partition, part in wanted.items():
+        copy, where = found.get(partition), f"{target.topic}-{partition}"
+        if copy is None:
+            return Verdict(compared, f"{where}: not there")
+        if (copy.records, copy.digest) != (part.records, part.digest):
+            equal = source.first_difference(target, partition)
+            return Verdict(compared, f"{where}: {copy.records} of {part.records} records, {equal} equal at first")
+        if copy.records and copy.codecs != (codec,):
+            return Verdict(compared, f"{where}: batches are {', '.join(copy.codecs)} and not {codec}")
+    return Verdict(compared)
 
 
 def _ranges(end: int) -> list[tuple[int, int]]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench.arena import Arena
 from bench.contenders import Contender, ContenderFailed, Route, Tuning
 from bench.copying import copy
 from bench.datasets import Dataset, dataset
-from bench.latency import measure_latency
+from bench.latency import LatencyResult, measure_latency
 from bench.report import Chapter, Entry, Result
-from bench.tuning import Say, default_tuning, sweep
+from bench.tuning import LATENCY_S, LatencyTry, Say, default_tuning, sweep, sweep_linger
 from bench.workloads import Workload
 
 
@@ -24,19 +24,20 @@ class Plan:
     gigabytes: float
     rounds: int
     partitions: int
-    latency_s: float
+    latency_s: float | None
+    """None: as long as the workload says."""
     sweep: bool
 
 
 class Contest:
-    """Runs workloads in one arena; remembers each contender's best tuning for what follows."""
+    """Runs workloads in one arena; remembers each contender's best tuning of the first sweep for the paced ones."""
 
     def __init__(self, arena: Arena, plan: Plan, say: Say) -> None:
         self._arena = arena
         self._plan = plan
         self._say = say
         self._numbers = itertools.count(1)
-        self._best = {contender.name: default_tuning(contender) for contender in plan.contenders}
+        self._best: dict[str, Tuning] = {}
 
     def run(self, workload: Workload) -> Chapter:
         """All rounds of one workload."""
@@ -49,19 +50,20 @@ class Contest:
             chapter = Chapter(workload, data)
             for contender in self._plan.contenders:
                 tries = sweep(self._arena, data, contender, self._label, self._say) if self._plan.sweep else []
+                tuning = tries[0].tuning if tries else default_tuning(contender)
                 if tries:
-                    self._best[contender.name] = tries[0].tuning
-                tuning = self._best[contender.name]
+                    self._best.setdefault(contender.name, tuning)
                 chapter.entries[contender.name] = Entry(tuning, self._settings(contender, tuning, workload), tries)
             self._play(chapter, lambda contender, tuning: self._copy(data, contender, tuning))
         return chapter
 
     def _run_paced(self, workload: Workload) -> Chapter:
-        """With what was fastest before, but no linger."""
+        """With what was fastest in the first sweep, but no linger, unless one is better."""
         chapter = Chapter(workload, None)
         for contender in self._plan.contenders:
-            tuning = self._best[contender.name].with_linger(0)
-            chapter.entries[contender.name] = Entry(tuning, self._settings(contender, tuning, workload))
+            tries = self._sweep_linger(workload, contender)
+            tuning = tries[0].tuning if tries else self._best_of(contender).with_linger(0)
+            chapter.entries[contender.name] = Entry(tuning, self._settings(contender, tuning, workload), tries)
         self._play(chapter, lambda contender, tuning: self._time(workload, contender, tuning))
         return chapter
 
@@ -86,17 +88,38 @@ class Contest:
         )
         return result
 
-    def _time(self, workload: Workload, contender: Contender, tuning: Tuning) -> Result:
-        plan = self._plan
-        result = measure_latency(
-            self._arena, workload, plan.partitions, contender, tuning, self._label(), plan.latency_s
+    def _sweep_linger(self, workload: Workload, contender: Contender) -> list[LatencyTry]:
+        if not self._plan.sweep or contender.forwards_batches or not workload.batching.linger_ms:
+            return []
+        calm = replace(workload, seams=0)
+        return sweep_linger(
+            workload,
+            contender,
+            self._best_of(contender),
+            lambda tuning: self._measure_latency(calm, contender, tuning, LATENCY_S).p99_ms,
+            self._say,
         )
-        self._say(f"  p50 {result.p50_ms:.1f} ms, p99 {result.p99_ms:.1f} ms; {result.records} records")
+
+    def _time(self, workload: Workload, contender: Contender, tuning: Tuning) -> LatencyResult:
+        seconds = self._plan.latency_s or workload.seconds
+        result = self._measure_latency(workload, contender, tuning, seconds)
+        self._say(
+            f"  p50 {result.p50_ms:.1f} ms, p99 {result.p99_ms:.1f} ms; {result.records} records; "
+            f"{result.verdict.difference or result.verdict.compared}"
+        )
         return result
+
+    def _measure_latency(
+        self, workload: Workload, contender: Contender, tuning: Tuning, seconds: float
+    ) -> LatencyResult:
+        partitions = self._plan.partitions
+        return measure_latency(self._arena, workload, partitions, contender, tuning, self._label(), seconds)
+
+    def _best_of(self, contender: Contender) -> Tuning:
+        return self._best.get(contender.name, default_tuning(contender))
 
     def _label(self) -> str:
         return str(next(self._numbers))
 
     def _settings(self, contender: Contender, tuning: Tuning, workload: Workload) -> dict[str, str]:
-        route = Route("source:9092", "target:9092", "source", "target", workload.name, workload.codec)
-        return contender.settings(route, tuning)
+        return contender.settings(Route.through(self._arena, workload, workload.name, ""), tuning)

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from bench.accounting import machine_cpu_s
 from bench.arena import Arena
 from bench.contenders import Contender, Route, RunningMirror, Tuning
-from bench.contents import Verdict, compare_batches, compare_records
+from bench.contents import Verdict, compare_batches, compare_contents, compare_records
 from bench.datasets import Dataset
 from bench.memory import MemoryWatch
+from bench.records import TopicReader
 
 POLL_S = 0.05
 CHECKS_EVERY = 20
-START_TIMEOUT_S = 120.0
+START_TIMEOUT_S = 240.0
 STALL_TIMEOUT_S = 60.0
 WARM_SHARE, WARM_BYTES, WARM_MOST = 0.15, 300e6, 0.5
 
@@ -48,6 +49,8 @@ class CopyResult:
     total_cpu_s: float
     measured_s: float
     target_bytes: int
+    map_bytes_per_gb: float
+    """Of the topic that says which offset became which."""
     others_cores: float
     """Cores that everybody else kept busy meanwhile, the measurer included: figures are good if it is near 0."""
     verdict: Verdict
@@ -64,10 +67,10 @@ def copy(
 ) -> CopyResult:
     """Let `contender` copy `data` to a new target topic; then compare, and delete what it left.
 
-    `label` must be new: aliases, and so all topics, are named by it. With `records` the copy is broken off
-    there and not compared. Raises ContenderFailed if it ends or stalls.
+    `label` must be new. With `records` the copy is broken off there and not compared. Raises ContenderFailed if
+    it ends or stalls.
     """
-    route = Route(arena.source.servers, arena.target.servers, f"s{label}", f"t{label}", data.topic, data.workload.codec)
+    route = Route.through(arena, data.workload, data.topic, label)
     account = arena.accounting.open(f"mirror-{label}")
     arena.settle()
     mirror = RunningMirror(contender, contender.settings(route, tuning), arena.directory / f"mirror-{label}", account)
@@ -77,7 +80,8 @@ def copy(
             warm = watch.wait_for(warm_records(data))
             end = watch.wait_for(min(records or data.records, data.records))
         target_bytes = arena.target.log_bytes(route.target_topic)
-        verdict = Verdict("nothing") if records else _compare(arena, contender, route)
+        map_bytes = contender.map_bytes(route, arena.source, arena.target)
+        verdict = Verdict("nothing") if records else _compare(arena, data, contender, route)
     finally:
         arena.target.delete_topics()
         arena.source.delete_topics([f"mm2-offset-syncs.t{label}.internal"])
@@ -95,6 +99,7 @@ def copy(
         total_cpu_s=end.mirror_cpu_s,
         measured_s=seconds,
         target_bytes=target_bytes,
+        map_bytes_per_gb=map_bytes / (data.wire_bytes / 1e9),
         others_cores=(end.machine_cpu_s - warm.machine_cpu_s - mirror_cpu_s - brokers_cpu_s) / seconds,
         verdict=verdict,
     )
@@ -128,6 +133,10 @@ class _Watch:
             time.sleep(POLL_S)
 
 
-def _compare(arena: Arena, contender: Contender, route: Route) -> Verdict:
+def _compare(arena: Arena, data: Dataset, contender: Contender, route: Route) -> Verdict:
+    if data.contents is not None:
+        source = TopicReader(arena.source.servers, route.topic, data.workload.read_committed)
+        target = TopicReader(arena.target.servers, route.target_topic)
+        return compare_contents(data.contents, source, target, data.workload.copied_codec)
     compare = compare_batches if contender.forwards_batches else compare_records
     return compare(arena, route.topic, route.target_topic)

@@ -7,23 +7,31 @@ broker, which answers as soon as there is a byte.
 
 from __future__ import annotations
 
+import math
 import time
-from dataclasses import dataclass
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from bench.accounting import machine_cpu_s
 from bench.arena import Arena
+from bench.company import IDLE_RECORDS, Seams, create_idle
 from bench.contenders import Contender, Route, RunningMirror, Tuning
-from bench.contents import Verdict, compare_records
+from bench.contents import Verdict, compare_contents, compare_records
 from bench.memory import MemoryWatch
 from bench.producing import Producer
-from bench.reading import Tail, records_of
+from bench.reading import Tail
+from bench.records import TopicReader, timestamps
 from bench.workloads import Workload
 
 FIRST_RECORDS = 1000
-"""Written at first; the producer's pace begins when they are at the target, so there is no backlog."""
-WARM_S = 15.0
-START_TIMEOUT_S = 120.0
+"""There before the mirror starts; the producer's pace begins when they are at the target, so there is no backlog."""
+WARM_S = 30.0
+QUIET_S = 1.5
+"""When so long after the last record that was due nothing more has come, nothing more is coming."""
+START_TIMEOUT_S = 240.0
 STALL_TIMEOUT_S = 60.0
+_FIRST_POLL_S, _IDLE_POLL_S = 0.05, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +41,22 @@ class LatencyResult:
     p50_ms: float
     p99_ms: float
     max_ms: float
+    p99_between_seams_ms: float
+    """Without the records that were made just before or after a seam."""
     records: int
+    records_per_s: float
+    """Less than the workload's pace if the producer could not keep it."""
+    unread_records: int
+    """The most that was at the target while the measurer read something older: figures are good if it is near 0."""
     cpu_share: float
     brokers_cpu_share: float
     peak_memory_bytes: int
+    first_record_s: float
+    """From the start of the process until a first record of the paced topic is at the target."""
+    caught_up_s: float
+    """From the start of the process until all records that were there are at the target."""
+    map_bytes_per_gb: float
+    """Of the topic that says which offset became which."""
     others_cores: float
     """Cores that everybody else kept busy meanwhile, producer and measurer included."""
     verdict: Verdict
@@ -52,69 +72,102 @@ def measure_latency(
     """
     topic = f"{workload.name}-{label}"
     arena.source.create_topic(topic, partitions)
-    route = Route(arena.source.servers, arena.target.servers, f"s{label}", f"t{label}", topic, workload.codec)
-    account = arena.accounting.open(f"mirror-{label}")
+    idle = create_idle(arena.source, topic, workload.idle_partitions) if workload.idle_partitions else []
     producer = Producer(arena.directory, workload, arena.source.servers)
+    producer.start(topic, FIRST_RECORDS).wait(START_TIMEOUT_S)
+    seams = Seams(arena.source, topic, workload.seams)
+    route = Route.through(arena, workload, topic, label)
+    account = arena.accounting.open(f"mirror-{label}")
     arena.settle()
     mirror = RunningMirror(contender, contender.settings(route, tuning), arena.directory / f"mirror-{label}", account)
     try:
         with mirror, MemoryWatch(account) as memory:
-            producer.start(topic, FIRST_RECORDS).wait(START_TIMEOUT_S)
-            ends = _wait_for_records(arena, mirror, route.target_topic, FIRST_RECORDS)
-            tail = Tail(arena.target, route.target_topic, ends)
+            start = _wait_for_start(arena, mirror, route, idle)
+            tail = Tail(arena.target, route.target_topic, arena.target.end_offsets(route.target_topic))
             producing = producer.start_paced(topic, WARM_S + seconds)
             try:
-                timed = _time_records(arena, mirror, tail, int(workload.records_per_s * (WARM_S + seconds)))
+                expected = int(workload.records_per_s * (WARM_S + seconds))
+                timed = _time_records(arena, mirror, tail, seams, expected, seconds)
                 producing.wait(START_TIMEOUT_S)
             finally:
                 producing.kill()
+                seams.close()
                 tail.close()
-        verdict = compare_records(arena, topic, route.target_topic)
+            map_bytes = contender.map_bytes(route, arena.source, arena.target)
+        copied_bytes = sum(arena.source.log_bytes(name) for name in (topic, *idle))
+        verdict = _verdict(arena, route, idle, seams.topics)
     finally:
         arena.target.delete_topics()
-        arena.source.delete_topics([topic, f"mm2-offset-syncs.t{label}.internal"])
-    ordered = sorted(timed.latencies_ms)
+        arena.source.delete_topics()
+    ordered = sorted(timed.all_ms)
     return LatencyResult(
         p50_ms=_quantile(ordered, 0.5),
         p99_ms=_quantile(ordered, 0.99),
         max_ms=ordered[-1],
+        p99_between_seams_ms=_quantile(sorted(timed.between_seams_ms), 0.99),
         records=len(ordered),
+        records_per_s=len(ordered) / timed.elapsed_s,
+        unread_records=timed.unread_records,
         cpu_share=timed.mirror_cpu_s / timed.elapsed_s,
         brokers_cpu_share=timed.brokers_cpu_s / timed.elapsed_s,
         peak_memory_bytes=memory.peak_bytes,
+        first_record_s=start.first_record_s,
+        caught_up_s=start.caught_up_s,
+        map_bytes_per_gb=map_bytes / (copied_bytes / 1e9),
         others_cores=(timed.machine_cpu_s - timed.mirror_cpu_s - timed.brokers_cpu_s) / timed.elapsed_s,
         verdict=verdict,
     )
 
 
 @dataclass(frozen=True, slots=True)
+class _Start:
+    first_record_s: float
+    caught_up_s: float
+
+
+@dataclass(slots=True)
 class _Timed:
-    latencies_ms: list[float]
-    elapsed_s: float
-    mirror_cpu_s: float
-    brokers_cpu_s: float
-    machine_cpu_s: float
+    """Latencies, and the CPU seconds between the first and the last of them."""
+
+    all_ms: array[float] = field(default_factory=lambda: array("d"))
+    between_seams_ms: array[float] = field(default_factory=lambda: array("d"))
+    unread_records: int = 0
+    elapsed_s: float = 0.0
+    mirror_cpu_s: float = 0.0
+    brokers_cpu_s: float = 0.0
+    machine_cpu_s: float = 0.0
 
 
-def _wait_for_records(arena: Arena, mirror: RunningMirror, topic: str, records: int) -> dict[int, int]:
-    """The target's log ends when the mirror is at work: it has copied all there was."""
+def _wait_for_start(arena: Arena, mirror: RunningMirror, route: Route, idle: Sequence[str]) -> _Start:
+    """Until the mirror has copied all there was; the many idle topics are looked at last, and less often."""
+    _wait_for_records(arena, mirror, [route.target_topic], 1, _FIRST_POLL_S)
+    first_record_s = time.monotonic() - mirror.started
+    _wait_for_records(arena, mirror, [route.target_topic], FIRST_RECORDS, _FIRST_POLL_S)
+    if idle:
+        records = route.workload.idle_partitions * IDLE_RECORDS
+        _wait_for_records(arena, mirror, [route.remote(topic) for topic in idle], records, _IDLE_POLL_S)
+    return _Start(first_record_s, time.monotonic() - mirror.started)
+
+
+def _wait_for_records(arena: Arena, mirror: RunningMirror, topics: Sequence[str], records: int, every_s: float) -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
-    while sum((ends := arena.target.end_offsets(topic)).values()) < records:
+    while (copied := sum(sum(arena.target.end_offsets(topic).values()) for topic in topics)) < records:
         mirror.check()
         if time.monotonic() > deadline:
-            raise mirror.failure(f"has copied nothing within {START_TIMEOUT_S:.0f} s")
-        time.sleep(0.2)
-    return ends
+            raise mirror.failure(f"has copied {copied} of {records} records within {START_TIMEOUT_S:.0f} s")
+        time.sleep(every_s)
 
 
-def _time_records(arena: Arena, mirror: RunningMirror, tail: Tail, expected: int) -> _Timed:
-    """Read `expected` records; time those that were made `WARM_S` after the first one, or later."""
-    latencies_ms: list[float] = []
+def _time_records(
+    arena: Arena, mirror: RunningMirror, tail: Tail, seams: Seams, expected: int, seconds: float
+) -> _Timed:
+    """Read `expected` records, or more if some come twice; time those made `WARM_S` after the first one, or later."""
+    timed = _Timed()
     counted_from: float | None = None
     seen = 0
     started = cpu_before = brokers_before = machine_before = 0.0
     last_news = time.monotonic()
-    while seen < expected:
+    while seen < expected or time.monotonic() - last_news < QUIET_S:
         batches = tail.poll()
         now_ms = time.time() * 1e3
         if not batches:
@@ -127,22 +180,47 @@ def _time_records(arena: Arena, mirror: RunningMirror, tail: Tail, expected: int
             seen += header.records
             if counted_from is None:
                 counted_from = header.base_timestamp + WARM_S * 1e3
+                seams.start(WARM_S, seconds)
             if header.max_timestamp < counted_from:
                 continue
-            if not latencies_ms:
+            if not timed.all_ms:
                 started, machine_before = last_news, machine_cpu_s()
                 cpu_before, brokers_before = mirror.cpu_s(), arena.brokers_cpu_s()
-            latencies_ms += [
-                now_ms - record.timestamp for record in records_of(batch) if record.timestamp >= counted_from
-            ]
-    return _Timed(
-        latencies_ms,
-        time.monotonic() - started,
-        mirror.cpu_s() - cpu_before,
-        arena.brokers_cpu_s() - brokers_before,
-        machine_cpu_s() - machine_before,
-    )
+            late = [now_ms - made for made in timestamps(header, batch) if made >= counted_from]
+            timed.all_ms.extend(late)
+            if not seams.is_near(header.max_timestamp):
+                timed.between_seams_ms.extend(late)
+        if timed.all_ms:
+            timed.unread_records = max(timed.unread_records, tail.behind)
+        if seen >= expected and not timed.elapsed_s:
+            timed.elapsed_s = last_news - started
+            timed.mirror_cpu_s = mirror.cpu_s() - cpu_before
+            timed.brokers_cpu_s = arena.brokers_cpu_s() - brokers_before
+            timed.machine_cpu_s = machine_cpu_s() - machine_before
+    return timed
 
 
-def _quantile(ordered: list[float], share: float) -> float:
-    return ordered[min(int(len(ordered) * share), len(ordered) - 1)]
+def _verdict(arena: Arena, route: Route, idle: Sequence[str], seams: Sequence[str]) -> Verdict:
+    """The paced topic; then all idle ones; and every topic that appeared must have been taken on."""
+    if route.workload.has_gaps or idle:
+        verdict = _compare_all(arena, route, [route.topic, *idle])
+    else:
+        verdict = compare_records(arena, route.topic, route.target_topic)
+    for topic in seams:
+        if not verdict.difference and not arena.target.end_offsets(route.remote(topic)):
+            return Verdict(verdict.compared, f"{topic} appeared and was not mirrored: there was no seam")
+    return verdict
+
+
+def _compare_all(arena: Arena, route: Route, topics: Sequence[str]) -> Verdict:
+    verdicts = []
+    for topic in topics:
+        source = TopicReader(arena.source.servers, topic)
+        target = TopicReader(arena.target.servers, route.remote(topic))
+        verdicts.append(compare_contents(source.contents(), source, target, route.workload.copied_codec))
+    difference = next((verdict.difference for verdict in verdicts if verdict.difference), "")
+    return Verdict("; ".join(dict.fromkeys(verdict.compared for verdict in verdicts)), difference)
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
+    return ordered[min(int(len(ordered) * share), len(ordered) - 1)] if ordered else math.nan

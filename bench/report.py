@@ -14,13 +14,13 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from bench.arena import BROKER_HEAP_MB, BROKER_SETTINGS, KAFKA_JVM_OPTIONS
+from bench.arena import BROKER_HEAP_MB, BROKER_SETTINGS, KAFKA_JVM_OPTIONS, SOURCE_SETTINGS, TARGET_SETTINGS
 from bench.contenders import CONTENDERS, MIRROR_MAKER_HEAP, Tuning
 from bench.copying import CopyResult
 from bench.datasets import Dataset
 from bench.latency import LatencyResult
-from bench.producing import BATCH_BYTES, LINGER_MS
-from bench.tuning import Try, describe
+from bench.planner import FLOWS, LEADERS, PARTITIONS, TASKS, PlannerResult
+from bench.tuning import LatencyTry, Try, describe
 from bench.workloads import Workload
 from sparkmirror import __version__
 from sparkmirror.demo.jars import KAFKA_VERSION
@@ -34,7 +34,7 @@ class Entry:
 
     tuning: Tuning
     settings: Mapping[str, str]
-    sweep: Sequence[Try] = ()
+    sweep: Sequence[Try | LatencyTry] = ()
     rounds: list[Result] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 
@@ -64,6 +64,8 @@ class _Row:
     """How it is printed."""
     more_is_better: bool = False
     compared: bool = True
+    only_with: str = ""
+    """A field of the workload without which the row says nothing."""
 
 
 def _of(name: str, scale: float = 1.0) -> Callable[[Result], float]:
@@ -79,15 +81,22 @@ _COPY_ROWS = (
     _Row("start to finish, s", _of("total_s"), ".1f"),
     _Row("mirror's CPU s, start to finish", _of("total_cpu_s"), ".1f"),
     _Row("size of the copy, MB", _of("target_bytes", 1e-6), ",.0f"),
+    _Row("offset map, kB per GB", _of("map_bytes_per_gb", 1e-3), ",.1f"),
     _Row("cores busy with other things", _of("others_cores"), ".2f", compared=False),
 )
 _LATENCY_ROWS = (
     _Row("latency p50, ms", _of("p50_ms"), ".1f"),
     _Row("latency p99, ms", _of("p99_ms"), ".1f"),
+    _Row("latency p99 away from seams, ms", _of("p99_between_seams_ms"), ".1f", only_with="seams"),
     _Row("latency max, ms", _of("max_ms"), ".1f"),
     _Row("mirror's CPU, % of a core", _of("cpu_share", 100), ".1f"),
     _Row("brokers' CPU, % of a core", _of("brokers_cpu_share", 100), ".1f"),
     _Row("peak memory, MB", _of("peak_memory_bytes", 1e-6), ".0f"),
+    _Row("start to first record, s", _of("first_record_s"), ".1f"),
+    _Row("start to all records of all partitions, s", _of("caught_up_s"), ".1f", only_with="idle_partitions"),
+    _Row("offset map, kB per GB", _of("map_bytes_per_gb", 1e-3), ",.1f"),
+    _Row("records/s", _of("records_per_s"), ",.0f", compared=False),
+    _Row("not yet read by the measurer, most", _of("unread_records"), ",.0f", compared=False),
     _Row("cores busy with other things", _of("others_cores"), ".2f", compared=False),
 )
 
@@ -101,9 +110,9 @@ def show(console: Console, chapters: Sequence[Chapter]) -> None:
         for name in chapter.entries:
             table.add_column(name, justify="right")
         table.add_column("times better", justify="right")
-        for row in _LATENCY_ROWS if chapter.workload.is_paced else _COPY_ROWS:
+        for row in _rows(chapter.workload):
             figures = [[row.figure(result) for result in entry.rounds] for entry in chapter.entries.values()]
-            table.add_row(row.title, *(_cell(row, values) for values in figures), _ratio(row, figures))
+            table.add_row(row.title, *(_spread(values, row.form) for values in figures), _ratio(row, figures))
         table.add_row("contents", *(_verdict(entry) for entry in chapter.entries.values()), "")
         console.print(table)
         for contender in CONTENDERS:
@@ -119,24 +128,69 @@ def show(console: Console, chapters: Sequence[Chapter]) -> None:
         console.print()
 
 
+def _rows(workload: Workload) -> list[_Row]:
+    rows = _LATENCY_ROWS if workload.is_paced else _COPY_ROWS
+    return [row for row in rows if not row.only_with or getattr(workload, row.only_with)]
+
+
+def show_planner(console: Console, results: Sequence[PlannerResult]) -> None:
+    """Print a table: a row for each kind of plan."""
+    console.print(f"planner: {PARTITIONS:,} partitions, {TASKS} tasks, {FLOWS} flows, {LEADERS} source leaders")
+    table = Table()
+    for title in ("median (range)", "CPU s", "partitions moved", "heaviest task / mean"):
+        table.add_column(title, justify="left" if title.startswith("median") else "right")
+    for result in results:
+        table.add_row(
+            result.what,
+            _spread(result.cpu_s, ".2f"),
+            _spread(result.moved, ",.0f"),
+            _spread(result.imbalance, ".2f"),
+        )
+    console.print(table)
+
+
 def write(file: Path, chapters: Sequence[Chapter], accounting: str, command: Sequence[str]) -> None:
     """Write everything: environment, settings, data, sweeps, every round."""
+    workloads = [_chapter(chapter) for chapter in chapters]
+    _write(file, command, {"environment": environment(accounting), "workloads": workloads})
+
+
+def write_planner(file: Path, results: Sequence[PlannerResult], command: Sequence[str]) -> None:
+    """Write every round of the planner's."""
+    planner = {
+        "partitions": PARTITIONS,
+        "tasks": TASKS,
+        "flows": FLOWS,
+        "leaders": LEADERS,
+        "plans": list(map(asdict, results)),
+    }
+    _write(file, command, {"environment": _machine(), "planner": planner})
+
+
+def _write(file: Path, command: Sequence[str], what: Mapping[str, object]) -> None:
+    at = datetime.now(UTC).isoformat(timespec="seconds")
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(
-        json.dumps(
-            {
-                "at": datetime.now(UTC).isoformat(timespec="seconds"),
-                "command": ["python", "-m", "bench", *command],
-                "environment": environment(accounting),
-                "workloads": [_chapter(chapter) for chapter in chapters],
-            },
-            indent=1,
-        )
-    )
+    file.write_text(json.dumps({"at": at, "command": ["python", "-m", "bench", *command], **what}, indent=1))
 
 
 def environment(accounting: str) -> dict[str, object]:
     """What the figures depend on, beside the settings of both."""
+    return {
+        **_machine(),
+        "kafka": KAFKA_VERSION,
+        "cpu_seconds_by": accounting,
+        "memory_by": "sum of PSS of all processes, sampled each second",
+        "brokers": {
+            "heap_mb": BROKER_HEAP_MB,
+            "jvm": KAFKA_JVM_OPTIONS,
+            "source": {**BROKER_SETTINGS, **SOURCE_SETTINGS},
+            "target": {**BROKER_SETTINGS, **TARGET_SETTINGS},
+        },
+        "mirror_maker_jvm": [*MIRROR_MAKER_HEAP, *KAFKA_JVM_OPTIONS],
+    }
+
+
+def _machine() -> dict[str, object]:
     return {
         "cores": psutil.cpu_count(),
         "memory_gb": round(psutil.virtual_memory().total / 1e9, 1),
@@ -144,12 +198,6 @@ def environment(accounting: str) -> dict[str, object]:
         "system": platform.platform(),
         "python": platform.python_version(),
         "sparkmirror": __version__,
-        "kafka": KAFKA_VERSION,
-        "cpu_seconds_by": accounting,
-        "memory_by": "sum of PSS of all processes, sampled each second",
-        "brokers": {"heap_mb": BROKER_HEAP_MB, "jvm": KAFKA_JVM_OPTIONS, "settings": BROKER_SETTINGS},
-        "mirror_maker_jvm": [*MIRROR_MAKER_HEAP, *KAFKA_JVM_OPTIONS],
-        "producer": {"batch.size": BATCH_BYTES, "linger.ms": LINGER_MS, "acks": "all"},
     }
 
 
@@ -169,13 +217,11 @@ def _title(chapter: Chapter) -> str:
     )
 
 
-def _cell(row: _Row, values: Sequence[float]) -> str:
+def _spread(values: Sequence[float], form: str) -> str:
     if not values:
         return "-"
-    middle = format(statistics.median(values), row.form)
-    if len(values) == 1:
-        return middle
-    return f"{middle} ({min(values):{row.form}}-{max(values):{row.form}})"
+    middle = format(statistics.median(values), form)
+    return middle if len(values) == 1 else f"{middle} ({min(values):{form}}-{max(values):{form}})"
 
 
 def _ratio(row: _Row, figures: Sequence[Sequence[float]]) -> str:
@@ -198,9 +244,14 @@ def _chapter(chapter: Chapter) -> dict[str, object]:
     return {
         "name": chapter.workload.name,
         "what": chapter.workload.what,
+        "source_producer": {
+            "batch.size": chapter.workload.batching.batch_bytes,
+            "linger.ms": chapter.workload.batching.linger_ms,
+            "acks": "all",
+        },
         "data": None
         if data is None
-        else {key: value for key, value in asdict(data).items() if key not in {"workload", "topic"}},
+        else {key: value for key, value in asdict(data).items() if key not in {"workload", "topic", "contents"}},
         "contenders": {name: asdict(entry) for name, entry in chapter.entries.items()},
     }
 

@@ -6,6 +6,7 @@ MirrorMaker 2 then the size of its batches, and how long it lingers over them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,10 +14,13 @@ from bench.arena import Arena
 from bench.contenders import Contender, ContenderFailed, Tuning
 from bench.copying import copy, warm_records
 from bench.datasets import Dataset
+from bench.workloads import Workload
 
 TASKS = (1, 2, 4)
 BATCH_SIZES = (524_288, 131_072)
 LINGERS_MS = (0, 10)
+LATENCY_S = 15.0
+"""Timed, for each try of a paced workload."""
 SWEEP_BYTES = 500e6
 """Copied after the warm-up, for each try."""
 
@@ -29,6 +33,14 @@ class Try:
 
     tuning: Tuning
     mb_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyTry:
+    """One setting and how late its latest one in a hundred records was; infinite if it failed."""
+
+    tuning: Tuning
+    p99_ms: float
 
 
 def default_tuning(contender: Contender) -> Tuning:
@@ -52,6 +64,21 @@ def sweep(arena: Arena, data: Dataset, contender: Contender, labels: Callable[[]
         best = attempt([replace(best, batch_size=size) for size in BATCH_SIZES])
         attempt([replace(best, linger_ms=linger) for linger in LINGERS_MS])
     return sorted(tries, key=lambda done: -done.mb_per_s)
+
+
+def sweep_linger(
+    workload: Workload, contender: Contender, best: Tuning, p99_ms: Callable[[Tuning], float], say: Say
+) -> list[LatencyTry]:
+    """Without linger, or with that of the source's producer: a mirror that makes batches may gain. The best first."""
+    tries: list[LatencyTry] = []
+    for linger_ms in sorted({0, workload.batching.linger_ms}):
+        tuning = best.with_linger(linger_ms)
+        try:
+            tries.append(LatencyTry(tuning, p99_ms(tuning)))
+        except ContenderFailed:
+            tries.append(LatencyTry(tuning, math.inf))
+        say(f"  {contender.name}: {describe(contender, tuning)}: p99 {tries[-1].p99_ms:.1f} ms")
+    return sorted(tries, key=lambda done: done.p99_ms)
 
 
 def describe(contender: Contender, tuning: Tuning) -> str:

@@ -1,88 +1,145 @@
-"""What is copied: sizes, contents, codec. A workload is data; nothing here runs."""
+"""What is copied: sizes, contents, codec, and what makes it hard. A workload is data; nothing here runs."""
 
 from __future__ import annotations
 
-import base64
-import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
+
+from bench.payloads import noise, order, reading
 
 PAYLOADS = 10_000
 """Different values in a workload; the producer draws from them at random."""
 
-_STATES = ("pending", "confirmed", "packed", "shipped", "delivered", "returned", "cancelled", "partial")
+
+class Batching(NamedTuple):
+    """The source producer's `batch.size` and `linger.ms`."""
+
+    batch_bytes: int
+    linger_ms: int
+
+
+FULL = Batching(65_536, 20)
+AT_ONCE = Batching(65_536, 0)
+KAFKAS_OWN = Batching(65_536, 5)
+"""The linger that Kafka's producer has by default."""
+ONE_RECORD = Batching(1, 0)
+"""Each record is larger than a batch should be, so it gets one of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """One kind of data. `share` is its part of the gigabytes asked for, for those that take long."""
+    """One kind of data, and how it comes."""
 
     name: str
     what: str
     codec: str
     line: Callable[[random.Random, int], bytes]
     share: float = 1.0
+    """Its part of the gigabytes asked for, for those that take long."""
+    batching: Batching = FULL
+    is_compacted: bool = False
+    """The source topic is compacted, and has been: its offsets have gaps."""
+    commit_every_ms: int = 0
+    """The source producer's transactions last so long; 0: it has none."""
+    read_committed: bool = False
+    """Both mirrors are to leave out what was aborted; and some of it was."""
+    target_codec: str = ""
+    """What both are to write; empty: the source's."""
+    has_tls: bool = False
     records_per_s: int = 0
     """For latency only: the producer's pace. 0: as fast as it can, before the mirror starts."""
+    seconds: float = 0.0
+    """For latency only: how long it is measured."""
+    seams: int = 0
+    """For latency only: topics that appear meanwhile, so that both have to plan anew."""
+    idle_partitions: int = 0
+    """For latency only: mirrored, too, and nothing is written to them after the start."""
 
     @property
     def is_paced(self) -> bool:
         return self.records_per_s > 0
 
-    def payloads(self) -> bytes:
-        """The payload file: `PAYLOADS` lines, the same ones in every run."""
+    @property
+    def has_gaps(self) -> bool:
+        """Whether offsets are missing at the source, so that those of a copy are others."""
+        return self.is_compacted or self.commit_every_ms > 0
+
+    @property
+    def is_remade(self) -> bool:
+        """Whether a mirror has to make new batches even if it would rather forward the source's."""
+        return self.has_gaps or bool(self.target_codec) or self.batching == ONE_RECORD
+
+    @property
+    def copied_codec(self) -> str:
+        """The codec that the copy is to have."""
+        return self.target_codec or self.codec
+
+    def lines(self) -> list[bytes]:
+        """`PAYLOADS` values, the same ones in every run."""
         source = random.Random(self.name)
-        return b"\n".join(self.line(source, number) for number in range(PAYLOADS))
-
-
-def _order(source: random.Random, number: int) -> bytes:
-    """A JSON document of about 1 kB, such as services send each other: a third of it is structure."""
-    document = {
-        "event_id": f"{source.getrandbits(128):032x}",
-        "sequence": number,
-        "occurred_at": f"2025-03-{source.randrange(1, 29):02d}T{source.randrange(24):02d}:00:00.{number % 1000:03d}Z",
-        "type": "order.updated",
-        "customer": {"id": f"C-{source.randrange(10**9):09d}", "email": f"{source.getrandbits(40):x}@example.com"},
-        "items": [
-            {
-                "sku": f"{source.getrandbits(48):012x}",
-                "quantity": source.randrange(1, 20),
-                "unit_price": source.randrange(100, 100_000) / 100,
-                "state": source.choice(_STATES),
-                "token": f"{source.getrandbits(192):048x}",
-            }
-            for _ in range(5)
-        ],
-        "trace": f"{source.getrandbits(256):064x}",
-        "signature": f"{source.getrandbits(384):096x}",
-    }
-    return json.dumps(document, separators=(",", ":")).encode()
-
-
-def _reading(source: random.Random, number: int) -> bytes:
-    """A JSON document of about 100 B: one sensor's reading."""
-    document = {
-        "sensor": f"s-{source.randrange(10**6):06d}",
-        "at": 1_740_000_000_000 + number * 7919,
-        "value": source.randrange(10**6) / 1000,
-        "unit": "C",
-        "trace": f"{source.getrandbits(64):016x}",
-    }
-    return json.dumps(document, separators=(",", ":")).encode()
-
-
-def _noise(source: random.Random, _: int) -> bytes:
-    """1000 characters of base64: nothing that lz4 could shorten, and no newline."""
-    return base64.b64encode(source.randbytes(750))
+        return [self.line(source, number) for number in range(PAYLOADS)]
 
 
 WORKLOADS = {
     workload.name: workload
     for workload in (
-        Workload("json-lz4", "1 kB JSON, lz4", "lz4", _order),
-        Workload("random-1k", "1 kB that can't be compressed, no codec", "none", _noise),
-        Workload("small-lz4", "100 B JSON, lz4", "lz4", _reading, share=0.25),
-        Workload("latency", "500 records/s of 1 kB JSON, no codec, linger 0", "none", _order, records_per_s=500),
+        Workload("json-lz4", "1 kB JSON, lz4", "lz4", order),
+        Workload("random-1k", "1 kB that can't be compressed, no codec", "none", noise),
+        Workload("small-lz4", "100 B JSON, lz4", "lz4", reading, share=0.25),
+        Workload("tiny", "100 B JSON, one record a batch, no codec", "none", reading, share=0.05, batching=ONE_RECORD),
+        Workload("compacted", "1 kB JSON with keys, lz4, compacted", "lz4", order, share=0.25, is_compacted=True),
+        Workload(
+            "transactional",
+            "1 kB JSON, lz4, transactions of 100 ms and some that are aborted, read_committed",
+            "lz4",
+            order,
+            share=0.25,
+            commit_every_ms=100,
+            read_committed=True,
+        ),
+        Workload("zstd", "1 kB JSON, lz4 to zstd", "lz4", order, share=0.25, target_codec="zstd"),
+        Workload("json-lz4-tls", "1 kB JSON, lz4, TLS on both sides", "lz4", order, has_tls=True),
+        Workload(
+            "latency",
+            "500 records/s of 1 kB JSON, no codec, linger 0, one seam",
+            "none",
+            order,
+            batching=AT_ONCE,
+            records_per_s=500,
+            seconds=45.0,
+            seams=1,
+        ),
+        Workload(
+            "latency-50mb",
+            "50 MB/s of 1 kB JSON, no codec, linger 5 ms, one seam",
+            "none",
+            order,
+            batching=KAFKAS_OWN,
+            records_per_s=50_000,
+            seconds=90.0,
+            seams=1,
+        ),
+        Workload(
+            "latency-transactional",
+            "500 records/s of 1 kB JSON, no codec, linger 0, transactions of 100 ms, read_uncommitted",
+            "none",
+            order,
+            batching=AT_ONCE,
+            commit_every_ms=100,
+            records_per_s=500,
+            seconds=45.0,
+        ),
+        Workload(
+            "idle-2000",
+            "500 records/s of 1 kB JSON to 8 partitions, and 1,992 with nothing new",
+            "none",
+            order,
+            batching=AT_ONCE,
+            records_per_s=500,
+            seconds=60.0,
+            idle_partitions=1_992,
+        ),
     )
 }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sparkmirror.demo import KafkaCluster
+from sparkmirror.demo import Authority, KafkaCluster
 from sparkmirror.demo.java import java_home
 
 if TYPE_CHECKING:
@@ -40,11 +40,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(scope="session")
-def cluster_pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Return who signs the certificates of the pair of brokers."""
+    return Authority(tmp_path_factory.mktemp("authority", numbered=False))
+
+
+@pytest.fixture(scope="session")
+def cluster_pair(
+    tmp_path_factory: pytest.TempPathFactory, authority: Authority
+) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
     """Source and target, one broker each, for the whole run; their logs stay in pytest's directory."""
     pair = (
-        KafkaCluster(tmp_path_factory.mktemp("source", numbered=False)),
-        KafkaCluster(tmp_path_factory.mktemp("target", numbered=False)),
+        KafkaCluster(tmp_path_factory.mktemp("source", numbered=False), tls=authority),
+        KafkaCluster(tmp_path_factory.mktemp("target", numbered=False), tls=authority),
     )
     try:
         with ThreadPoolExecutor(len(pair)) as pool:

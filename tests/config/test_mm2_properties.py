@@ -14,11 +14,12 @@ from sparkmirror.config import (
     ClusterConfig,
     FetchConfig,
     FlowConfig,
+    LossPolicy,
     MirrorConfig,
     ProduceConfig,
     load_mm2_properties,
 )
-from sparkmirror.config.settings import FETCH_SETTINGS, FLOW_SETTINGS, PRODUCE_SETTINGS, Setting
+from sparkmirror.config.settings import FETCH_SETTINGS, FLOW_SETTINGS, LOSS_SETTINGS, PRODUCE_SETTINGS, Setting
 from sparkmirror.config.values import Integer, Names
 
 Load = Callable[..., MirrorConfig]
@@ -98,7 +99,7 @@ PLACES: dict[str, list[str]] = {
     "send.buffer.bytes": ["us->eu.producer.override.{}", "eu.producer.{}"],
     "request.timeout.ms": ["us->eu.producer.override.{}", "eu.producer.{}"],
 }
-ALL_SETTINGS = (*FLOW_SETTINGS, *FETCH_SETTINGS, *PRODUCE_SETTINGS)
+ALL_SETTINGS = (*FLOW_SETTINGS, *FETCH_SETTINGS, *PRODUCE_SETTINGS, *LOSS_SETTINGS)
 NUMBERS = [setting for setting in ALL_SETTINGS if isinstance(setting.kind, Integer)]
 
 
@@ -148,6 +149,8 @@ def test_each_setting_is_declared_as_the_model_has_it(setting: Setting) -> None:
         ("replication.factor = -1", "replication_factor", -1),
         ("eu.session.timeout.ms = 6000", "group_session_timeout_ms", 6000),
         ("tasks.max = +4 ", "tasks_max", 4),
+        ("sparkmirror.merge.tiny.batches = false", "merge_tiny_batches", False),
+        ("us->eu.sparkmirror.merge.tiny.batches = FALSE", "merge_tiny_batches", False),
     ],
 )
 def test_flow_values(load: Load, line: str, field: str, value: object) -> None:
@@ -171,6 +174,39 @@ def test_consumer_words(load: Load) -> None:
         client_rack="rack 1",
         receive_buffer_bytes=-1,
     )
+
+
+@pytest.mark.parametrize("place", ["", "us->eu."])
+def test_what_to_do_about_losses(load: Load, place: str) -> None:
+    """The other value of each is the default."""
+    lines = [f"{place}sparkmirror.on.{what}" for what in ("expired = halt", "truncated = continue", "recreated = halt")]
+    assert load().flows[0].loss == LossPolicy(expired="continue", truncated="halt", recreated="restart")
+    config = load("\n".join(lines))
+    assert config.flows[0].loss == LossPolicy(expired="halt", truncated="continue", recreated="halt")
+    assert config.warnings == ()
+
+
+def test_a_flows_own_policy_beats_the_files(load: Load) -> None:
+    config = load("sparkmirror.on.expired = halt\nus->eu.sparkmirror.on.expired = continue")
+    assert config.flows[0].loss.expired == "continue"
+
+
+@pytest.mark.parametrize("key", ["eu.producer.compression.type", "us->eu.producer.override.compression.type"])
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_codec_of_the_target(load: Load, key: str, codec: str) -> None:
+    config = load(f"{key} = {codec}")
+    assert config.flows[0].produce.compression_type == codec
+    assert config.warnings == ()
+
+
+def test_an_alias_may_start_as_our_own_keys_do(load: Load) -> None:
+    start = (
+        "clusters = a, sparkmirror\na.bootstrap.servers = a:1\nsparkmirror.bootstrap.servers = b:1\n"
+        "a->sparkmirror.enabled = true\nsparkmirror.on.expired = halt"
+    )
+    config = load(start=start)
+    assert config.flows[0].loss.expired == "halt"
+    assert config.warnings == ()
 
 
 def test_brokers(load: Load) -> None:

@@ -10,6 +10,7 @@ from sparkmirror.config import MirrorConfig
 
 Load = Callable[..., MirrorConfig]
 FETCH_PLACE = "write us.consumer.fetch.max.bytes or us->eu.source.consumer.fetch.max.bytes"
+CODEC_PLACE = "write eu.producer.compression.type or us->eu.producer.override.compression.type"
 REQUEST_PLACE = "write eu.producer.max.request.size or us->eu.producer.override.max.request.size"
 NOT_YET = "has no effect in this release"
 CONNECT = "has no effect: it is for Kafka Connect"
@@ -46,7 +47,12 @@ CONNECT = "has no effect: it is for Kafka Connect"
         ("eu.producer.acks", NOT_YET),
         ("us.request.timeout.ms", NOT_YET),
         ("us->eu.source.admin.retries", NOT_YET),
-        ("us->eu.producer.compression.type", NOT_YET),
+        ("us->eu.producer.compression.type", CODEC_PLACE),
+        ("us.producer.compression.type", CODEC_PLACE),
+        ("eu.producer.compression.lz4.level", NOT_YET),
+        ("eu.sparkmirror.on.expired", "write sparkmirror.on.expired or us->eu.sparkmirror.on.expired"),
+        ("sparkmirror.on.expire", "did you mean sparkmirror.on.expired?"),
+        ("us->eu.sparkmirror.merge.tiny.batch", "did you mean us->eu.sparkmirror.merge.tiny.batches?"),
         ("config.providers", NOT_YET),
         ("config.providers.x.class", "config providers are not supported"),
         ("offset.storage.replication.factor", CONNECT),
@@ -55,7 +61,7 @@ CONNECT = "has no effect: it is for Kafka Connect"
         ("transforms.x.type", CONNECT),
         ("dedicated.mode.enable.internal.rest", CONNECT),
         ("listeners", CONNECT),
-        ("sasl.mechanism", "has no effect with security.protocol PLAINTEXT"),
+        ("sasl.mechanism", "has no effect without SASL"),
         ("us.consumer.ssl.protocol", "has no effect with security.protocol PLAINTEXT"),
         ("topics.blacklist", "since Kafka 4.0; write topics.exclude"),
         ("us->eu.groups.blacklist", "since Kafka 4.0; write us->eu.groups.exclude"),

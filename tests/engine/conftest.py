@@ -12,10 +12,10 @@ import mirror_process as mp
 import pytest
 from loaded_flow import LoadedFlow
 from pyspark.sql import SparkSession
-from spark_standalone import standalone_cluster
 
 from sparkmirror.config import load_mm2_properties
 from sparkmirror.demo import KafkaCluster
+from sparkmirror.demo.spark_cluster import standalone_cluster
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.engine.session import open_session
 
@@ -35,6 +35,30 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         session.stop()
 
 
+@contextlib.contextmanager
+def run_mirror(path: Path, spark: SparkSession) -> Iterator[Mirror]:
+    """Run what a file says in a thread for the length of a `with`; what `run` raises is raised at its end."""
+    mirror = Mirror(load_mm2_properties(str(path)), use_lease=False, spark=spark)
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            mirror.run()
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield mirror
+    finally:
+        mirror.stop()
+        thread.join(40)
+    assert not thread.is_alive(), "the mirror did not stop"
+    if failures:
+        raise failures[0]
+
+
 @pytest.fixture
 def flow(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path) -> LoadedFlow:
     """A flow between the session's clusters."""
@@ -45,35 +69,16 @@ def flow(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name:
 def start_mirror(
     spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, tmp_path: Path
 ) -> StartMirror:
-    """Run a flow A->B of some topics in a thread for the length of a `with`; what `run` raises is raised at its end."""
+    """Run a flow A->B of some topics between the pair of clusters."""
 
-    @contextlib.contextmanager
-    def running(topics: str, settings: Mapping[str, str]) -> Iterator[Mirror]:
+    def running(topics: str, settings: Mapping[str, str]) -> AbstractContextManager[Mirror]:
         path = mp.write_properties(
             tmp_path / "mm2.properties",
             source_cluster.bootstrap_servers,
             target_cluster.bootstrap_servers,
             topics,
-            {**settings},
+            settings,
         )
-        mirror = Mirror(load_mm2_properties(str(path)), use_lease=False, spark=spark)
-        failures: list[BaseException] = []
-
-        def run() -> None:
-            try:
-                mirror.run()
-            except BaseException as error:
-                failures.append(error)
-
-        thread = threading.Thread(target=run, daemon=True)
-        thread.start()
-        try:
-            yield mirror
-        finally:
-            mirror.stop()
-            thread.join(40)
-        assert not thread.is_alive(), "the mirror did not stop"
-        if failures:
-            raise failures[0]
+        return run_mirror(path, spark)
 
     return running

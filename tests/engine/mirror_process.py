@@ -16,7 +16,7 @@ from typing import Self
 
 import psutil
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.admin import NewTopic
+from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
 
 COMMAND = str(Path(sys.executable).with_name("sparkmirror"))
 
@@ -209,3 +209,12 @@ def produce_in_transaction(bootstrap_servers: str, topic: str, records: int) -> 
         producer.send(topic, value=b"value-%d" % number, partition=0)
     producer.commit_transaction()
     producer.close()
+
+
+def alter_topic(bootstrap_servers: str, topic: str, configs: Mapping[str, str]) -> None:
+    """Set properties of a topic."""
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
+    try:
+        admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, dict(configs))])
+    finally:
+        admin.close()

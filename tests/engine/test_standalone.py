@@ -11,7 +11,8 @@ import mirror_process as mp
 import psutil
 import pytest
 from loaded_flow import LoadedFlow
-from spark_standalone import standalone_cluster
+
+from sparkmirror.demo.spark_cluster import standalone_cluster
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

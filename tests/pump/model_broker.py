@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from sparkmirror.config import LossPolicy
 from sparkmirror.offsets.arbitration import StoredBatch, arbitrate, unsettled
 from sparkmirror.offsets.position import Doubt, LogTail, ProducerState, TargetReading, decide
 from sparkmirror.offsets.route import Bearings, Refusal, Route
@@ -218,7 +217,6 @@ class Pump:
             max_in_flight=in_flight,
             now=world.now,
             intake=Intake(read_committed=False, codec=None, merge_tiny=merge_tiny),
-            policy=LossPolicy(),
         )
         self.requests: deque[bytes] = deque()
         self.answers: deque[Ack] = deque()

@@ -29,6 +29,7 @@ from sparkmirror.wire.splice import RecordTooLarge, Run, Spliced, splice
 
 modest = settings(max_examples=80, deadline=None)
 NOW = 1_700_000_000_000
+NOT_LEADER = 6
 
 
 def sent(made: Spliced, *, producer_id: int = 7, sequence: int = 0) -> bytearray:
@@ -145,6 +146,22 @@ def test_gaps_are_closed_and_told() -> None:
     assert (made.count, made.next_upstream) == (5, 40)
 
 
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("codec", range(len(CODECS)), ids=CODECS)
+def test_a_stamped_batch_with_no_gaps_is_rewritten_too(codec: int, count: int) -> None:
+    content = plain(count, codec=codec)._replace(append_time=NOW + 5000)
+    made = splice(source_batches([content]), from_offset=0)
+    assert [record.timestamp for record in came_out(made)] == [NOW + 5000] * count
+
+
+def test_more_records_than_short_numbers_reach() -> None:
+    """Offset deltas of one, two and three bytes; lengths, too."""
+    content = plain(20_000, size=5, step=2)
+    content.records[-1] = content.records[-1]._replace(value=b"v" * 20_000)
+    (made,) = splice(source_batches([content]), from_offset=0)
+    assert came_out([made]) == content.records
+
+
 def test_the_base_timestamp_is_the_first_records() -> None:
     records = [RawRecord(at, NOW - 1000 * at, b"k", None, ()) for at in range(5)]
     (made,) = splice(source_batches([Content(2, 0, records, 5)]), from_offset=2)
@@ -188,6 +205,7 @@ def test_no_batch_is_larger_than_allowed(source: list[Content], max_bytes: int, 
         ]
         (whole,) = splice(source_batches(alone), from_offset=0, codec=source[0].codec if codec is None else codec)
         assert len(whole.data) == refused.size > max_bytes
+        assert came_out(refused.before) == [record for record in wanted(source) if record.offset < refused.upstream]
         return
     assert came_out(made) == wanted(source)
     assert all(len(one.data) <= max_bytes for one in made)
@@ -235,6 +253,8 @@ def test_a_record_that_is_too_large_alone_is_named() -> None:
     with pytest.raises(RecordTooLarge, match="offset 3 makes a batch of 50") as caught:
         splice(source_batches([small, large]), from_offset=0, max_bytes=4000)
     assert caught.value.upstream == 3
+    assert came_out(caught.value.before) == small.records
+    assert [one.next_upstream for one in caught.value.before] == [3]
     assert caught.value.size == len(splice(source_batches([large]), from_offset=0)[0].data)
 
 
@@ -281,6 +301,10 @@ def test_timestamps_that_no_batch_can_span_are_noticed() -> None:
     records = [RawRecord(at, timestamp, b"k", None, ()) for at, timestamp in enumerate((-2, 2**63 - 1))]
     with pytest.raises(ValueError, match="timestamps from -2 to 9223372036854775807"):
         splice(source_batches([Content(1, 1, records, 2)]), from_offset=0)
+    for base, said in ((2**63 - 2, "to 9223372036854775808"), (-(2**63), "from -9223372036854775809")):
+        falling = [RawRecord(2 * at, 5 - at if base < 0 else 5 + at, b"k", None, ()) for at in range(3)]
+        with pytest.raises(ValueError, match=said):
+            splice(damaged(Content(2, 0, falling, 6), 27, base + (base < 0), ">q"), from_offset=0)
 
 
 @settings(max_examples=150, deadline=None)
@@ -328,10 +352,12 @@ class Broker:
         connection = self.client.broker(self.leader)
         version = connection.version(produce.API_KEY, produce.VERSIONS, "Produce")
         field = produce.topic_field(version, topic, self.topic_id)
-        frame = connection.exchange_raw(
-            produce.produce_request(version, 1, b"test", 10_000, {field: {0: memoryview(batch)}})
-        )
-        return produce.read_answer(version, frame)[1][0]
+        request = produce.produce_request(version, 1, b"test", 10_000, {field: {0: memoryview(batch)}})
+        while True:
+            (ack,) = produce.read_answer(version, connection.exchange_raw(request))[1]
+            if ack.error != NOT_LEADER:  # a broker may hear later than the metadata that it leads a new topic
+                return ack
+            time.sleep(0.1)
 
     def stored(self, topic: str) -> memoryview:
         connection = self.client.broker(self.leader)

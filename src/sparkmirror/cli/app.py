@@ -9,6 +9,7 @@ import typer
 from sparkmirror import __version__
 from sparkmirror.cli.control import pause, resume, throttle
 from sparkmirror.cli.demo import demo
+from sparkmirror.cli.losses import losses
 from sparkmirror.cli.pack import pack
 from sparkmirror.cli.run import run
 from sparkmirror.cli.verify import verify
@@ -20,7 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Copy and move Kafka clusters exactly once, with MirrorMaker 2's own configuration, on Spark.",
 )
-for verb in (run, demo, pause, resume, throttle, verify, pack):
+for verb in (run, demo, verify, pause, resume, throttle, losses, pack):
     app.command()(verb)
 
 

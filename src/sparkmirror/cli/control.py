@@ -11,7 +11,7 @@ import typer
 from sparkmirror.cli.run import Clusters, File, load
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
-from sparkmirror.config import MirrorConfig
+from sparkmirror.config import FlowConfig, MirrorConfig
 from sparkmirror.errors import ClusterUnreachable, ConfigError
 from sparkmirror.pump.control import Control, control_topic
 
@@ -69,13 +69,16 @@ def _bytes_per_second(text: str, where: str) -> float | None:
     return float(found[1]) * _UNITS[found[2]]
 
 
-def _tell(config: MirrorConfig, wanted: str | None, say: Callable[[Control], None], said: str) -> None:
+def chosen_flows(config: MirrorConfig, wanted: str | None) -> list[FlowConfig]:
+    """The flows that `--flow` leaves; raises `ConfigError` if there is none such."""
     names = [flow.name for flow in config.flows]
     if wanted is not None and wanted not in names:
         raise ConfigError(f"{config.path} has no such flow; it has {', '.join(names)}", where="--flow", key=wanted)
-    for flow in config.flows:
-        if wanted not in (None, flow.name):
-            continue
+    return [flow for flow in config.flows if wanted in (None, flow.name)]
+
+
+def _tell(config: MirrorConfig, wanted: str | None, say: Callable[[Control], None], said: str) -> None:
+    for flow in chosen_flows(config, wanted):
         client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-cli")
         try:
             say(Control(TopicLog(client, control_topic(flow.source.alias))))

@@ -69,6 +69,12 @@ def _table(flows: Sequence[FlowProgress]) -> Table:
         )
         for line in flow.parked[:_MOST_PARKED]:
             table.add_row("", f"[red]parked[/red] {escape(line)}")
+        if flow.losses:
+            table.add_row("", f"[red]lost[/red] {escape(', '.join(flow.losses))}; see sparkmirror losses")
+        if flow.forecast:
+            table.add_row("", f"[red]hurry[/red] {escape(flow.forecast)}")
+        if flow.gone:
+            table.add_row("", f"[yellow]deleted at the source[/yellow] {escape(', '.join(flow.gone[:_MOST_PARKED]))}")
         if flow.waiting and not flow.parked:
             table.add_row("", f"[yellow]waits[/yellow] {escape(flow.waiting)}")
     return table
@@ -90,6 +96,12 @@ def _line(flow: FlowProgress) -> str:
         parts.append(f"{len(flow.parked)} parked, first: {flow.parked[0]}")
     elif flow.waiting:
         parts.append(f"waits: {flow.waiting}")
+    if flow.losses:
+        parts.append(f"lost: {', '.join(flow.losses)}")
+    if flow.forecast:
+        parts.append(flow.forecast)
+    if flow.gone:
+        parts.append(f"{len(flow.gone)} topics deleted at the source, first: {flow.gone[0]}")
     return ", ".join(parts)
 
 

@@ -23,9 +23,12 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import BrokerResponseError, KafkaError
 from kafka.protocol.consumer import IsolationLevel
 
+from sparkmirror.cluster.client import addresses
 from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.tls import ssl_context
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.wire.rpc import RpcConnection, TlsRefused
 
 TOPICS_PER_REQUEST = 300
 PARTITIONS_PER_REQUEST = 2000
@@ -106,7 +109,8 @@ def client_settings(config: ClusterConfig, role: str) -> dict[str, Any]:
         logger.setLevel(logging.CRITICAL)
     return {
         "bootstrap_servers": list(config.bootstrap_servers),
-        "security_protocol": config.security_protocol.upper(),
+        "security_protocol": config.security_protocol,
+        "ssl_context": ssl_context(config),
         "client_id": f"{config.client_id}|{role}" if config.client_id else role,
         "request_timeout_ms": config.request_timeout_ms,
         "reconnect_backoff_max_ms": 1000,
@@ -141,8 +145,11 @@ class ClusterAdmin:
     def connect(cls, config: ClusterConfig, role: str, timeout_s: float = 60.0) -> Self:
         """Connect within `timeout_s`, which bounds each later call too.
 
-        `role` is told to the brokers as part of the client id. Raises `ClusterUnreachable`.
+        `role` is told to the brokers as part of the client id. Raises `ClusterUnreachable`, and `ConfigError`
+        where a truststore or keystore can't be used.
         """
+        if config.encrypted:
+            _check_tls(config, timeout_s * PROBE_SHARE)
         settings = client_settings(config, role)
         settings["request_timeout_ms"] = min(config.request_timeout_ms, int(timeout_s * 1000))
         patience_s = timeout_s * (1 - PROBE_SHARE)
@@ -338,6 +345,22 @@ def _within(timeout_s: float, question: Callable[..., _Answer], *args: Any, **op
 
     Thread(target=ask, name="cluster-admin", daemon=True).start()
     return outcome.result(timeout_s)
+
+
+def _check_tls(config: ClusterConfig, timeout_s: float) -> None:
+    """Stop if no broker agrees with us on TLS: kafka-python would try for as long as it may, and not say why."""
+    tls = ssl_context(config)
+    refusals: list[str] = []
+    for host, port in addresses(config):
+        try:
+            RpcConnection.dial(host, port, client_id=config.client_id, timeout_s=timeout_s, tls=tls).close()
+        except TlsRefused as error:
+            refusals.append(str(error))
+        except ConnectionError:
+            return  # it may come up yet
+        else:
+            return
+    raise ClusterUnreachable(f"cluster {config.alias} can't be reached at {'; '.join(refusals)}")
 
 
 def _why_unreachable(config: ClusterConfig, error: Exception, timeout_s: float) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from kafka.protocol.metadata import MetadataRequest
 
+from sparkmirror.cluster.tls import ssl_context
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.wire.rpc import BrokerUnreachable, RpcConnection, UnsupportedBroker
@@ -77,12 +78,15 @@ class ClusterClient:
         """A new connection to this broker, the caller's own."""
         if node_id not in self._addresses:
             raise BrokerUnreachable(f"cluster {self.config.alias} has no broker {node_id} now")
-        host, port = self._addresses[node_id]
+        return self._dial(*self._addresses[node_id], send_buffer=send_buffer, receive_buffer=receive_buffer)
+
+    def _dial(self, host: str, port: int, *, send_buffer: int = -1, receive_buffer: int = -1) -> RpcConnection:
         return RpcConnection.dial(
             host,
             port,
             client_id=self.client_id,
             timeout_s=self._timeout_s,
+            tls=ssl_context(self.config),
             send_buffer=send_buffer,
             receive_buffer=receive_buffer,
         )
@@ -113,9 +117,9 @@ class ClusterClient:
                 return self.ask(node, request())
             except ConnectionError as error:
                 reasons.append(str(error))
-        for host, port in _candidates(self._addresses.values(), self.config.bootstrap_servers):
+        for host, port in dict.fromkeys([*self._addresses.values(), *addresses(self.config)]):
             try:
-                connection = RpcConnection.dial(host, port, client_id=self.client_id, timeout_s=self._timeout_s)
+                connection = self._dial(host, port)
             except ConnectionError as error:
                 reasons.append(str(error))
                 continue
@@ -140,9 +144,7 @@ def _metadata_request(topics: Sequence[str]) -> Any:
     )
 
 
-def _candidates(known: Iterable[tuple[str, int]], bootstrap: Sequence[str]) -> list[tuple[str, int]]:
-    places = list(known)
-    for server in bootstrap:
-        host, _, port = server.rpartition(":")
-        places.append((host.strip("[]"), int(port)))
-    return list(dict.fromkeys(places))
+def addresses(config: ClusterConfig) -> list[tuple[str, int]]:
+    """Hosts and ports of `bootstrap.servers`, an IPv6 address without its brackets."""
+    parted = (server.rpartition(":") for server in config.bootstrap_servers)
+    return [(host.strip("[]"), int(port)) for host, _, port in parted]

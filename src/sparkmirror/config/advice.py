@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 
 from sparkmirror.config import known_keys
 from sparkmirror.config.refusals import ACCEPTED
 from sparkmirror.config.scopes import Level, ScopedKey, Scopes
+from sparkmirror.config.security import HONOURED, is_exception, meant_clusters
 from sparkmirror.config.settings import (
     CLUSTERS_KEY,
     ENABLED,
     FETCH_SETTINGS,
     FLOW_SETTINGS,
+    LOSS_SETTINGS,
     PRODUCE_SETTINGS,
     SOURCE_SERVERS,
     Setting,
@@ -21,7 +23,7 @@ from sparkmirror.config.settings import (
 CLOSE = 0.8
 """How alike a key and a known one must be for a suggestion; 1 is the same."""
 
-_BARE = {setting.name: setting for setting in (*FLOW_SETTINGS, ENABLED, SOURCE_SERVERS)}
+_BARE = {setting.name: setting for setting in (*FLOW_SETTINGS, *LOSS_SETTINGS, ENABLED, SOURCE_SERVERS)}
 _FETCH = {setting.name: setting for setting in FETCH_SETTINGS}
 _PRODUCE = {setting.name: setting for setting in PRODUCE_SETTINGS}
 
@@ -33,14 +35,25 @@ _ALL_NAMES = sorted(_TOP_NAMES | _CLIENT_NAMES, key=len, reverse=True)
 class Advisor:
     """Explains each key that has no effect, for one set of running flows."""
 
-    def __init__(self, scopes: Scopes) -> None:
+    def __init__(self, scopes: Scopes, encrypted: Collection[str]) -> None:
         self._scopes = scopes
+        self._encrypted = encrypted
 
     def advise(self, key: ScopedKey) -> str | None:
         """A warning about a key without effect; None if it asks for what is done anyway."""
         if _asks_for_nothing(key):
             return None
-        return key.entry.note(self._misplaced(key) or _known(key) or self._unknown(key))
+        text = self._needless(key)
+        if text is None and is_exception(key):
+            return None  # it passed: it says what holds for the whole cluster anyway
+        return key.entry.note(text or self._misplaced(key) or _known(key) or self._unknown(key))
+
+    def _needless(self, key: ScopedKey) -> str | None:
+        """Why a security setting can't have an effect; None if it can, or is none."""
+        if key.name.startswith("sasl."):
+            return "has no effect without SASL"
+        plain = not meant_clusters(key, self._scopes.flows) & set(self._encrypted)
+        return "has no effect with security.protocol PLAINTEXT" if plain and key.name.startswith("ssl.") else None
 
     def _misplaced(self, key: ScopedKey) -> str | None:
         setting = _meant(key)
@@ -84,14 +97,14 @@ def _asks_for_nothing(key: ScopedKey) -> bool:
     """Whether a known key switches off what isn't done, or states what is the only possibility."""
     value = key.entry.value.strip().lower()
     switched_off = value == "false" and key.name in known_keys.CONNECTOR | known_keys.CONNECT | known_keys.CLIENT
+    if key.name in HONOURED:
+        return value == "plaintext"
     return switched_off or key.name in ACCEPTED or (key.name == "compression.type" and value == "none")
 
 
 def _known(key: ScopedKey) -> str | None:
     """Why a key that Kafka knows does nothing; None if Kafka doesn't know it either."""
     name = key.name
-    if name.startswith(known_keys.SECURITY_FAMILIES):
-        return "has no effect with security.protocol PLAINTEXT"
     if name.startswith(known_keys.PROVIDER_FAMILY):
         return "has no effect: config providers are not supported in this release"
     if name in known_keys.REMOVED:
@@ -100,13 +113,15 @@ def _known(key: ScopedKey) -> str | None:
     if not key.role and (name in known_keys.CONNECT or name.startswith(known_keys.CONNECT_FAMILIES)):
         return "has no effect: it is for Kafka Connect, which isn't used here"
     client = key.role or key.level is not Level.TOP
-    if name in known_keys.CONNECTOR or (client and name in _CLIENT_NAMES):
+    if name in known_keys.CONNECTOR or name.startswith("ssl.") or (client and name in _CLIENT_NAMES):
         return "has no effect in this release"
     return None
 
 
 def _meant(key: ScopedKey) -> Setting | None:
     """The setting that the key's writer had in mind."""
+    if key.name in HONOURED:
+        return HONOURED[key.name]
     if "consumer" in key.role:
         return _FETCH.get(key.name)
     if "producer" in key.role:

@@ -83,7 +83,6 @@ CLIENT = _names(
 )
 """Of consumers, producers and admin clients."""
 
-SECURITY_FAMILIES = ("sasl.", "ssl.")
 PROVIDER_FAMILY = "config.providers."
 
 REMOVED = {

@@ -6,9 +6,12 @@ Defaults: `mm2.md` sections 1.1 and 1.2, and Kafka's own consumer and producer d
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr, SerializationInfo
+
+REVEAL = {"secrets": "revealed"}
+"""The serialization context in which secrets are written out; in every other they are stars."""
 
 DEFAULT_POLICY = "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"
 IDENTITY_POLICY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
@@ -17,7 +20,46 @@ IDENTITY_POLICY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 class Model(BaseModel):
     """A frozen value; an unknown field is a bug of ours, not of the user's."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+def _write_secret(secret: SecretStr, info: SerializationInfo) -> str:
+    return secret.get_secret_value() if info.context == REVEAL else str(secret)
+
+
+Secret = Annotated[SecretStr, PlainSerializer(_write_secret, when_used="json")]
+"""Text that shows as stars wherever it is printed or dumped, but in the context `REVEAL`."""
+
+NO_SECRET = SecretStr("")
+
+
+class SslConfig(Model):
+    """How TLS is spoken with one cluster: Kafka's `ssl.` settings, with the defaults of Kafka 4.3.1."""
+
+    truststore_location: str = ""
+    """A file of the certificates that are trusted; without one the system's own are."""
+    truststore_type: str = "JKS"
+    truststore_password: Secret = NO_SECRET
+    truststore_certificates: str = ""
+    """The certificates themselves, PEM."""
+    keystore_location: str = ""
+    """A file with our own key and certificate, for brokers that ask for one."""
+    keystore_type: str = "JKS"
+    keystore_password: Secret = NO_SECRET
+    keystore_key: Secret = NO_SECRET
+    """The key itself, PEM."""
+    keystore_certificate_chain: str = ""
+    key_password: Secret = NO_SECRET
+    endpoint_identification_algorithm: str = "https"
+    """`https`: the certificate must name the broker's host; nothing: any will do."""
+    enabled_protocols: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")
+    protocol: str = "TLSv1.3"
+    """The newest that is offered, whatever `enabled_protocols` says."""
+
+    @property
+    def has_secrets(self) -> bool:
+        """Whether anything in here must not be read by others."""
+        return any(isinstance(value, SecretStr) and value.get_secret_value() for _, value in self)
 
 
 class ClusterConfig(Model):
@@ -27,8 +69,15 @@ class ClusterConfig(Model):
     bootstrap_servers: tuple[str, ...]
     """`host:port`, at least one."""
     security_protocol: str = "PLAINTEXT"
+    """`PLAINTEXT` or `SSL`."""
+    ssl: SslConfig = SslConfig()
     client_id: str = ""
     request_timeout_ms: int = 30_000
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether TLS is spoken with this cluster."""
+        return self.security_protocol.endswith("SSL")
 
 
 class FetchConfig(Model):
@@ -98,6 +147,11 @@ class FlowConfig(Model):
     def name(self) -> str:
         """`source->target`, as Kafka writes it."""
         return f"{self.source.alias}->{self.target.alias}"
+
+    @property
+    def has_secrets(self) -> bool:
+        """Whether an order for this flow holds anything that must not be read by others."""
+        return self.source.ssl.has_secrets or self.target.ssl.has_secrets
 
 
 class MirrorConfig(Model):

@@ -9,19 +9,32 @@ from types import MappingProxyType
 
 from sparkmirror.config.advice import Advisor
 from sparkmirror.config.entries import COMMAND_LINE, Entry, Properties, read_entries, seen_aliases
-from sparkmirror.config.model import ClusterConfig, FetchConfig, FlowConfig, MirrorConfig, ProduceConfig
+from sparkmirror.config.model import (
+    ClusterConfig,
+    FetchConfig,
+    FlowConfig,
+    LossPolicy,
+    MirrorConfig,
+    ProduceConfig,
+    SslConfig,
+)
 from sparkmirror.config.refusals import refuse_expression, refuse_unsupported
 from sparkmirror.config.scopes import Level, ScopedKey, Scopes
+from sparkmirror.config.security import refuse_exceptions
 from sparkmirror.config.settings import (
     CLUSTERS_KEY,
     ENABLED,
     FETCH_SETTINGS,
     FLOW_SETTINGS,
+    LOSS_SETTINGS,
     NAME_CHARACTERS,
     PRODUCE_SETTINGS,
+    SECURITY_PROTOCOL,
     SOURCE_SERVERS,
+    SSL_SETTINGS,
     TARGET_SERVERS,
     Setting,
+    for_place,
 )
 from sparkmirror.config.values import Names, Value, repeated
 from sparkmirror.errors import ConfigError
@@ -76,8 +89,10 @@ class _Reader:
         for_spark = [key for key in keys if key.level is Level.TOP and key.name.startswith(SPARK)]
         refuse_unsupported(keys, pairs)
         flows = tuple(self._flow(source, target) for source, target in pairs)
+        encrypted = {cluster.alias for flow in flows for cluster in (flow.source, flow.target) if cluster.encrypted}
+        refuse_exceptions(keys, pairs, encrypted, self._properties)
         self._looked_up.update(key.name for key in for_spark)
-        self._explain(keys, Advisor(scopes))
+        self._explain(keys, Advisor(scopes, encrypted))
         return MirrorConfig(
             path=self._path,
             flows=flows,
@@ -107,25 +122,30 @@ class _Reader:
         return f"{self._aliases[0]}->{self._aliases[1]}.enabled = true"
 
     def _flow(self, source: str, target: str) -> FlowConfig:
-        def given(settings: Sequence[Setting]) -> dict[str, Value]:
-            values = ((setting.field, self._value(setting, source, target)) for setting in settings)
-            return {field: value for field, value in values if value is not None}
-
         fields: dict[str, object] = {
-            **given(FLOW_SETTINGS),
+            **self._given(FLOW_SETTINGS, source, target),
             "source": self._cluster(SOURCE_SERVERS, source, source, target),
             "target": self._cluster(TARGET_SERVERS, target, source, target),
-            "fetch": FetchConfig.model_validate(given(FETCH_SETTINGS)),
-            "produce": ProduceConfig.model_validate(given(PRODUCE_SETTINGS)),
+            "fetch": FetchConfig.model_validate(self._given(FETCH_SETTINGS, source, target)),
+            "produce": ProduceConfig.model_validate(self._given(PRODUCE_SETTINGS, source, target)),
+            "loss": LossPolicy.model_validate(self._given(LOSS_SETTINGS, source, target)),
         }
         return FlowConfig.model_validate(fields)
 
-    def _cluster(self, setting: Setting, alias: str, source: str, target: str) -> ClusterConfig:
-        servers = self._value(setting, source, target)
-        if servers is None:
-            key = f"{alias}.{setting.name}"
+    def _cluster(self, servers: Setting, alias: str, source: str, target: str) -> ClusterConfig:
+        protocol, *ssl = for_place((SECURITY_PROTOCOL, *SSL_SETTINGS), servers.place)
+        fields: dict[str, object] = {"alias": alias, **self._given((servers, protocol), source, target)}
+        if servers.field not in fields:
+            key = f"{alias}.{servers.name}"
             raise ConfigError(f"is missing: write {key} = host:9092", where=self._path, key=key)
-        return ClusterConfig.model_validate({"alias": alias, setting.field: servers})
+        cluster = ClusterConfig.model_validate(fields)
+        if not cluster.encrypted:
+            return cluster
+        return cluster.model_copy(update={"ssl": SslConfig.model_validate(self._given(ssl, source, target))})
+
+    def _given(self, settings: Sequence[Setting], source: str, target: str) -> dict[str, Value]:
+        values = ((setting.field, self._value(setting, source, target)) for setting in settings)
+        return {field: value for field, value in values if value is not None}
 
     def _value(self, setting: Setting, source: str, target: str) -> Value | None:
         """What the strongest of the setting's keys says; None if none of them is there."""

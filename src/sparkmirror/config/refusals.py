@@ -32,7 +32,8 @@ ACCEPTED: dict[str, tuple[tuple[str, ...], str]] = {
         ("org.apache.kafka.clients.admin.ForwardingAdmin",),
         _JAVA + "org.apache.kafka.clients.admin.ForwardingAdmin",
     ),
-    "security.protocol": (("PLAINTEXT",), "only PLAINTEXT is supported in this release"),
+    "security.protocol": (("PLAINTEXT", "SSL"), "only PLAINTEXT and SSL are supported in this release"),
+    "ssl.engine.factory.class": (("",), "Java classes can't be loaded: take this key out"),
 }
 """The values that ask for nothing special, and what to say about any other; at every level and role."""
 
@@ -48,7 +49,6 @@ def refuse_unsupported(keys: Iterable[ScopedKey], flows: Iterable[tuple[str, str
     pairs = tuple(flows)
     for key in keys:
         _refuse_value(key)
-        _refuse_compression(key, {target for _, target in pairs})
         _refuse_other_cluster(key, pairs)
 
 
@@ -59,16 +59,6 @@ def _refuse_value(key: ScopedKey) -> None:
         # A security protocol may be written in any case.
         if not {value, value.upper()} & set(accepted):
             raise key.entry.error(reason)
-
-
-def _refuse_compression(key: ScopedKey, targets: set[str]) -> None:
-    """The data producer's codec; other producers' are without effect, as in MirrorMaker 2."""
-    written = key.role == "producer.override." and "->" in key.prefix
-    written = written or (key.role == "producer." and key.prefix.removesuffix(".") in targets)
-    if key.name == "compression.type" and written and key.entry.value.strip() not in ("", "none"):
-        raise key.entry.error(
-            "batches keep the source's codec, and compressing anew is not supported yet: take this key out"
-        )
 
 
 def _refuse_other_cluster(key: ScopedKey, flows: tuple[tuple[str, str], ...]) -> None:

@@ -7,13 +7,33 @@ MirrorMaker 2 4.3.1: a cluster's own `consumer.` beats the flow's, because it be
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from pydantic import BaseModel
 
-from sparkmirror.config.model import DEFAULT_POLICY, IDENTITY_POLICY, FetchConfig, FlowConfig, ProduceConfig
-from sparkmirror.config.values import LONG_MAX, Boolean, Choice, Endpoints, Integer, Kind, Names, Text
+from sparkmirror.config.model import (
+    DEFAULT_POLICY,
+    IDENTITY_POLICY,
+    ClusterConfig,
+    FetchConfig,
+    FlowConfig,
+    LossPolicy,
+    ProduceConfig,
+    SslConfig,
+)
+from sparkmirror.config.values import (
+    LONG_MAX,
+    Boolean,
+    Choice,
+    Endpoints,
+    Hidden,
+    Integer,
+    Kind,
+    Names,
+    Text,
+    TlsVersions,
+)
 
 FLOW = "{source}->{target}."
 
@@ -36,14 +56,14 @@ class Place(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting of MirrorMaker 2 that this release obeys."""
+    """One setting that this release obeys: MirrorMaker 2's, or our own, which start with `sparkmirror.`."""
 
     name: str
     kind: Kind
     place: Place
     doc: str
     origin: str
-    """The section of `mm2.md`, or Kafka's own class, that defines it."""
+    """The section of `mm2.md`, Kafka's own class or the page in `docs` that defines it."""
     model: type[BaseModel] | None = None
     renamed: str = ""
     """The field of `model`, if it isn't the name with underscores."""
@@ -71,6 +91,16 @@ def _produce(name: str, kind: Kind, doc: str) -> Setting:
     return Setting(name, kind, Place.PRODUCER, doc, "ProducerConfig", ProduceConfig)
 
 
+def _ssl(name: str, kind: Kind, doc: str) -> Setting:
+    field = name.removeprefix("ssl.").replace(".", "_")
+    return Setting(name, kind, Place.SOURCE, doc, "SslConfigs", SslConfig, field)
+
+
+def _loss(name: str, options: tuple[str, ...], doc: str) -> Setting:
+    field = name.rpartition(".")[2]
+    return Setting(name, Choice(options), Place.CONNECTOR, doc, "docs/losses.md", LossPolicy, field)
+
+
 NAME_CHARACTERS = Text(r"[A-Za-z0-9._-]", "letters, digits, '.', '_' and '-', as a topic's name is")
 SECONDS = Integer(1, LONG_MAX // 1000)
 SIZE = Integer(0)
@@ -82,6 +112,44 @@ CLUSTERS_KEY = "clusters"
 ENABLED = Setting("enabled", Boolean(), Place.PAIR, "Whether this flow is run.", "1.6")
 SOURCE_SERVERS = Setting("bootstrap.servers", Endpoints(), Place.SOURCE, "Brokers of the source.", "1.6")
 TARGET_SERVERS = Setting("bootstrap.servers", Endpoints(), Place.TARGET, "Brokers of the target.", "1.6")
+
+SECURITY_PROTOCOL = Setting(
+    "security.protocol",
+    Choice(("PLAINTEXT", "SSL"), any_case=True),
+    Place.SOURCE,
+    "How a cluster is spoken with.",
+    "1.1",
+    ClusterConfig,
+)
+
+STORE_TYPE = Choice(("JKS", "PKCS12", "PEM"), any_case=True)
+
+SSL_SETTINGS: tuple[Setting, ...] = (
+    _ssl("ssl.truststore.location", Text(), "File of the certificates that are trusted."),
+    _ssl("ssl.truststore.type", STORE_TYPE, "What kind of file it is."),
+    _ssl("ssl.truststore.password", Hidden(), "Opens it."),
+    _ssl("ssl.truststore.certificates", Hidden(), "The trusted certificates themselves, PEM."),
+    _ssl("ssl.keystore.location", Text(), "File with our own key and certificate."),
+    _ssl("ssl.keystore.type", STORE_TYPE, "What kind of file it is."),
+    _ssl("ssl.keystore.password", Hidden(), "Opens it."),
+    _ssl("ssl.keystore.key", Hidden(), "Our key itself, PEM."),
+    _ssl("ssl.keystore.certificate.chain", Hidden(), "Our certificate itself and its issuers', PEM."),
+    _ssl("ssl.key.password", Hidden(), "Opens the key in it."),
+    _ssl(
+        "ssl.endpoint.identification.algorithm",
+        Choice(("https", ""), any_case=True),
+        "Whether a broker's certificate must name its host.",
+    ),
+    _ssl("ssl.enabled.protocols", TlsVersions(), "Versions of TLS that may be spoken."),
+    _ssl("ssl.protocol", Choice(("TLSv1.3", "TLSv1.2", "TLS")), "The newest version that may be spoken."),
+)
+"""Of either cluster; `for_place` says of which."""
+
+
+def for_place(settings: tuple[Setting, ...], place: Place) -> tuple[Setting, ...]:
+    """The same settings, of the other cluster."""
+    return tuple(replace(setting, place=place) for setting in settings)
+
 
 FLOW_SETTINGS: tuple[Setting, ...] = (
     _flow("topics", Names(), "Regexes of topics to copy; a whole name must match one.", "1.2"),
@@ -116,7 +184,23 @@ FLOW_SETTINGS: tuple[Setting, ...] = (
         FlowConfig,
         "group_session_timeout_ms",
     ),
+    Setting(
+        "sparkmirror.merge.tiny.batches",
+        Boolean(),
+        Place.CONNECTOR,
+        "Whether a backlog's batches of less than 4 KiB are made larger ones.",
+        "docs/running.md",
+        FlowConfig,
+        "merge_tiny_batches",
+    ),
 )
+
+LOSS_SETTINGS: tuple[Setting, ...] = (
+    _loss("sparkmirror.on.expired", ("continue", "halt"), "Records expired before they were copied."),
+    _loss("sparkmirror.on.truncated", ("halt", "continue"), "The source's log was cut below what was copied."),
+    _loss("sparkmirror.on.recreated", ("restart", "halt"), "The source topic was deleted and created again."),
+)
+"""What to do about losses."""
 
 FETCH_SETTINGS: tuple[Setting, ...] = (
     _fetch("auto.offset.reset", Choice(("earliest", "latest")), "Where a partition never copied starts."),
@@ -138,4 +222,9 @@ PRODUCE_SETTINGS: tuple[Setting, ...] = (
     ),
     _produce("send.buffer.bytes", BUFFER, "Socket buffer; -1 is the operating system's own."),
     _produce("request.timeout.ms", Integer(0), "How long an answer may take."),
+    _produce(
+        "compression.type",
+        Choice(("none", "gzip", "snappy", "lz4", "zstd")),
+        "The codec of every batch at the target; with none each keeps the source's.",
+    ),
 )

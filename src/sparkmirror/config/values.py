@@ -56,16 +56,43 @@ class Integer:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of a few words, in exactly this case."""
+    """One of a few words, in exactly this case, or in `any_case`."""
 
     options: tuple[str, ...]
+    any_case: bool = False
+
+    def parse(self, text: str) -> str:
+        """Read `text`; the word comes in our case."""
+        word = text.strip()
+        for option in self.options:
+            if word == option or (self.any_case and word.lower() == option.lower()):
+                return option
+        raise _refused(text, " or ".join(option or "nothing" for option in self.options))
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """Any text, trimmed; it may be a secret or a whole PEM file, so no message can be about it."""
 
     def parse(self, text: str) -> str:
         """Read `text`."""
-        word = text.strip()
-        if word not in self.options:
-            raise _refused(text, " or ".join(self.options))
-        return word
+        return text.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class TlsVersions:
+    """A list of TLS versions; old ones may be named, as in old files, but no modern Java speaks them either."""
+
+    spoken: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")
+    old: tuple[str, ...] = ("SSLv3", "TLSv1", "TLSv1.1")
+
+    def parse(self, text: str) -> tuple[str, ...]:
+        """Read `text`, leaving out the old ones."""
+        versions = Names().parse(text)
+        spoken = tuple(version for version in versions if version not in self.old)
+        if not spoken or not set(spoken) <= set(self.spoken):
+            raise _refused(text, "a list of " + " and ".join(self.spoken))
+        return spoken
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Real brokers, and the real MirrorMaker 2, on this machine: to show, to test and to measure against."""
 
+from sparkmirror.demo.authority import Authority
 from sparkmirror.demo.brokers import Broker, KafkaCluster
 from sparkmirror.demo.connect import RealMirrorMaker
 
-__all__ = ["Broker", "KafkaCluster", "RealMirrorMaker"]
+__all__ = ["Authority", "Broker", "KafkaCluster", "RealMirrorMaker"]

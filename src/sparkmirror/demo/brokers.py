@@ -29,13 +29,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from sparkmirror.demo.authority import Authority
+
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
 _POLL_S = 0.05
 
 
 class Broker:
-    """One broker, which is a controller too. Its port, its data and its log outlive every restart.
+    """One broker, which is a controller too. Its ports, its data and its log outlive every restart.
 
     `proxy` stands between it and its clients, if the cluster is proxied; `port` is the broker's own.
     """
@@ -46,6 +48,7 @@ class Broker:
         *,
         node_id: int,
         port: int,
+        tls_port: int,
         cluster_id: str,
         heap_mb: int,
         jvm_options: Sequence[str],
@@ -55,6 +58,8 @@ class Broker:
         self.node_id = node_id
         self.port = port
         self.proxy = proxy
+        self.tls_port = tls_port
+        """0 without TLS."""
         self.data = directory / "data"
         self._cluster_id = cluster_id
         self._settings = directory / "server.properties"
@@ -150,8 +155,10 @@ class Broker:
 class KafkaCluster:
     """A cluster of brokers 1 to `brokers`, kept in `directory`; as a context it runs, and stops at the end.
 
-    `properties` are broker settings on top of ours. Nothing is deleted but by `cleanup`. A broker that was
-    killed can come back only when `broker.session.timeout.ms` is over, which is 3 s here.
+    `properties` are broker settings on top of ours. With an authority (`tls`) each broker has a second listener,
+    where clients may show a certificate of the same authority; among themselves the brokers speak in clear.
+    Nothing is deleted but by `cleanup`. A broker that was killed can come back only when
+    `broker.session.timeout.ms` is over, which is 3 s here.
     """
 
     def __init__(
@@ -163,12 +170,14 @@ class KafkaCluster:
         heap_mb: int = 512,
         jvm_options: Sequence[str] = QUICK_START,
         proxied: bool = False,
+        tls: Authority | None = None,
     ) -> None:
         self.directory = directory.absolute()
         self.cluster_id = new_id()
         self._proxied = proxied
-        free = free_ports(4 * brokers)
-        ports, self._controller_ports, self._internal_ports, proxy_ports = (
+        self._tls = tls
+        free = free_ports(5 * brokers)
+        ports, self._controller_ports, self._internal_ports, proxy_ports, tls_ports = (
             free[first : first + brokers] for first in range(0, len(free), brokers)
         )
         self._properties = dict(properties or {})
@@ -177,12 +186,15 @@ class KafkaCluster:
                 self.directory / f"broker-{node_id}",
                 node_id=node_id,
                 port=port,
+                tls_port=tls_port,
                 cluster_id=self.cluster_id,
                 heap_mb=heap_mb,
                 jvm_options=jvm_options,
                 proxy=Proxy(port, port=proxy_port) if proxied else None,
             )
-            for node_id, (port, proxy_port) in enumerate(zip(ports, proxy_ports, strict=True), start=1)
+            for node_id, (port, proxy_port, tls_port) in enumerate(
+                zip(ports, proxy_ports, tls_ports if tls else [0] * brokers, strict=True), start=1
+            )
         )
 
     def __enter__(self) -> Self:
@@ -202,6 +214,13 @@ class KafkaCluster:
         """The same for clients that are to meet no proxy, wherever the brokers send them."""
         ports = self._internal_ports if self._proxied else [broker.port for broker in self.brokers]
         return ",".join(f"127.0.0.1:{port}" for port in ports)
+
+    @property
+    def tls_bootstrap_servers(self) -> str:
+        """The brokers' addresses for clients that speak TLS; RuntimeError if this cluster doesn't."""
+        if self._tls is None:
+            raise RuntimeError("this cluster was made without TLS")
+        return ",".join(f"127.0.0.1:{broker.tls_port}" for broker in self.brokers)
 
     def start(self) -> None:
         """Start all brokers that don't run, and wait until each of them lists all.
@@ -240,7 +259,7 @@ class KafkaCluster:
     def _settings(self, broker: Broker) -> dict[str, str]:
         controllers = dict(zip((b.node_id for b in self.brokers), self._controller_ports, strict=True))
         replicas = str(min(3, len(self.brokers)))
-        return {
+        settings = {
             "process.roles": "broker,controller",
             "node.id": str(broker.node_id),
             "controller.quorum.voters": ",".join(f"{id_}@127.0.0.1:{port}" for id_, port in controllers.items()),
@@ -258,17 +277,23 @@ class KafkaCluster:
             "share.coordinator.state.topic.num.partitions": "4",
             "share.coordinator.state.topic.replication.factor": replicas,
             "share.coordinator.state.topic.min.isr": str(min(2, len(self.brokers))),
+            "log.cleaner.backoff.ms": "1000",
             "log.cleaner.dedupe.buffer.size": str(16 << 20),  # of a heap that is small; 128 MiB otherwise
-            **self._properties,
         }
+        if self._tls is not None:
+            settings |= _tls_settings(broker.directory, self._tls)
+        return settings | self._properties
 
     def _listeners(self, broker: Broker, controller_port: int) -> dict[str, str]:
         ports = {"PLAINTEXT": broker.port, "CONTROLLER": controller_port}
         advertised = {"PLAINTEXT": broker.advertised_port}
         if self._proxied:
             ports["INTERNAL"] = advertised["INTERNAL"] = self._internal_ports[broker.node_id - 1]
+        if self._tls is not None:
+            ports["SSL"] = advertised["SSL"] = broker.tls_port
+        protocols = {name: "SSL" if name == "SSL" else "PLAINTEXT" for name in ports}
         return {
-            "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in ports),
+            "listener.security.protocol.map": ",".join(f"{name}:{kind}" for name, kind in protocols.items()),
             "listeners": _addresses(ports),
             "advertised.listeners": _addresses(advertised),
             "inter.broker.listener.name": "INTERNAL" if self._proxied else "PLAINTEXT",
@@ -277,3 +302,14 @@ class KafkaCluster:
 
 def _addresses(ports: Mapping[str, int]) -> str:
     return ",".join(f"{name}://127.0.0.1:{port}" for name, port in ports.items())
+
+
+def _tls_settings(directory: Path, authority: Authority) -> dict[str, str]:
+    keystore = directory / "broker.pem"
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(keystore if keystore.exists() else authority.issue(keystore)),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(authority.certificate),
+        "ssl.client.auth": "requested",
+    }

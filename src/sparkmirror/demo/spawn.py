@@ -17,7 +17,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 _BOUND_EXEC = Path(__file__).with_name("bound_exec.py")
 
@@ -25,9 +25,10 @@ _BOUND_EXEC = Path(__file__).with_name("bound_exec.py")
 class _Order:
     """One child to start; `outcome` gets its Popen, or why it could not be started."""
 
-    def __init__(self, command: list[str], output: Path) -> None:
+    def __init__(self, command: list[str], output: Path, environment: Mapping[str, str] | None) -> None:
         self.command = command
         self.output = output
+        self.environment = environment
         self.outcome: Future[subprocess.Popen[bytes]] = Future()
 
     def carry_out(self) -> None:
@@ -39,6 +40,7 @@ class _Order:
                     stdout=output,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,  # a Ctrl-C at the terminal is for us to act upon
+                    env=self.environment,
                 )
         except OSError as error:
             self.outcome.set_exception(error)
@@ -78,11 +80,13 @@ def _forget_thread() -> None:
 os.register_at_fork(after_in_child=_forget_thread)
 
 
-def spawn(command: Sequence[str], *, output: Path) -> subprocess.Popen[bytes]:
+def spawn(
+    command: Sequence[str], *, output: Path, environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
     """Start `command` in a session of its own, bound to this process; both its outputs go to `output`.
 
-    The process id is the command's own. A command that can't be run says so in `output` and exits with 1.
-    Raises OSError if `output` can't be written.
+    It has our environment, or `environment` instead. The process id is the command's own. A command that can't
+    be run says so in `output` and exits with 1. Raises OSError if `output` can't be written.
     """
     bound = [sys.executable, "-I", "-S", str(_BOUND_EXEC), str(os.getpid()), *command]
-    return _spawner.start(_Order(bound, output))
+    return _spawner.start(_Order(bound, output, environment))

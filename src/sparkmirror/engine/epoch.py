@@ -27,7 +27,7 @@ class EpochJob:
         self._thread.start()
 
     def _run(self) -> None:
-        work = functools.partial(run_task, {order.task: order.model_dump_json() for order in self.orders})
+        work = functools.partial(run_task, {order.task: order.to_json() for order in self.orders})
         count = len(self.orders)
         try:
             self._spark.addTag(self._tag)

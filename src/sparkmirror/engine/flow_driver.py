@@ -19,16 +19,21 @@ from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.engine.assignment import PartitionKey, PartitionLoad
+from sparkmirror.engine.forecast import Forecast
 from sparkmirror.engine.lease import Lease
+from sparkmirror.engine.lookout import Lookout
+from sparkmirror.engine.loss_watch import LossWatch
 from sparkmirror.errors import ClusterUnreachable, ConfigError
-from sparkmirror.offsets.losses import losses_topic
+from sparkmirror.offsets.losses import Loss, LossLedger, losses_topic
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Identity, segments_topic
+from sparkmirror.offsets.topic_memory import TopicMemory
 from sparkmirror.policy import TopicFilter, policy_for, should_replicate
 from sparkmirror.pump.control import TICK_S, Control, ControlState, Epoch, Leader, Phase, control_topic
 from sparkmirror.pump.orders import FlowOrder, FlowReport, Receipt, RouteOrder
 from sparkmirror.pump.receipts import read_reports, receipts_topic
 from sparkmirror.sync.segments_tidy import log_starts, retract_expired
+from sparkmirror.sync.topic_sentinel import TopicSentinel
 from sparkmirror.sync.topics import TopicDuty, TopicRules, TopicSync
 
 CONNECT_TIMEOUT_S = 15.0
@@ -76,9 +81,13 @@ class FlowView:
     """The newest that is known about a flow; counts since this process began."""
 
     pumps: dict[str, FlowReport] = field(default_factory=dict)
-    source_ends: dict[tuple[str, int], int] = field(default_factory=dict)
+    source_ends: Mapping[tuple[str, int], int] = field(default_factory=dict)
     """High watermarks at the source, read by the driver: pumps don't see those that they don't fetch."""
     partitions: dict[PartitionKey, PartitionView] = field(default_factory=dict)
+    forecast: Forecast | None = None
+    """The partition whose records the source deletes first before they are copied, if there is one."""
+    gone: tuple[str, ...] = ()
+    """Source topics that were copied and are not there any more; their copies stay."""
 
     past_records: int = 0
     past_bytes: int = 0
@@ -127,6 +136,10 @@ class FlowDriver:
         self._state_lifetime_ms = STATE_LIFETIME_DEFAULT_MS
         self._until: dict[tuple[str, int], int] | None = None
         self._charge_term = -1
+        self._losses = LossWatch(flow)
+        self._lookout: Lookout | None = None
+        self._topic_sentinel: TopicSentinel | None = None
+        self._topics_client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-topics")
         self._source: ClusterAdmin | None = None
         self._target: ClusterAdmin | None = None
         self._control_client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-driver")
@@ -173,6 +186,16 @@ class FlowDriver:
                 "segment.ms": str(RECEIPTS_KEPT_MS),
             },
         )
+        self._lookout = Lookout(self.flow, self._source)
+        ledger = TopicLog(self._topics_client, losses_topic(alias))
+        self._topic_sentinel = TopicSentinel(
+            self._source,
+            self._target,
+            SegmentLog(TopicLog(self._topics_client, segments_topic(alias))),
+            LossLedger(ledger),
+            TopicMemory(ledger),
+            self._rules.wanted,
+        )
 
     def start(self) -> None:
         """Ask for the lease, and watch what pumps report."""
@@ -214,6 +237,7 @@ class FlowDriver:
                 self._rank = self._control.lead(
                     Leader(incarnation=self._incarnation, host=socket.gethostname(), pid=os.getpid())
                 )
+        self._losses.start()
         self.unclean = state.unclean
         self._identity = self._agree()
         lifetime = self._opened(self._target).broker_config(STATE_LIFETIME_KEY)
@@ -248,6 +272,8 @@ class FlowDriver:
         """Run the topic duty; whether there is something else to pump than before."""
         before = self.partitions()
         self.topics = TopicDuty(self._opened(self._source), self._opened(self._target), self._rules).sync_once()
+        assert self._topic_sentinel is not None  # noqa: S101 - open came first
+        self.view.gone = self._topic_sentinel.look(self.topics)
         if self._once and self._until is None:
             where = [(topic.source.name, index) for topic in self.topics.mirrored for index in topic.partitions]
             isolation = self.flow.fetch.isolation_level
@@ -290,21 +316,25 @@ class FlowDriver:
         """This flow's part of a task."""
         assert self._identity is not None  # noqa: S101 - take_charge came first
         known = self.partitions()
-        routes = tuple(
-            RouteOrder(
-                source_topic=key.topic,
-                target_topic=known[key][0],
-                partition=key.partition,
-                until=None if self._until is None else self._until[key.topic, key.partition],
+        routes = []
+        for key in keys:
+            receipt = self.view.partitions.get(key, PartitionView()).receipt
+            routes.append(
+                RouteOrder(
+                    source_topic=key.topic,
+                    target_topic=known[key][0],
+                    partition=key.partition,
+                    until=None if self._until is None else self._until[key.topic, key.partition],
+                    target_topic_id=receipt.target_topic_id if receipt else "",
+                    appended=receipt.appended if receipt else -1,
+                )
             )
-            for key in keys
-        )
         return FlowOrder(
             flow=self.flow,
             cluster_id=self._identity.cluster_id,
             producer_id=self._identity.producer_id,
             producer_epoch=self._identity.producer_epoch,
-            routes=routes,
+            routes=tuple(routes),
             share=len(routes) / max(len(known), 1),
             leader_rank=self._rank,
             state_lifetime_ms=self._state_lifetime_ms,
@@ -344,6 +374,7 @@ class FlowDriver:
                 for report in read_reports(entries):
                     if report.incarnation == self._incarnation:
                         self._note(report)
+                self._losses.read()
             except Exception as error:  # figures may be late, but this thread must not end
                 log.debug("flow %s: %s", self.name, error)
                 self._closing.wait(_FAILED_WATCH_PAUSE_S)
@@ -358,14 +389,16 @@ class FlowDriver:
                 log.debug("flow %s: no tick: %s", self.name, error)
 
     def _look(self) -> None:
-        """The source's ends, for the lag."""
+        """The source's ends, for the lag, and the forecast."""
         while not self._closing.wait(LOOK_S):
             try:
-                self.view.source_ends = self._opened(self._source).end_offsets(
-                    ((key.topic, key.partition) for key in self.partitions()), isolation=self.flow.fetch.isolation_level
-                )
+                assert self._lookout is not None  # noqa: S101 - open came first
+                views = list(self.view.partitions.items())
+                receipts = {(key.topic, key.partition): view.receipt for key, view in views if view.receipt}
+                self._lookout.look([(key.topic, key.partition) for key in self.partitions()], receipts)
+                self.view.source_ends, self.view.forecast = self._lookout.ends, self._lookout.forecast
             except Exception as error:  # the lag is that of the pumps then
-                log.debug("flow %s: the source's ends can't be read: %s", self.name, error)
+                log.debug("flow %s: the source's offsets can't be read: %s", self.name, error)
 
     def _tidy(self) -> None:
         """Now and then: segments that the target's logs have outlived."""
@@ -402,6 +435,15 @@ class FlowDriver:
         for key, receipt in receipts.items():
             self.view.partitions.setdefault(key, PartitionView()).receipt = receipt
 
+    @property
+    def losses(self) -> list[Loss]:
+        """What was found to be lost since this process took charge; the ledger has all."""
+        return self._losses.losses
+
+    def read_losses(self) -> None:
+        """See to it that `losses` has everything that is in the ledger now; raises as the ledger does."""
+        self._losses.read()
+
     def close(self) -> None:
         """Give the lease up and hang up. Pumps must have ended."""
         self._closing.set()
@@ -413,7 +455,8 @@ class FlowDriver:
         for admin in (self._source, self._target):
             if admin is not None:
                 admin.close()
-        self._control_client.close()
+        for client in (self._control_client, self._topics_client, self._losses):
+            client.close()
 
     def _opened(self, admin: ClusterAdmin | None) -> ClusterAdmin:
         assert admin is not None  # noqa: S101 - open came first

@@ -19,8 +19,9 @@ from sparkmirror.engine.assignment import Assignment, PartitionKey, plan
 from sparkmirror.engine.epoch import EpochJob
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.progress import FlowProgress, ProgressMeter
-from sparkmirror.engine.session import is_local, local_slots, open_session
+from sparkmirror.engine.session import is_local, keeps_secrets, local_slots, open_session
 from sparkmirror.errors import ClusterUnreachable, ConfigError, CopyIncomplete, SetupError, SparkMirrorError
+from sparkmirror.offsets.losses import LossKind
 from sparkmirror.pump.orders import PumpOrder, Receipt
 
 EPOCH_S = 300.0
@@ -43,6 +44,9 @@ CLOSE_S = 6.0
 
 STAND_BY_SESSIONS = 5
 """With `once`: how many session timeouts to wait for the lease. A dead holder is replaced within one."""
+
+INCOMPLETE = frozenset({LossKind.EXPIRED, LossKind.TRUNCATED})
+"""With `once`: losses that make the copy incomplete, though it went on behind them (`docs/losses.md`)."""
 
 _TURN_S = 0.2
 _PROGRESS_S = 0.5
@@ -123,6 +127,7 @@ class Mirror:
         Raises `ClusterUnreachable` or `ConfigError` before anything is copied, and `CopyIncomplete` where
         `once` could not copy everything.
         """
+        self._guard_secrets()
         try:
             with ThreadPoolExecutor(max(len(self.drivers), 1)) as pool:
                 list(pool.map(FlowDriver.open, self.drivers))
@@ -147,6 +152,16 @@ class Mirror:
         finally:
             self._close()
         self._account()
+
+    def _guard_secrets(self) -> None:
+        """Passwords travel to the tasks inside their orders."""
+        secret = [flow.name for flow in self._config.flows if flow.has_secrets]
+        if secret and not keeps_secrets(self._config.spark):
+            raise ConfigError(
+                f"flow {secret[0]} has passwords, which its tasks on a Spark cluster would get in clear: set"
+                " spark.authenticate and spark.network.crypto.enabled (or spark.ssl.rpc.enabled) to true",
+                where=self._config.path,
+            )
 
     def _stand_by(self, since: float) -> None:
         self._show()
@@ -223,6 +238,10 @@ class Mirror:
     def _finish(self, driver: FlowDriver) -> None:
         """With `once`: nothing is left to do for a flow."""
         self._done.add(driver.name)
+        try:
+            driver.read_losses()
+        except (ConnectionError, SparkMirrorError) as error:
+            self._missing.append(f"{driver.name}: whether anything was lost is not known: {error}")
         if not driver.partitions() and not driver.owed:
             topics = ",".join(driver.flow.topics)
             self._missing.append(f"{driver.name}: no topic of the source matches topics={topics}")
@@ -393,13 +412,24 @@ class Mirror:
         for driver in self.drivers:
             lines += [f"{driver.name}: {what} was not copied: {why}" for what, why in sorted(driver.owed.items())]
             lines += [
-                f"{driver.name}: {view.receipt.source_topic}-{view.receipt.partition} stopped at offset "
-                f"{view.receipt.upstream}: {view.receipt.reason}"
+                _stopped(driver.name, view.receipt)
                 for view in driver.view.partitions.values()
                 if view.receipt is not None and view.receipt.state == "parked"
             ]
+            lines += [
+                f"{driver.name}: {loss.kind}: {loss.words}"
+                for loss in driver.losses
+                if loss.kind in INCOMPLETE and loss.action != "halted"
+            ]
         if lines:
             raise CopyIncomplete("\n".join(lines))
+
+
+def _stopped(flow: str, receipt: Receipt) -> str:
+    where = f"{flow}: {receipt.source_topic}-{receipt.partition}"
+    if receipt.halted:
+        return f"{where} is halted ({receipt.halted}): {receipt.reason}"
+    return f"{where} stopped at offset {receipt.upstream}: {receipt.reason}"
 
 
 def _is_settled(receipt: Receipt) -> bool:

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 
 from sparkmirror.engine.flow_driver import FlowDriver
+from sparkmirror.engine.loss_watch import summed_up
 
 _WINDOW_S = 5.0
 
@@ -34,6 +35,12 @@ class FlowProgress:
     done: int = 0
     parked: tuple[str, ...] = ()
     """One line for each partition that can't be copied now."""
+    losses: tuple[str, ...] = ()
+    """A few words on each kind of loss that was found since this process took charge."""
+    forecast: str = ""
+    """What the source deletes next before it is copied, if that is near."""
+    gone: tuple[str, ...] = ()
+    """Source topics that were copied and are not there any more."""
     waiting: str = ""
     """Why it waits, if it does."""
     memory_bytes: int = 0
@@ -68,7 +75,9 @@ class ProgressMeter:
         live = [report for report in list(view.pumps.values()) if not report.ended]
         latencies = [report.latency_ms for report in live if report.latency_ms is not None]
         parked = tuple(
-            f"{receipt.source_topic}-{receipt.partition}: {receipt.reason}"
+            f"{receipt.source_topic}-{receipt.partition}: "
+            + (f"halted ({receipt.halted}): " if receipt.halted else "")
+            + receipt.reason
             for receipt in known
             if receipt.state == "parked"
         )
@@ -86,6 +95,9 @@ class ProgressMeter:
             partitions=len(self._driver.partitions()),
             done=sum(receipt.state == "done" for receipt in known),
             parked=parked,
+            losses=summed_up(self._driver.losses),
+            forecast=view.forecast.words if view.forecast is not None else "",
+            gone=view.gone,
             waiting=waiting,
             memory_bytes=max((report.memory_bytes for report in live), default=0),
         )

@@ -40,6 +40,14 @@ def is_local(settings: Mapping[str, str]) -> bool:
     return settings.get(MASTER, "local").startswith("local")
 
 
+def keeps_secrets(settings: Mapping[str, str]) -> bool:
+    """Whether nobody on the way can read what the driver tells its tasks (Spark's security page)."""
+    if is_local(settings):
+        return True
+    on = {key for key, value in settings.items() if value.strip().lower() == "true"}
+    return "spark.authenticate" in on and not on.isdisjoint({"spark.network.crypto.enabled", "spark.ssl.rpc.enabled"})
+
+
 def local_slots(settings: Mapping[str, str]) -> int | None:
     """How many tasks a local master given by the user runs at once; None: the user gave none, or a star."""
     inside = settings.get(MASTER, "").partition("[")[2].rstrip("]")

@@ -12,9 +12,10 @@ from sparkmirror.pump.pump import pump
 
 RECEIPTS = (
     "flow string, source_topic string, target_topic string, partition int, state string, reason string, "
-    "records long, bytes long, upstream long, downstream long, source_end long, in_doubt boolean"
+    "records long, bytes long, upstream long, downstream long, source_end long, in_doubt boolean, "
+    "halted string, timestamp_ms long, target_topic_id string, appended long"
 )
-"""The schema of an epoch's result: a row a partition, offsets are the next ones, -1 where unknown."""
+"""The schema of an epoch's result, a row a partition. Offsets are the next ones, -1 where unknown; no loss is null."""
 
 _COLUMNS = pa.schema(
     [
@@ -30,6 +31,10 @@ _COLUMNS = pa.schema(
         pa.field("downstream", pa.int64()),
         pa.field("source_end", pa.int64()),
         pa.field("in_doubt", pa.bool_()),
+        pa.field("halted", pa.string()),
+        pa.field("timestamp_ms", pa.int64()),
+        pa.field("target_topic_id", pa.string()),
+        pa.field("appended", pa.int64()),
     ]
 )
 

@@ -29,11 +29,11 @@ class StoredBatch(NamedTuple):
     base_timestamp: int
 
 
-Evidence = Mapping[int, Sequence[StoredBatch]]
+Evidence = Mapping[int, Sequence[StoredBatch] | None]
 """By a claim's incarnation: our batches from its sequence on, up to one more than it announces.
 
-Empty: the log has gone past that sequence, but no batch begins there. No entry: the log does not reach there
-(yet, or no more).
+Empty: the log has gone past that sequence, but no batch begins there. None: what was there the cleaner has removed.
+No entry: the log does not reach there (yet, or no more).
 """
 
 
@@ -59,7 +59,8 @@ def unsettled(claims: Iterable[Segment]) -> list[Segment]:
 def arbitrate(claims: Iterable[Segment], evidence: Evidence, log_start: int = 0) -> Ruling:
     """Judge all claims of one producer id and epoch on one target partition.
 
-    What lay below `log_start` can't be judged any more: there claims that agree are believed.
+    What lay below `log_start`, or was removed by the cleaner, can't be judged any more: claims on it that agree are
+    believed.
     """
     by_sequence: dict[int, list[Segment]] = defaultdict(list)
     for claim in claims:
@@ -74,11 +75,11 @@ def arbitrate(claims: Iterable[Segment], evidence: Evidence, log_start: int = 0)
             true.append(min(settled, key=_incarnation))
             false += asked
             continue
-        known = [claim for claim in asked if claim.incarnation in evidence]
-        found = [_found(claim, evidence[claim.incarnation]) for claim in known]
+        known = [claim for claim in asked if evidence.get(claim.incarnation) is not None]
+        found = [_found(claim, evidence[claim.incarnation] or ()) for claim in known]
         longest = max((claim.announced for claim in found if claim is not None), default=0)
         best = [claim for claim in found if claim is not None and claim.announced == longest]
-        gone = [claim for claim in asked if claim not in known and claim.downstream < log_start]
+        gone = [claim for claim in asked if _is_gone(claim, evidence, log_start)]
         believed = best or gone
         if len({claim.runs for claim in believed}) > 1:
             return Ruling((), undecided=_undecidable(believed))
@@ -99,17 +100,33 @@ def arbitrate(claims: Iterable[Segment], evidence: Evidence, log_start: int = 0)
 
 def _found(claim: Segment, stored: Sequence[StoredBatch]) -> Segment | None:
     """The claim as far as it is in the log; confirmed, if nothing more of it can come."""
+    at = {batch.sequence: batch for batch in stored}
+    end = max((batch.sequence + batch.span for batch in stored), default=0)
     matched = 0
     sequence = claim.sequence
-    for announced, there in zip(claim.batches, stored, strict=False):
-        if there.sequence != sequence or not _is(announced, there):
+    for announced in claim.batches:
+        if sequence >= end or not _is_there(announced, sequence, at):
             break
         sequence += announced.records
         matched += 1
     if not matched:
         return None
-    settled = matched == len(claim.batches) or matched < len(stored)
-    return claim.first(matched, stored[0].offset, confirmed=settled)
+    return claim.first(matched, stored[0].offset, confirmed=matched == len(claim.batches) or sequence < end)
+
+
+def _is_there(announced: AnnouncedBatch, sequence: int, at: Mapping[int, StoredBatch]) -> bool:
+    """Whether the batch is in the log, or was: a cleaner leaves a hole where it removed a whole one."""
+    if sequence in at:
+        return _is(announced, at[sequence])
+    end = sequence + announced.records
+    return not any(start < end and sequence < start + batch.span for start, batch in at.items())
+
+
+def _is_gone(claim: Segment, evidence: Evidence, log_start: int) -> bool:
+    """Whether the log had what would tell, and has it no more."""
+    if claim.incarnation in evidence:
+        return evidence[claim.incarnation] is None
+    return claim.downstream < log_start
 
 
 def _is(announced: AnnouncedBatch, there: StoredBatch) -> bool:

@@ -70,9 +70,9 @@ class LogProbe:
 
     def evidence(
         self, claims: Mapping[TopicPartition, Sequence[Segment]]
-    ) -> dict[TopicPartition, dict[int, tuple[StoredBatch, ...]]]:
+    ) -> dict[TopicPartition, dict[int, tuple[StoredBatch, ...] | None]]:
         """For each claim's incarnation what the log holds there (`arbitration.Evidence`)."""
-        found: dict[TopicPartition, dict[int, tuple[StoredBatch, ...]]] = {where: {} for where in claims}
+        found: dict[TopicPartition, dict[int, tuple[StoredBatch, ...] | None]] = {where: {} for where in claims}
         rounds = max((len(some) for some in claims.values()), default=0)
         for index in range(rounds):
             asked = {where: some[index] for where, some in claims.items() if index < len(some)}
@@ -80,20 +80,23 @@ class LogProbe:
                 found[where][asked[where].incarnation] = stored
         return found
 
-    def _round(self, claims: Mapping[TopicPartition, Segment]) -> dict[TopicPartition, tuple[StoredBatch, ...]]:
+    def _round(self, claims: Mapping[TopicPartition, Segment]) -> dict[TopicPartition, tuple[StoredBatch, ...] | None]:
         """One claim a partition. Those whose place the log does not have are left out."""
         looking = {where: claim.downstream for where, claim in claims.items()}
         collected: dict[TopicPartition, list[StoredBatch]] = {where: [] for where in claims}
-        done: dict[TopicPartition, tuple[StoredBatch, ...]] = {}
+        done: dict[TopicPartition, tuple[StoredBatch, ...] | None] = {}
+        cleaned: set[TopicPartition] = set()
         for _ in range(_MOST_STEPS):
             if not looking:
                 return done
             for where, (headers, high_watermark) in self.headers(looking).items():
                 claim, mine = claims[where], collected[where]
+                if looking[where] == claim.downstream and headers and headers[0].base_offset > claim.downstream:
+                    cleaned.add(where)
                 for header in headers:
                     looking[where] = header.next_offset
                     if self._take(header, claim, mine):
-                        done[where] = tuple(mine)
+                        done[where] = tuple(mine) if mine or where not in cleaned else None
                         del looking[where]
                         break
                 # A compacted log may end before its high watermark.

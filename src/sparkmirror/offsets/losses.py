@@ -1,7 +1,8 @@
 """The loss sentinel's words: what was or may be lost, and what is done about it.
 
 Every loss is a record in `mm2-sparkmirror-losses.<source>.internal` on the target, a small compacted topic whose
-keys and values are JSON, before anything is sent past it.
+keys and values are JSON, before anything is sent past it. Beside them lies what is known of each target topic
+(`topic_memory`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from sparkmirror.cluster.topic_log import Entry, TopicLog
 
@@ -38,10 +39,14 @@ class LossKind(StrEnum):
 Action = Literal["halted", "continued", "restarted", "healed"]
 
 
+AT_TARGET = frozenset({LossKind.TARGET_TRUNCATED, LossKind.FOREIGN})
+"""Their offsets are the target's."""
+
+
 class Loss(BaseModel):
     """One loss in one partition.
 
-    Offsets are a half-open range: the target's for foreign writers and the kinds that name it, else the source's.
+    `first` and `end` are a half-open range of offsets: the target's for the kinds of `AT_TARGET`, else the source's.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -51,6 +56,10 @@ class Loss(BaseModel):
     partition: int
     first: int
     end: int
+    downstream: int
+    """The target's offset where it shows: what is copied next lands there."""
+    target_topic_id: str
+    """As 32 hexadecimal digits: a topic that is created again has another one."""
     action: Action
     words: str
     """One line: what, where, and what to do."""
@@ -64,8 +73,8 @@ class Loss(BaseModel):
 
     @property
     def key(self) -> str:
-        """The same for the same loss, however often it is met."""
-        return json.dumps([self.kind, self.source_topic, self.partition, self.first, self.end])
+        """The same for the same loss, however often it is met and however much it grows meanwhile."""
+        return json.dumps([self.kind, self.source_topic, self.partition, self.target_topic_id, self.downstream])
 
 
 def losses_topic(source_alias: str) -> str:
@@ -78,14 +87,16 @@ class LossLedger:
 
     def __init__(self, log: TopicLog) -> None:
         self._log = log
-        self._written: set[tuple[str, Action]] = set()
+        self._newest: dict[str, Loss] | None = None
 
     def record(self, loss: Loss) -> None:
-        """Make it durable; one that was written by this ledger already is not written again."""
-        mark = loss.key, loss.action
-        if mark not in self._written:
+        """Make it durable; what the ledger says already is not written again, nor dated anew."""
+        if self._newest is None:
+            self._newest = {one.key: one for one in self.read()}
+        known = self._newest.get(loss.key)
+        if known is None or known != loss.model_copy(update={"at_ms": known.at_ms}):
             self._log.append(0, [(loss.key.encode(), loss.model_dump_json().encode())])
-            self._written.add(mark)
+            self._newest[loss.key] = loss
 
     def read(self) -> list[Loss]:
         """All losses, the newest last."""
@@ -93,10 +104,14 @@ class LossLedger:
 
 
 def read_losses(entries: Iterable[Entry]) -> Iterable[Loss]:
-    """Losses from the ledger's records, the newest word on each."""
+    """Losses from the ledger's records, the newest word on each; what another version wrote is left out."""
     found: dict[bytes, Loss] = {}
     for _, key, value in entries:
         if key is not None and value is not None:
+            try:
+                loss = Loss.model_validate_json(value)
+            except ValidationError:
+                continue
             found.pop(key, None)
-            found[key] = Loss.model_validate_json(value)
+            found[key] = loss
     return found.values()

@@ -9,18 +9,22 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
-from sparkmirror.cluster.client import ClusterClient, TopicLeaders
+from sparkmirror.cluster.client import TOPICS_PER_REQUEST, ClusterClient, TopicLeaders
+from sparkmirror.cluster.leader_epochs import EpochEnd, epoch_ends
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.cluster.topic_configs import topic_configs
 from sparkmirror.config import LossPolicy
 from sparkmirror.offsets.evidence import LogProbe
-from sparkmirror.offsets.losses import LossKind, LossLedger
-from sparkmirror.offsets.position import Doubt
+from sparkmirror.offsets.losses import Loss, LossLedger
+from sparkmirror.offsets.position import Doubt, Position
 from sparkmirror.offsets.route import Bearings, Refusal, Route, TopicPartition
 from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import Identity
-from sparkmirror.offsets.sentinel import look_for_losses
+from sparkmirror.offsets.segments import Identity, Segment
+from sparkmirror.offsets.sentinel import cut_in, look_for_losses, shrunk
 from sparkmirror.offsets.settling import Settled, Settler
 from sparkmirror.offsets.target_reading import TargetReader, Unserved, by_topic, listed_offset, said
+
+CLEANUP_POLICY = "cleanup.policy"
 
 
 class PositionReader:
@@ -44,6 +48,8 @@ class PositionReader:
         self._policy = policy
         self._identity = identity
         self._target_reader = TargetReader(target, identity)
+        self._policies: dict[str, str] = {}
+        """`cleanup.policy` of source topics, as far as we may read it."""
 
     def read(self, routes: Sequence[Route], ready: Callable[[Mapping[Route, Bearings | Refusal]], None]) -> None:
         """Hand out the bearings of each route, a group of leaders at a time.
@@ -59,6 +65,7 @@ class PositionReader:
             )
             ready({route: Refusal(reason) for route in routes})
             return
+        self._learn_policies({route.source_topic for route in routes})
         results: dict[Route, Bearings | Refusal] = {}
         by_leaders: dict[tuple[int, int], list[Route]] = defaultdict(list)
         for route in routes:
@@ -67,8 +74,8 @@ class PositionReader:
                     _leader(source, route.source, self._source.config.alias),
                     _leader(target, route.target, self._target.config.alias),
                 ].append(route)
-            except _Shrunk as shrunk:
-                results[route] = Refusal(str(shrunk), loss=LossKind.SHRUNK)
+            except _NoPartition as gone:
+                results[route] = self._without_partition(route, gone, target.get(route.target_topic))
             except Unserved as unserved:
                 results[route] = Refusal(str(unserved), transient=True)
         if results:
@@ -80,6 +87,12 @@ class PositionReader:
             except ConnectionError as error:
                 found = {route: Refusal(str(error), transient=True) for route in group}
             ready(found)
+
+    def _learn_policies(self, topics: set[str]) -> None:
+        unknown = sorted(topics - self._policies.keys())
+        for start in range(0, len(unknown), TOPICS_PER_REQUEST):
+            found = topic_configs(self._source, unknown[start : start + TOPICS_PER_REQUEST], (CLEANUP_POLICY,))
+            self._policies |= {topic: configs.get(CLEANUP_POLICY, "compact") for topic, configs in found.items()}
 
     def _read_group(
         self,
@@ -100,6 +113,7 @@ class PositionReader:
         settler = Settler(self._segments, LogProbe(self._target, target_leader, ids, self._identity), self._identity)
         evidence = settler.evidence((route.target, ids[route.target_topic]) for route in routes)
         results: dict[Route, Bearings | Refusal] = {}
+        found: dict[Route, tuple[Settled, int, int]] = {}
         for route in routes:
             try:
                 reading = readings[route.target]
@@ -114,16 +128,43 @@ class PositionReader:
             if not any(topic_id):
                 results[route] = Refusal("the target cluster has no topic ids: Kafka 2.8 or newer is needed")
                 continue
-            settled = settler.settle(route.target, topic_id, reading, evidence.get(route.target, {}))
-            results[route] = self._bearings(
-                route, settled, source[route.source_topic], start, end, topic_id, target_leader, read_at
-            )
+            found[route] = settler.settle(route.target, topic_id, reading, evidence.get(route.target, {})), start, end
+        epochs = self._epoch_ends(source_leader, source, {route: one.position for route, (one, _, _) in found.items()})
+        for route, (settled, start, end) in found.items():
+            try:
+                results[route] = self._bearings(
+                    route,
+                    settled,
+                    epochs.get(route.source),
+                    source[route.source_topic],
+                    start,
+                    end,
+                    ids[route.target_topic],
+                    target_leader,
+                    read_at,
+                )
+            except Unserved as unserved:
+                results[route] = Refusal(str(unserved), transient=True)
         return results
+
+    def _epoch_ends(
+        self, leader: int, source: Mapping[str, TopicLeaders], positions: Mapping[Route, Position | Doubt]
+    ) -> dict[TopicPartition, EpochEnd]:
+        """Where the leader epochs of the records copied last end in the source's logs now."""
+        epochs = {
+            route.source: position.leader_epoch
+            for route, position in positions.items()
+            if isinstance(position, Position)
+            and position.leader_epoch >= 0
+            and position.source_topic_id == source[route.source_topic].topic_id
+        }
+        return epoch_ends(self._source, leader, epochs) if epochs else {}
 
     def _bearings(
         self,
         route: Route,
         settled: Settled,
+        epoch: EpochEnd | None,
         source: TopicLeaders,
         start: int,
         end: int,
@@ -134,13 +175,23 @@ class PositionReader:
         position = settled.position
         if isinstance(position, Doubt):
             return Refusal(position.reason, transient=position.wait)
-        found = look_for_losses(route, position, settled.foreign, source.topic_id, start, self._policy)
+        leader = source.partitions[route.partition]
+        cut_at = None if epoch is None else self._cut_at(route, position, epoch, leader.leader, target_topic_id)
+        found = look_for_losses(
+            route,
+            position,
+            settled.foreign,
+            source.topic_id,
+            start,
+            self._policy,
+            target_topic_id=target_topic_id,
+            cut_at=cut_at,
+        )
         for loss in found.losses:
             self._ledger.record(loss)
         halted = next((loss for loss in found.losses if loss.action == "halted"), None)
         if halted is not None:
-            return Refusal(halted.words, loss=halted.kind)
-        leader = source.partitions[route.partition]
+            return Refusal(halted.words, losses=found.losses)
         return Bearings(
             dataclasses.replace(position, claim_due=position.claim_due or found.resume_at != position.upstream),
             found.resume_at,
@@ -152,12 +203,70 @@ class PositionReader:
             target_topic_id,
             target_leader,
             read_at,
+            "compact" in self._policies.get(route.source_topic, "compact"),
             found.losses,
         )
 
+    def _cut_at(
+        self, route: Route, position: Position, epoch: EpochEnd, leader: int, target_topic_id: bytes
+    ) -> int | None:
+        """From where on the source's log is not the one that was copied; at or beyond the position: it still is."""
+        if epoch.error:
+            raise Unserved(said(self._source.config.alias, route.source, epoch.error))
+        if epoch.epoch < 0 or position.upstream is None:
+            return None
+        if epoch.epoch == position.leader_epoch:
+            return epoch.end
 
-class _Shrunk(Unserved):
-    """A partition is not there any more."""
+        def ask(older: int) -> EpochEnd:
+            answer = epoch_ends(self._source, leader, {route.source: older})[route.source]
+            if answer.error:
+                raise Unserved(said(self._source.config.alias, route.source, answer.error))
+            return answer
+
+        return cut_in(self._copied(target_topic_id, route.partition, position), position.upstream, ask)
+
+    def _copied(self, target_topic_id: bytes, partition: int, position: Position) -> list[Segment]:
+        """Every claim on what was copied of this source topic, in order."""
+        ours = self._identity.producer_id, self._identity.producer_epoch, position.source_topic_id
+        claims = [
+            claim
+            for claim in self._segments.whole(target_topic_id, partition)
+            if (claim.producer_id, claim.producer_epoch, claim.source_topic_id) == ours
+            and claim.sequence < position.sequence
+        ]
+        return sorted(claims, key=lambda claim: claim.sequence)
+
+    def _without_partition(self, route: Route, gone: _NoPartition, target: TopicLeaders | None) -> Refusal:
+        """One side's topic is there without this partition: a loss, if it is the source's and any of it was copied."""
+        leader = target.partitions.get(route.partition) if target is not None and not target.error else None
+        if target is None or leader is None or leader.leader < 0:
+            return Refusal(str(gone), transient=True)
+        try:
+            loss = self._shrunk(route, target.topic_id, leader.leader, gone.topic_id)
+            if loss is None:
+                return Refusal(str(gone), transient=True)
+            self._ledger.record(loss)
+        except (ConnectionError, Unserved) as error:
+            return Refusal(str(error), transient=True)
+        return Refusal(loss.words, losses=(loss,))
+
+    def _shrunk(self, route: Route, target_topic_id: bytes, leader: int, source_topic_id: bytes) -> Loss | None:
+        end = list_offsets(self._target, leader, by_topic([route.target]), LATEST)[route.target]
+        self._segments.refresh([(target_topic_id, route.partition)])
+        claims = self._segments.claims(target_topic_id, route.partition)
+        newest = max(claims, key=lambda claim: claim.sequence, default=None)
+        if newest is None or newest.source_topic_id == source_topic_id:
+            return None  # never copied; or an answer from before the topic had as many
+        return shrunk(route, newest, listed_offset(end, route.target))
+
+
+class _NoPartition(Unserved):
+    """The topic has no such partition."""
+
+    def __init__(self, words: str, topic_id: bytes) -> None:
+        super().__init__(words)
+        self.topic_id = topic_id
 
 
 def _leader(topics: Mapping[str, TopicLeaders], where: TopicPartition, alias: str) -> int:
@@ -166,7 +275,7 @@ def _leader(topics: Mapping[str, TopicLeaders], where: TopicPartition, alias: st
     if found is None or found.error:
         raise Unserved(said(alias, where, found.error if found else 3))
     if partition not in found.partitions:
-        raise _Shrunk(f"{alias}: {topic} has no partition {partition} any more: it was created again with fewer")
+        raise _NoPartition(f"{alias}: {topic} has no partition {partition}", found.topic_id)
     leader = found.partitions[partition].leader
     if leader < 0:
         raise Unserved(f"{alias}: {topic}-{partition} has no leader now")

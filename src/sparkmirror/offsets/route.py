@@ -44,6 +44,8 @@ class Bearings:
     target_leader: int
     read_at: float
     """When the target's leader was asked, by the reader's clock: the position is not younger."""
+    compacted: bool = False
+    """The source's cleaner may remove records: two pumps may see different logs."""
     losses: tuple[Loss, ...] = ()
     """What was found; it is in the ledger already."""
 
@@ -54,5 +56,10 @@ class Refusal:
 
     reason: str
     transient: bool = False
-    loss: LossKind | None = None
-    """The named state that halts it."""
+    losses: tuple[Loss, ...] = ()
+    """What was found; it is in the ledger already."""
+
+    @property
+    def loss(self) -> LossKind | None:
+        """The named state that halts it."""
+        return next((loss.kind for loss in self.losses if loss.action == "halted"), None)

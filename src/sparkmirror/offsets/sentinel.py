@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from sparkmirror.cluster.leader_epochs import EpochEnd
 from sparkmirror.config import LossPolicy
 from sparkmirror.offsets.foreign import ForeignRecords
 from sparkmirror.offsets.losses import Action, Loss, LossKind
 from sparkmirror.offsets.position import Position
 from sparkmirror.offsets.route import Route
+from sparkmirror.offsets.segments import Segment
+
+
+class Place(NamedTuple):
+    """Where at the target a loss shows."""
+
+    target_topic_id: bytes
+    downstream: int
 
 
 class Found(NamedTuple):
@@ -27,21 +36,86 @@ def look_for_losses(
     source_topic_id: bytes,
     source_start: int,
     policy: LossPolicy,
+    *,
+    target_topic_id: bytes,
+    cut_at: int | None = None,
 ) -> Found:
-    """What was lost between what was copied last and what the source still has."""
-    losses = [_foreign(route, stretch) for stretch in foreign]
+    """What was lost between what was copied last and what the source still has.
+
+    `cut_at`: from there on the source's log is not the one that was copied (`cut_in`).
+    """
+    at = Place(target_topic_id, position.downstream)
+    losses = [_foreign(route, Place(target_topic_id, stretch.first), stretch) for stretch in foreign]
     resume_at = position.upstream
     if position.source_topic_id is not None and position.source_topic_id != source_topic_id:
-        losses.append(_recreated(route, position.upstream or 0, policy))
+        losses.append(_recreated(route, at, position.upstream or 0, policy))
         resume_at = source_start
+    elif position.upstream is not None and cut_at is not None and cut_at < position.upstream:
+        losses.append(_truncated(route, at, cut_at, position.upstream, policy))
+        resume_at = max(cut_at, source_start)
     elif position.upstream is not None and position.upstream < source_start:
-        losses.append(_expired(route, position.upstream, source_start, policy))
+        losses.append(_expired(route, at, position.upstream, source_start, policy))
         resume_at = source_start
     return Found(tuple(losses), resume_at)
 
 
-def truncated(route: Route, first: int, end: int, policy: LossPolicy) -> Loss:
-    """The source's log was cut at `first`, and everything below `end` was copied."""
+def cut_in(copied: Sequence[Segment], upstream: int, ask: Callable[[int], EpochEnd]) -> int | None:
+    """Where the source's log stopped being the one that was copied up to `upstream`; None: its leader can't tell.
+
+    `copied` are the true claims, in order; `ask` asks the leader where an epoch ends in its log. Of an epoch that
+    both logs have, they share what the shorter one has; below, the epoch before that is asked for (KIP-101).
+    """
+    shared, left = upstream, list(copied)
+    while left:
+        asked = left[-1].source_leader_epoch
+        answered = ask(asked)
+        if answered.epoch < 0 or answered.end < 0:
+            return None
+        shared = min(shared, answered.end)
+        while left and left[-1].source_leader_epoch > answered.epoch:
+            shared = min(shared, left.pop().upstream)
+        if answered.epoch == asked or not left or left[-1].source_leader_epoch == answered.epoch:
+            break
+    return shared
+
+
+def target_truncated(route: Route, target_topic_id: bytes, first: int, end: int) -> Loss:
+    """The target acknowledged everything below `end`, and now its log ends at `first`."""
+    words = (
+        f"target {route.target_topic}-{route.partition} lost offsets {first} to {end - 1}, which it had acknowledged "
+        "(an unclean leader election?): they are copied again from the source"
+    )
+    return _loss(LossKind.TARGET_TRUNCATED, route, Place(target_topic_id, first), first, end, "healed", words)
+
+
+def shrunk(route: Route, newest: Segment, target_end: int) -> Loss:
+    """The source has no such partition any more; `newest` is the last claim on what was copied of it."""
+    upstream = newest.next_upstream(newest.sequence + target_end - newest.downstream)
+    words = (
+        f"source topic {route.source_topic} was created again without partition {route.partition}, which was copied up "
+        f"to offset {upstream}; what came after that is not known, and what was copied stays at the target"
+    )
+    at = Place(newest.target_topic_id, target_end)
+    return _loss(LossKind.SHRUNK, route, at, upstream, upstream, "halted", words)
+
+
+def target_recreated(route: Route, target_topic_id: bytes, first: int, source_start: int | None) -> Loss:
+    """The target topic is a new one; in the old one the copy began at source offset `first`.
+
+    `source_start`: of the source's log now; None if the source topic is a new one, too.
+    """
+    end = max(first, source_start or 0)
+    words = f"target topic {route.target_topic} was deleted and created again; partition {route.partition}: "
+    if source_start is None:
+        words += "the source topic is a new one, too, and is copied from its start; what was copied before is gone"
+    elif end > first:
+        words += f"copied again from the source, but for offsets {first} to {end - 1}, which it has no more"
+    else:
+        words += "copied again from the source, which still has all that was copied before"
+    return _loss(LossKind.TARGET_RECREATED, route, Place(target_topic_id, 0), first, end, "healed", words)
+
+
+def _truncated(route: Route, at: Place, first: int, end: int, policy: LossPolicy) -> Loss:
     halts = policy.truncated == "halt"
     words = (
         f"the log of source {route.source_topic}-{route.partition} was cut at offset {first} by an unclean leader "
@@ -52,29 +126,20 @@ def truncated(route: Route, first: int, end: int, policy: LossPolicy) -> Loss:
         if halts
         else "; what the source has there now is copied behind them"
     )
-    return _loss(LossKind.TRUNCATED, route, first, end, "halted" if halts else "continued", words)
+    return _loss(LossKind.TRUNCATED, route, at, first, end, "halted" if halts else "continued", words)
 
 
-def target_truncated(route: Route, first: int, end: int) -> Loss:
-    """The target acknowledged everything below `end`, and now its log ends at `first`."""
-    words = (
-        f"target {route.target_topic}-{route.partition} lost offsets {first} to {end - 1}, which it had acknowledged "
-        "(an unclean leader election?): they are copied again from the source"
-    )
-    return _loss(LossKind.TARGET_TRUNCATED, route, first, end, "healed", words)
-
-
-def _expired(route: Route, first: int, end: int, policy: LossPolicy) -> Loss:
+def _expired(route: Route, at: Place, first: int, end: int, policy: LossPolicy) -> Loss:
     halts = policy.expired == "halt"
     words = (
         f"offsets {first} to {end - 1} of source {route.source_topic}-{route.partition} are gone: "
         "they expired before they were copied"
     )
     words += "; set sparkmirror.on.expired=continue to go on behind them" if halts else "; the copy goes on behind them"
-    return _loss(LossKind.EXPIRED, route, first, end, "halted" if halts else "continued", words)
+    return _loss(LossKind.EXPIRED, route, at, first, end, "halted" if halts else "continued", words)
 
 
-def _recreated(route: Route, upstream: int, policy: LossPolicy) -> Loss:
+def _recreated(route: Route, at: Place, upstream: int, policy: LossPolicy) -> Loss:
     halts = policy.recreated == "halt"
     words = (
         f"source topic {route.source_topic} was deleted and created again; partition {route.partition} of the old one "
@@ -85,18 +150,18 @@ def _recreated(route: Route, upstream: int, policy: LossPolicy) -> Loss:
         if halts
         else "; the new one is copied behind it, from its start"
     )
-    return _loss(LossKind.RECREATED, route, upstream, upstream, "halted" if halts else "restarted", words)
+    return _loss(LossKind.RECREATED, route, at, upstream, upstream, "halted" if halts else "restarted", words)
 
 
-def _foreign(route: Route, stretch: ForeignRecords) -> Loss:
+def _foreign(route: Route, at: Place, stretch: ForeignRecords) -> Loss:
     words = (
         f"somebody else wrote offsets {stretch.first} to {stretch.end - 1} of target {route.target_topic}-"
         f"{route.partition}: they are stepped over, and offsets still translate exactly; let nobody else write to it"
     )
-    return _loss(LossKind.FOREIGN, route, stretch.first, stretch.end, "continued", words)
+    return _loss(LossKind.FOREIGN, route, at, stretch.first, stretch.end, "continued", words)
 
 
-def _loss(kind: LossKind, route: Route, first: int, end: int, action: Action, words: str) -> Loss:
+def _loss(kind: LossKind, route: Route, at: Place, first: int, end: int, action: Action, words: str) -> Loss:
     return Loss(
         kind=kind,
         source_topic=route.source_topic,
@@ -104,6 +169,8 @@ def _loss(kind: LossKind, route: Route, first: int, end: int, action: Action, wo
         partition=route.partition,
         first=first,
         end=end,
+        downstream=at.downstream,
+        target_topic_id=at.target_topic_id.hex(),
         action=action,
         words=words,
         at_ms=time.time_ns() // 1_000_000,

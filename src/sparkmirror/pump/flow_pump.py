@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.error_codes import error_name
-from sparkmirror.cluster.topic_limits import topic_configs
+from sparkmirror.cluster.topic_configs import topic_configs
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.offsets.losses import Loss, LossLedger, losses_topic
 from sparkmirror.offsets.reading import PositionReader
@@ -37,6 +37,7 @@ from sparkmirror.wire.buffers import Frame, FramePool
 from sparkmirror.wire.channel import Channel
 from sparkmirror.wire.fetch import FetchedPartition, FetchSession
 from sparkmirror.wire.produce import Ack
+from sparkmirror.wire.tls import open_channel
 
 ANSWER_OVERHEAD_BYTES = 256 << 10
 """What an answer may hold beside its records; a buffer that were too small by that would never be used again."""
@@ -46,6 +47,8 @@ MOST_IN_FLIGHT = 5
 
 QUEUE_BYTES = 2 << 20
 """A partition is not fetched while this much of it waits to be sent."""
+
+STAMPING = "message.timestamp.type"
 
 CONFIRM_S = 1.0
 """How far behind confirmations of claims may be written."""
@@ -61,8 +64,6 @@ class FlowPump:
         self.order = order
         self.name = flow.name
         self.tally = Tally()
-        self.losses: list[Loss] = []
-        """What was found to be lost and is not reported yet."""
         self.fenced = ""
         """Why this pump may never write again, once that is so."""
         self._loop = loop
@@ -111,9 +112,9 @@ class FlowPump:
                     codec=CODECS.index(flow.produce.compression_type) or None,
                     merge_tiny=flow.merge_tiny_batches,
                 ),
-                policy=flow.loss,
                 max_in_flight=min(flow.produce.max_in_flight_requests_per_connection, MOST_IN_FLIGHT),
                 now=loop.now,
+                appended=(bytes.fromhex(route.target_topic_id), route.appended),
             )
             for route in order.routes
         ]
@@ -189,6 +190,9 @@ class FlowPump:
         if copy.confirmed:
             self._to_confirm += copy.confirmed
             copy.confirmed.clear()
+        if copy.may_be_stamped:
+            copy.may_be_stamped = False
+            self._ask_stamping(copy)
         if copy.refused is not None:
             self._ask_limits(copy, copy.refused)
             copy.refused = None
@@ -266,13 +270,23 @@ class FlowPump:
             copy.doubt(f"a loss could not be written to the ledger: {error}", self._loop.now)
             self._settle(copy)
 
-        self.losses += losses
         self._background.do(record, lambda _: None, failed)
+
+    def _ask_stamping(self, copy: PartitionCopy) -> None:
+        """Asked before the position is read again: the background does things in turn."""
+
+        topic = copy.route.target_topic
+
+        def then(found: Mapping[str, Mapping[str, str]]) -> None:
+            if found[topic].get(STAMPING) == "LogAppendTime":
+                copy.stamped()
+
+        self._background.do(lambda: topic_configs(self._target, (topic,), (STAMPING,)), then, lambda _: None)
 
     def _ask_limits(self, copy: PartitionCopy, why: Refused) -> None:
         self._background.do(
-            lambda: topic_configs(self._target, why.target_topic, LIMITS[why.error]),
-            lambda found: copy.limited(why, found),
+            lambda: topic_configs(self._target, (why.target_topic,), LIMITS[why.error]),
+            lambda found: copy.limited(why, found[why.target_topic]),
             lambda _: None,
         )
 
@@ -297,7 +311,7 @@ class FlowPump:
             copy.read_from = part.preferred_replica
             self._stop_fetching(copy)
         elif part.diverging is not None:
-            copy.cut(part.diverging[1], self._loop.now)
+            copy.doubt(f"the source's log was cut at {part.diverging[1]}", self._loop.now)
         else:
             self._limits.passed(len(part.records), backfill=copy.backfilling)
             try:
@@ -383,7 +397,7 @@ class FlowPump:
                 isolation_level=ISOLATION[settings.isolation_level],
                 rack=settings.client_rack,
             )
-            return Channel(connection.detach(), self._pool), session
+            return open_channel(connection.detach(), self._pool), session
 
         self._background.do(dial, lambda made: leg.connected(*made), lambda error: leg.failed(str(error)))
 
@@ -393,7 +407,7 @@ class FlowPump:
         def dial() -> tuple[Channel, int]:
             connection = self._target.dial(leg.broker, send_buffer=settings.send_buffer_bytes)
             version = connection.version(produce.API_KEY, produce.VERSIONS, "Produce")
-            return Channel(connection.detach(), self._pool), version
+            return open_channel(connection.detach(), self._pool), version
 
         self._background.do(dial, lambda made: leg.connected(*made), lambda error: leg.failed(str(error)))
 
@@ -466,6 +480,10 @@ class FlowPump:
             downstream=copy.acked_downstream,
             source_end=copy.source_end,
             in_doubt=bool(copy.in_flight),
+            halted=copy.halted if copy.stage is Stage.PARKED else None,
+            timestamp_ms=copy.acked_timestamp_ms,
+            target_topic_id=copy.appended[0].hex(),
+            appended=copy.appended[1],
         )
 
     def close(self) -> None:

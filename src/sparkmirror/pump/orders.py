@@ -11,12 +11,14 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from sparkmirror.config import FlowConfig
+from sparkmirror.config.model import REVEAL
+from sparkmirror.offsets.losses import LossKind
 from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segments import Identity
 
 
 class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 class RouteOrder(_Value):
@@ -27,6 +29,9 @@ class RouteOrder(_Value):
     partition: int
     until: int | None = None
     """Stop when everything below this upstream offset is copied; None: go on."""
+    target_topic_id: str = ""
+    appended: int = -1
+    """What an earlier epoch's receipt said: if the target has less now, it has lost records."""
 
     @property
     def route(self) -> Route:
@@ -67,6 +72,10 @@ class PumpOrder(_Value):
     """After which the epoch ends by itself."""
     flows: tuple[FlowOrder, ...]
 
+    def to_json(self) -> str:
+        """The order as it travels, secrets in clear: to be kept from others' eyes (`engine.session`)."""
+        return self.model_dump_json(context=REVEAL)
+
 
 PartitionState = Literal["running", "done", "parked", "waiting"]
 
@@ -87,6 +96,14 @@ class Receipt(_Value):
     source_end: int = -1
     in_doubt: bool = False
     """Something was still in flight when it ended: it may be appended later (R5)."""
+    halted: LossKind | None = None
+    """The loss that halts it, while it is parked."""
+    timestamp_ms: int = -1
+    """Of the last record that is known to be copied, by its own clock; -1: not known."""
+    target_topic_id: str = ""
+    """Of `appended`; as hexadecimal digits."""
+    appended: int = -1
+    """The target's offset after the last record that it has acknowledged; -1: none."""
 
 
 class FlowReport(_Value):

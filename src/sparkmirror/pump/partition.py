@@ -15,11 +15,10 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
-from sparkmirror.config import LossPolicy
 from sparkmirror.offsets.losses import Loss, LossKind
 from sparkmirror.offsets.route import Bearings, Refusal, Route
 from sparkmirror.offsets.segments import Identity, Segment
-from sparkmirror.offsets.sentinel import target_truncated, truncated
+from sparkmirror.offsets.sentinel import target_truncated
 from sparkmirror.pump.batch import Batch, Claim
 from sparkmirror.pump.claimer import Claimer
 from sparkmirror.pump.intake import Intake, Obstacle, Skipped
@@ -73,7 +72,7 @@ class PartitionCopy:
         max_in_flight: int,
         now: float,
         intake: Intake,
-        policy: LossPolicy,
+        appended: tuple[bytes, int] = (b"", -1),
     ) -> None:
         self.route = route
         self.until = until
@@ -101,6 +100,10 @@ class PartitionCopy:
         self.bytes = 0
         self.acked_upstream = -1
         self.acked_downstream = -1
+        self.appended = appended
+        """Target topic id, and its offset after the last record that it has acknowledged to us, in other epochs too."""
+        self.acked_timestamp_ms = -1
+        """Of the last record that is known to be copied, by its own clock; -1: not known."""
         self.source_end = -1
         self.backfilling = False
         """It is far behind: a whole answer did not bring it to the end."""
@@ -111,20 +114,19 @@ class PartitionCopy:
         self._fresh_after_ms = fresh_after_ms
         self._max_in_flight = max_in_flight
         self._intake = intake
-        self._policy = policy
         self._claimer = Claimer(route, identity, incarnation)
         self._upstream = -1
         self._sequence = -1
         self._downstream = -1
         self._fetched_epoch = self._acked_epoch = -1
         self._latest: int | None = None
-        self._cut_at: int | None = None
-        """Where the source's log was cut below what was copied, if the copy goes on from there."""
         self._obstacle = ""
         """Why what comes after the queue can't be copied."""
         self._alone = True
+        self.may_be_stamped = False
+        """Somebody should look up whether the target stamps records itself, and call `stamped`."""
         self._stamped = False
-        """The target stamps records itself (LogAppendTime): its acknowledgements don't tell duplicates (R2)."""
+        """It does (LogAppendTime): its acknowledgements don't tell duplicates (R2)."""
         self._verifying = False
         self._confirmed_at = 0.0
         self._failures = 0
@@ -162,7 +164,7 @@ class PartitionCopy:
                 self._alone = True
                 return
             self.drop_queue()
-        if self._must_stay_quiet(position.newest_timestamp_ms, position.sequence, now):
+        if self._must_stay_quiet(bearings, now):
             return
         self._upstream = upstream
         self._sequence = position.sequence
@@ -170,6 +172,8 @@ class PartitionCopy:
         self._fetched_epoch = position.leader_epoch if upstream == position.upstream else -1
         self.acked_upstream = upstream
         self.acked_downstream = position.downstream
+        if position.newest_timestamp_ms is not None:
+            self.acked_timestamp_ms = position.newest_timestamp_ms
         self._claimer.start(bearings, follows)
         self._alone = not self._verifying
         self._verifying = False
@@ -185,7 +189,7 @@ class PartitionCopy:
     def _resume_at(self, bearings: Bearings) -> int:
         """Where to fetch next; where nothing was ever copied, and `latest` is wanted, it is that of the first look."""
         if bearings.resume_at is not None:
-            return bearings.resume_at if self._cut_at is None else min(self._cut_at, bearings.resume_at)
+            return bearings.resume_at
         if not self._from_latest:
             return bearings.source_start
         if self._latest is None:
@@ -194,17 +198,15 @@ class PartitionCopy:
 
     def _note_losses(self, bearings: Bearings) -> None:
         self.losses += bearings.losses
-        before, position = self.bearings, bearings.position
-        if (
-            before is not None
-            and before.target_topic_id == bearings.target_topic_id
-            and position.downstream < self.acked_downstream
-        ):
-            self.losses.append(target_truncated(self.route, position.downstream, self.acked_downstream))
+        topic_id, end = self.appended
+        if bearings.target_topic_id == topic_id and bearings.position.downstream < end:
+            self.losses.append(target_truncated(self.route, topic_id, bearings.position.downstream, end))
+            self.appended = topic_id, bearings.position.downstream
 
     def refuse(self, refusal: Refusal, now: float) -> None:
         """The position can't be told now."""
         self.asked_at = None
+        self.losses += refusal.losses
         if self.stage is Stage.RUNNING:
             self.drop_queue()
         if refusal.transient and not self._out_of_patience(now):
@@ -215,25 +217,16 @@ class PartitionCopy:
             self.park(refusal.reason, now)
             self.halted = refusal.loss
 
-    def cut(self, end: int, now: float) -> None:
-        """The source says that its log was cut at `end` and written anew from there (KIP-320)."""
-        if end >= self.acked_upstream:
-            self.doubt(f"the source's log was cut at {end}", now)
-            return
-        loss = truncated(self.route, end, self.acked_upstream, self._policy)
-        self.losses.append(loss)
-        if loss.action == "halted":
-            self.park(loss.words, now)
-            self.halted = loss.kind
-        else:
-            self._cut_at = end
-            self.doubt(loss.words, now)
+    def _must_stay_quiet(self, bearings: Bearings, now: float) -> bool:
+        """The quiet rule (R5): unguarded after an unclean takeover, wait until nobody moves the position.
 
-    def _must_stay_quiet(self, state_timestamp_ms: int | None, sequence: int, now: float) -> bool:
-        """The quiet rule (R5): unguarded after an unclean takeover, wait until nobody moves the position."""
+        The append check guards only what a predecessor sees as we do: not where the source has lost records since.
+        """
         if not self._quiet:
             return False
-        guarded = state_timestamp_ms is not None and state_timestamp_ms >= self._fresh_after_ms
+        sequence, newest_ms = bearings.position.sequence, bearings.position.newest_timestamp_ms
+        guarded = newest_ms is not None and newest_ms >= self._fresh_after_ms
+        guarded = guarded and bearings.resume_at == bearings.position.upstream
         if guarded and self._quiet_sequence is None:
             return False
         if self._quiet_sequence == sequence:
@@ -403,10 +396,13 @@ class PartitionCopy:
         """One, unless the leader's state is sure to outlive the answers.
 
         Old records take the state with them at the broker's next tick; then a batch would be accepted though its
-        predecessor was refused (`exactness.md` section 0, 3).
+        predecessor was refused (`exactness.md` section 0, 3). And of a compacted log a rival may have seen other
+        records: if it appended as many of them, our batch is a duplicate to the broker, but the next would be appended.
         """
         head = self.queue[0]
         if self._alone or head.max_timestamp < self._fresh_after_ms or (self._stamped and head.claim is not None):
+            return 1
+        if self.bearings is not None and self.bearings.compacted:
             return 1
         return self._max_in_flight
 
@@ -436,8 +432,9 @@ class PartitionCopy:
         if ack.error:
             self._on_error(batch, ack, now)
             return None
-        self._stamped |= ack.log_append_time_ms not in (-1, batch.max_timestamp)
         if ack.log_append_time_ms >= 0 and not self._stamped:
+            # Or the target stamps records itself: its topic's configuration tells.
+            self.may_be_stamped = True
             self.doubt(f"a rival had already written source offset {batch.upstream}", now)
         elif ack.base_offset != batch.downstream:
             self.doubt(f"source offset {batch.upstream} landed at {ack.base_offset}, not at {batch.downstream}", now)
@@ -452,11 +449,13 @@ class PartitionCopy:
         self._confirmed_at = batch.sent_at
         self._failures = 0
         self._troubled_since = None
-        self._cut_at = None
         self.records += batch.count
         self.bytes += len(batch.view)
         self.acked_upstream = batch.next_upstream
         self.acked_downstream = batch.downstream + batch.count
+        if self.bearings is not None:
+            self.appended = self.bearings.target_topic_id, self.acked_downstream
+        self.acked_timestamp_ms = batch.max_timestamp
         if batch.completes is not None and not self._stamped:
             self.confirmed.append(dataclasses.replace(batch.completes.segment, confirmed=True))
         self._pass_over(now)
@@ -473,6 +472,10 @@ class PartitionCopy:
         else:
             self.refused = why if ack.error in LIMITS else None
             self.act_on(ack.error, why.words, now)
+
+    def stamped(self) -> None:
+        """The target stamps records itself."""
+        self._stamped = True
 
     def limited(self, why: Refused, found: Mapping[str, str]) -> None:
         """What the target allows is known now."""

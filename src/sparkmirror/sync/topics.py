@@ -50,6 +50,12 @@ class MirroredTopic:
         remote = {partition.partition for partition in self.remote.partitions}
         return tuple(p.partition for p in self.source.partitions if p.partition in remote)
 
+    @property
+    def only_at_target(self) -> tuple[int, ...]:
+        """The partitions that the source topic doesn't have, perhaps any more."""
+        there = {partition.partition for partition in self.source.partitions}
+        return tuple(p.partition for p in self.remote.partitions if p.partition not in there)
+
 
 @dataclass(frozen=True, slots=True)
 class TopicSync:
@@ -63,6 +69,8 @@ class TopicSync:
     """Remote topics."""
     refused: Mapping[str, str]
     """Source topic -> one line: why it, or its newest partitions, can't be pumped. Tried again next time."""
+    at_source: frozenset[str] = frozenset()
+    """Every topic that the source has, replicated or not."""
 
 
 class TopicDuty:
@@ -101,6 +109,7 @@ class TopicDuty:
             created=tuple(names[name] for name in created),
             grown=tuple(names[name] for name in grown),
             refused=refused,
+            at_source=frozenset(sources),
         )
 
     @property

@@ -10,6 +10,7 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 from sparkmirror.wire.buffers import Frame, FramePool
 
@@ -26,6 +27,9 @@ class ChannelClosed(ConnectionError):
 
 class Channel:
     """Frames over a connected socket. Any socket error surfaces as `ChannelClosed`."""
+
+    _not_now: ClassVar[tuple[type[OSError], ...]] = (BlockingIOError,)
+    """What the socket raises when it has, or takes, no more for now."""
 
     def __init__(self, sock: socket.socket, pool: FramePool) -> None:
         sock.setblocking(False)
@@ -48,9 +52,12 @@ class Channel:
     def send(self, buffers: Sequence[Buffer]) -> None:
         """Send one request, its size put before it; what the socket doesn't take now waits."""
         size = sum(len(buffer) for buffer in buffers)
-        self._out.append(memoryview(_SIZE.pack(size)))
-        self._out.extend(memoryview(buffer) for buffer in buffers)
+        self._queue(_SIZE.pack(size), buffers)
         self.flush()
+
+    def _queue(self, size: bytes, buffers: Sequence[Buffer]) -> None:
+        self._out.append(memoryview(size))
+        self._out.extend(memoryview(buffer) for buffer in buffers)
 
     def flush(self) -> None:
         out = self._out
@@ -98,7 +105,7 @@ class Channel:
         while self._got < size:
             try:
                 got = self._sock.recv_into(into[self._got :] if self._got else into)
-            except BlockingIOError:
+            except self._not_now:
                 return False
             except OSError as error:
                 raise ChannelClosed(str(error)) from error

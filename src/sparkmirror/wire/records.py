@@ -129,7 +129,7 @@ class Records:
                 at += 2
             else:
                 delta, at = read(data, at)
-            if at > stop or length & 1 or delta & 1 or delta <= previous:
+            if at > stop or (length | delta) & 1 or delta <= previous:
                 return -1
             previous = delta
             add_offset(base_offset + (delta >> 1))

@@ -6,16 +6,23 @@ The messages are kafka-python's (`kafka.protocol`); this only carries them, with
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 import time
+from contextlib import suppress
 from typing import Any, Self
 
 from kafka.protocol.metadata import ApiVersionsRequest
+
+from sparkmirror.wire.tls import HandshakeFailed, explain, shake_hands
 
 _SIZE = struct.Struct(">i")
 
 MAX_FRAME = 1 << 28
 """Bytes; a larger answer is none: whatever listens there does not speak Kafka."""
+
+TLS_ALERT = 0x1503
+"""How a TLS alert begins (RFC 8446, section 5.1): what a TLS port says to those that speak in clear."""
 
 USER_TIMEOUT_MS = 5_000
 """For TCP_USER_TIMEOUT: the kernel gives up on unacknowledged data, so that it can't deliver it much later (R6)."""
@@ -25,14 +32,25 @@ class BrokerUnreachable(ConnectionError):
     """A broker can't be connected to, or doesn't answer in time."""
 
 
+class TlsRefused(BrokerUnreachable):
+    """A broker answers, but the two of us can't agree on TLS: asking again won't help."""
+
+
 class UnsupportedBroker(ConnectionError):
     """A broker speaks no version of a request that we know."""
 
 
 def connect(
-    host: str, port: int, *, timeout_s: float, send_buffer: int = -1, receive_buffer: int = -1
+    host: str,
+    port: int,
+    *,
+    timeout_s: float,
+    tls: ssl.SSLContext | None = None,
+    send_buffer: int = -1,
+    receive_buffer: int = -1,
 ) -> socket.socket:
-    """A connected TCP socket with a timeout set; buffers of -1 are the system's own."""
+    """A connected socket with a timeout set, TLS spoken if `tls` is given; buffers of -1 are the system's own."""
+    deadline = time.monotonic() + timeout_s
     try:
         sock = socket.create_connection((host, port), timeout=timeout_s)
     except OSError as error:
@@ -44,7 +62,15 @@ def connect(
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
     if receive_buffer > 0:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-    return sock
+    if tls is None:
+        return sock
+    sock.settimeout(max(deadline - time.monotonic(), 0.001))
+    try:
+        return shake_hands(sock, tls, host)
+    except HandshakeFailed as error:
+        raise TlsRefused(f"{host}:{port}: {error}") from error
+    except TimeoutError as error:
+        raise BrokerUnreachable(f"{host}:{port}: no answer to the TLS handshake in {timeout_s:.0f} s") from error
 
 
 class RpcConnection:
@@ -69,13 +95,17 @@ class RpcConnection:
         *,
         client_id: str,
         timeout_s: float,
+        tls: ssl.SSLContext | None = None,
         send_buffer: int = -1,
         receive_buffer: int = -1,
     ) -> Self:
         """Connect, and ask what the broker speaks."""
-        sock = connect(host, port, timeout_s=timeout_s, send_buffer=send_buffer, receive_buffer=receive_buffer)
+        sock = connect(host, port, timeout_s=timeout_s, tls=tls, send_buffer=send_buffer, receive_buffer=receive_buffer)
         try:
             return cls(sock, client_id, timeout_s)
+        except TlsRefused as error:
+            sock.close()
+            raise TlsRefused(f"{host}:{port}: {error}") from error
         except BaseException:
             sock.close()
             raise
@@ -108,12 +138,17 @@ class RpcConnection:
         deadline = time.monotonic() + self._timeout_s
         try:
             self._sock.settimeout(self._timeout_s)
-            self._sock.sendall(request)
+            with suppress(BrokenPipeError, ConnectionResetError, ssl.SSLEOFError):  # it may have said why
+                self._sock.sendall(request)
             return self._receive(_SIZE.unpack(self._receive(4, deadline))[0], deadline)
+        except ssl.SSLError as error:  # with TLS 1.3 a broker may refuse us after the handshake
+            raise TlsRefused(explain(error)) from error
         except OSError as error:
             raise BrokerUnreachable(str(error) or type(error).__name__) from error
 
     def _receive(self, size: int, deadline: float) -> bytearray:
+        if size >> 16 == TLS_ALERT:
+            raise ConnectionError("it wants TLS; write security.protocol = SSL for this cluster, or take another port")
         if not 0 <= size <= MAX_FRAME:
             raise ConnectionError(f"a frame of {size} bytes: this is not a Kafka broker")
         data = bytearray(size)

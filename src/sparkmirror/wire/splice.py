@@ -8,7 +8,7 @@ a batch, another codec, batches that are too large, and many tiny ones.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -39,15 +39,6 @@ _USUAL_OVERHEAD = 6
 """Bytes of a record that are not its body; only to guess sizes by."""
 
 
-class RecordTooLarge(Exception):
-    """The record at source offset `upstream` makes a batch of `size` bytes, all alone: more than `max_bytes`."""
-
-    def __init__(self, upstream: int, size: int) -> None:
-        super().__init__(f"the record at offset {upstream} makes a batch of {size} bytes")
-        self.upstream = upstream
-        self.size = size
-
-
 class Run(NamedTuple):
     """Records whose source offsets follow each other without a gap: the first one's, and how many they are."""
 
@@ -70,6 +61,19 @@ class Spliced:
     record."""
     leader_epoch: int
     """Of the source batch that its first record came from; -1 for old formats, which have none."""
+
+
+class RecordTooLarge(Exception):
+    """The record at source offset `upstream` makes a batch of `size` bytes, all alone: more than `max_bytes`.
+
+    `before` is what could be made of the records before it, to be sent first.
+    """
+
+    def __init__(self, upstream: int, size: int) -> None:
+        super().__init__(f"the record at offset {upstream} makes a batch of {size} bytes")
+        self.upstream = upstream
+        self.size = size
+        self.before: list[Spliced] = []
 
 
 def splice(
@@ -101,7 +105,7 @@ def splice(
     source = _Source()
     for header, batch in batches:
         source.add(header, batch, from_offset)
-    return list(_cut(source, codec, max_bytes, max_records))
+    return _cut(source, codec, max_bytes, max_records)
 
 
 def _is_fine(header: BatchHeader, batch: memoryview, from_offset: int) -> bool:
@@ -147,14 +151,14 @@ class _Source:
     def add(self, header: BatchHeader, batch: memoryview, from_offset: int) -> None:
         records = self.records
         old = header.magic < MAGIC
-        next_offset = header.base_offset + 1 if old else header.next_offset
+        next_offset = header.base_offset + 1 + (0 if old else header.last_offset_delta)
         if next_offset > from_offset and (old or header.records):
             leader_epoch = _UNKNOWN if old else header.leader_epoch
             if not self.leader_epochs or leader_epoch != self.leader_epochs[-1]:
                 self.starts.append(len(records.offsets))
                 self.leader_epochs.append(leader_epoch)
             records.add(header, batch)
-            if old or header.base_offset < from_offset:
+            if records.offsets[0] < from_offset:
                 records.drop_before(from_offset)
         if not records.offsets or records.offsets[-1] + 1 != next_offset:
             self.ends[len(records.offsets)] = next_offset
@@ -239,19 +243,26 @@ def _runs(offsets: list[int]) -> tuple[Run, ...]:
     return tuple(Run(offsets[start], stop - start) for start, stop in pairwise((0, *seams, len(offsets))))
 
 
-def _cut(source: _Source, codec: int, max_bytes: int | None, max_records: int | None) -> Iterator[Spliced]:
+def _cut(source: _Source, codec: int, max_bytes: int | None, max_records: int | None) -> list[Spliced]:
     """Batches within the limits: each takes as many records as it can."""
+    made: list[Spliced] = []
     start, total = 0, len(source.records)
     guess = total
     while start < total:
         end = min(total, start + (max_records or total))
-        if max_bytes is None:
-            made = source.made(start, end, codec)
-        else:
-            made = _largest(source, start, end, min(start + guess, end), codec, max_bytes)
-            guess = made.count if start + made.count < end else total
-        yield made
-        start += made.count
+        try:
+            made.append(
+                source.made(start, end, codec)
+                if max_bytes is None
+                else _largest(source, start, end, min(start + guess, end), codec, max_bytes)
+            )
+        except RecordTooLarge as error:
+            error.before = made
+            raise
+        count = made[-1].count
+        start += count
+        guess = count if start < end else total
+    return made
 
 
 def _largest(source: _Source, start: int, end: int, guess: int, codec: int, max_bytes: int) -> Spliced:

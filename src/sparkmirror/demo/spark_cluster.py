@@ -1,4 +1,4 @@
-"""A real Spark standalone cluster: a master and two workers as processes of a bare Python and another HOME."""
+"""A real Spark standalone cluster on this machine: a master and workers of a bare Python and another HOME."""
 
 from __future__ import annotations
 
@@ -9,26 +9,30 @@ import subprocess
 import time
 import venv
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
-
-import pyspark
 
 from sparkmirror.demo.java import java_home
 from sparkmirror.demo.ports import free_ports
+from sparkmirror.demo.spawn import spawn
 from sparkmirror.engine.pack import settings_for, write_pack
+from sparkmirror.errors import SetupError
 
 WORKERS = 2
 CORES = 2
 START_S = 40.0
+STOP_S = 20.0
 
 
 @contextlib.contextmanager
 def standalone_cluster(directory: Path) -> Iterator[Mapping[str, str]]:
-    """Start it; gives the `spark.*` settings that a mirror needs to run there, as `docs/spark.md` says."""
+    """Start it; gives the `spark.*` settings that a mirror needs to run there, as `docs/spark.md` says.
+
+    Its processes die with this one. Raises SetupError if the master does not start.
+    """
     bare = directory / "bare"
     venv.create(bare, with_pip=False)
     python = bare / "bin" / "python"
-    assert subprocess.run([python, "-c", "import sparkmirror"], capture_output=True, check=False).returncode != 0
     archive = directory / "sparkmirror.tar.gz"
     write_pack(archive)
     (master_port,) = free_ports(1)
@@ -54,16 +58,15 @@ def standalone_cluster(directory: Path) -> Iterator[Mapping[str, str]]:
     finally:
         for process in reversed(running):
             process.terminate()
-            process.wait(20)
+            try:
+                process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
 
 def _spark(directory: Path, name: str, command: list[str]) -> subprocess.Popen[bytes]:
-    home = Path(pyspark.__file__).parent
-    arguments = [
-        str(home / "bin" / "spark-class"),
-        f"org.apache.spark.deploy.{command[0].lower()}.{command[0]}",
-        *command[1:],
-    ]
+    home = _spark_home()
     environment = {
         "HOME": str(directory / "home"),
         "PATH": os.defpath,
@@ -72,8 +75,15 @@ def _spark(directory: Path, name: str, command: list[str]) -> subprocess.Popen[b
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "512m",
     }
-    with (directory / f"{name}.log").open("wb") as log:
-        return subprocess.Popen(arguments, stdout=log, stderr=subprocess.STDOUT, env=environment, cwd=directory)
+    script, main = home / "bin" / "spark-class", f"org.apache.spark.deploy.{command[0].lower()}.{command[0]}"
+    return spawn([str(script), main, *command[1:]], output=directory / f"{name}.log", environment=environment)
+
+
+def _spark_home() -> Path:
+    found = find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise SetupError("pyspark is not installed")
+    return Path(found.origin).parent
 
 
 def _wait_for_port(port: int) -> None:
@@ -83,5 +93,6 @@ def _wait_for_port(port: int) -> None:
             socket.create_connection(("127.0.0.1", port), 1).close()
             return
         except OSError:
-            assert time.monotonic() < deadline, "the Spark master did not start"
+            if time.monotonic() > deadline:
+                raise SetupError(f"the Spark master does not serve after {START_S:.0f} s") from None
             time.sleep(0.2)

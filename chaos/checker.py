@@ -1,0 +1,149 @@
+"""What became of the records, in Jepsen's words. The truth is the source's log after the end of the round.
+
+lost            in the source's log, not at the target
+duplicate       at the target more often than in the source's log
+reordered       at the target behind a record that it precedes in the source's log
+aborted read    at the target, though its transaction was aborted, in a flow that reads committed records only
+changed         at the target with another key, value, header or timestamp
+phantom         at the target, and nowhere in the source's log
+unseen          acknowledged to its producer, but not in the source's log (or committed there and not readable, or
+                aborted and readable): the source's own loss, no mirror can help it
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from chaos.history import History, partition_of, transaction_of
+from chaos.records import Isolation, Log, LoggedRecord
+
+_MOST_EXAMPLES = 20
+
+
+class Anomaly(StrEnum):
+    LOST = "lost"
+    DUPLICATE = "duplicate"
+    REORDERED = "reordered"
+    ABORTED_READ = "aborted read"
+    CHANGED = "changed"
+    PHANTOM = "phantom"
+    UNSEEN = "unseen"
+
+
+OF_THE_MIRROR = tuple(anomaly for anomaly in Anomaly if anomaly is not Anomaly.UNSEEN)
+
+
+@dataclass(slots=True)
+class Findings:
+    """How many records of each kind, and the first few of them in words."""
+
+    records: int = 0
+    """Records that the target must have."""
+    counts: Counter[Anomaly] = field(default_factory=Counter)
+    examples: list[str] = field(default_factory=list)
+
+    def add(self, anomaly: Anomaly, what: str, times: int = 1) -> None:
+        self.counts[anomaly] += times
+        if len(self.examples) < _MOST_EXAMPLES:
+            self.examples.append(f"{anomaly}: {what}")
+
+    def merge(self, other: Findings) -> None:
+        self.records += other.records
+        self.counts.update(other.counts)
+        self.examples = (self.examples + other.examples)[:_MOST_EXAMPLES]
+
+    @property
+    def clean(self) -> bool:
+        """Whether the mirror did all right."""
+        return not any(self.counts[anomaly] for anomaly in OF_THE_MIRROR)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLogs:
+    """One topic's logs after the end, by partition: all of the source's, the committed ones, and the copy's.
+
+    `producers` are the names of those who write to it.
+    """
+
+    topic: str
+    producers: frozenset[str]
+    uncommitted: Mapping[int, Log]
+    committed: Mapping[int, Log]
+    copy: Mapping[int, Log]
+
+
+def check(logs: TopicLogs, isolation: Isolation, history: History) -> Findings:
+    """Compare the copy with the source's log, and the source's log with what its producers were told."""
+    findings = Findings()
+    for partition, everything in logs.uncommitted.items():
+        truth = everything if isolation == "read_uncommitted" else logs.committed[partition]
+        findings.merge(compare(f"{logs.topic}-{partition}", truth, everything, logs.copy.get(partition, ())))
+    findings.merge(_unseen(logs, history))
+    return findings
+
+
+def compare(where: str, truth: Log, everything: Log, copy: Log) -> Findings:
+    """Compare one partition's copy with what it must hold; `everything` has the aborted records, too."""
+    findings = Findings(records=len(truth))
+    places = {occurrence: place for place, occurrence in enumerate(_occurrences(truth))}
+    written = {record.id for record in everything}
+    furthest = -1
+    seen: set[tuple[str, int]] = set()
+    for record, occurrence in zip(copy, _occurrences(copy), strict=True):
+        what = f"{where}, target offset {record.offset}: {record.id or 'a record without a name'}"
+        place = places.get(occurrence)
+        if place is not None:
+            seen.add(occurrence)
+            if record.content != truth[place].content:
+                findings.add(Anomaly.CHANGED, f"{what}: {_difference(truth[place], record)}")
+            if place < furthest:
+                findings.add(Anomaly.REORDERED, f"{what} comes behind {truth[furthest].id}")
+            furthest = max(furthest, place)
+        elif (record.id, 0) in places:
+            findings.add(Anomaly.DUPLICATE, f"{what}, copy {occurrence[1] + 1}")
+        elif record.id in written:
+            findings.add(Anomaly.ABORTED_READ, what)
+        else:
+            findings.add(Anomaly.PHANTOM, what)
+    for occurrence, place in places.items():
+        if occurrence not in seen:
+            findings.add(Anomaly.LOST, f"{where}, source offset {truth[place].offset}: {occurrence[0]}")
+    return findings
+
+
+def _occurrences(log: Log) -> Iterator[tuple[str, int]]:
+    """Each record's name, and how often that name came before: a source may itself hold a record twice."""
+    counts: Counter[str] = Counter()
+    for record in log:
+        yield record.id, counts[record.id]
+        counts[record.id] += 1
+
+
+def _difference(ours: LoggedRecord, theirs: LoggedRecord) -> str:
+    return "; ".join(
+        f"{name} {mine!r}, target {other!r}"
+        for name, mine, other in zip(LoggedRecord._fields[2:], ours[2:], theirs[2:], strict=True)
+        if mine != other
+    )
+
+
+def _unseen(logs: TopicLogs, history: History) -> Findings:
+    """Whether the source kept what it promised."""
+    findings = Findings()
+    written = {record.id for log in logs.uncommitted.values() for record in log}
+    readable = {record.id for log in logs.committed.values() for record in log}
+    for name in sorted(history.sent):
+        if name.partition("-")[0] not in logs.producers:
+            continue  # another topic's
+        where = f"{logs.topic}-{partition_of(name)}: {name}"
+        fate = history.ended.get(transaction_of(name) or "")
+        if name not in written:
+            findings.add(Anomaly.UNSEEN, f"{where} was acknowledged and is not in the source's log")
+        elif fate == "committed" and name not in readable:
+            findings.add(Anomaly.UNSEEN, f"{where} was committed and can't be read")
+        elif fate == "aborted" and name in readable:
+            findings.add(Anomaly.UNSEEN, f"{where} was aborted and can be read at the source")
+    return findings

@@ -1,0 +1,163 @@
+"""How far the copy is behind, ten times a second, read past the proxies: stalls and recoveries follow from that.
+
+It watches a topic without transactions: there the copy's high watermark is the source's when all is copied.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from bisect import bisect_left
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import NamedTuple, Self
+
+from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
+
+_VERSION = 7
+_LATEST = -1
+_TIMEOUT_S = 1.0
+_EVERY_S = 0.1
+
+
+class Sample(NamedTuple):
+    """High watermarks by partition, at a time of the monotonic clock."""
+
+    at: float
+    source: tuple[int, ...]
+    target: tuple[int, ...]
+
+    @property
+    def behind(self) -> int:
+        """Records that the source has and the target has not."""
+        return sum(max(ours - theirs, 0) for ours, theirs in zip(self.source, self.target, strict=True))
+
+
+class Stall(NamedTuple):
+    """A time without progress."""
+
+    began: float
+    """By the monotonic clock."""
+    seconds: float
+
+
+class Watermarks:
+    """The highest high watermarks that any broker has reported. A broker that does not answer delays nobody."""
+
+    def __init__(self, ports: Sequence[int], topic: str, partitions: int) -> None:
+        self.now = [0] * partitions
+        self._request = ListOffsetsRequest(
+            version=_VERSION,
+            replica_id=-1,
+            isolation_level=0,
+            topics=[
+                ListOffsetsRequest.ListOffsetsTopic(
+                    name=topic,
+                    partitions=[
+                        ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
+                            partition_index=partition, current_leader_epoch=-1, timestamp=_LATEST
+                        )
+                        for partition in range(partitions)
+                    ],
+                )
+            ],
+        )
+        self._request.with_header(correlation_id=1, client_id="chaos-meter")
+        self._frame: bytes = self._request.encode(framed=True, header=True)
+        self._closing = threading.Event()
+        self._threads = [threading.Thread(target=self._watch, args=(port,), daemon=True) for port in ports]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def close(self) -> None:
+        self._closing.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _watch(self, port: int) -> None:
+        while not self._closing.wait(_EVERY_S):
+            try:
+                with socket.create_connection(("127.0.0.1", port), _TIMEOUT_S) as connection:
+                    answers = connection.makefile("rb")
+                    while not self._closing.wait(_EVERY_S):
+                        connection.sendall(self._frame)
+                        size = int.from_bytes(answers.read(4), "big")
+                        self._note(answers.read(size))
+            except (OSError, ValueError):
+                continue  # it is down, paused, or hung up in the middle of an answer
+
+    def _note(self, frame: bytes) -> None:
+        if not frame:
+            raise OSError("hung up")
+        response = ListOffsetsResponse.decode(memoryview(frame), version=_VERSION, header=True)
+        for part in response.topics[0].partitions:
+            if not part.error_code:  # else another broker leads it
+                self.now[part.partition_index] = max(self.now[part.partition_index], part.offset)
+
+
+class Meter:
+    """Takes samples; as a context, until its end."""
+
+    def __init__(self, source: Watermarks, target: Watermarks) -> None:
+        self.samples: list[Sample] = []
+        self._source = source
+        self._target = target
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._sample, name="meter", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._source.start()
+        self._target.start()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closing.set()
+        self._thread.join()
+        self._source.close()
+        self._target.close()
+
+    def latest(self) -> Sample:
+        return Sample(time.monotonic(), tuple(self._source.now), tuple(self._target.now))
+
+    def wait_for_progress(self, timeout_s: float) -> bool:
+        """Wait until the target has more than now; False if that takes too long."""
+        before, deadline = sum(self._target.now), time.monotonic() + timeout_s
+        while sum(self._target.now) <= before:
+            if time.monotonic() > deadline or self._closing.wait(_EVERY_S):
+                return False
+        return True
+
+    def _sample(self) -> None:
+        while not self._closing.wait(_EVERY_S):
+            self.samples.append(self.latest())
+
+
+def stalls(samples: Sequence[Sample]) -> list[Stall]:
+    """Return each time in which the target was behind and nothing came."""
+    found: list[Stall] = []
+    since: Sample | None = None
+    for sample in samples:
+        if since is not None and (sum(sample.target) > sum(since.target) or not sample.behind):
+            found.append(Stall(since.at, sample.at - since.at))
+            since = None
+        if since is None and sample.behind:
+            since = sample
+    if since is not None:
+        found.append(Stall(since.at, samples[-1].at - since.at))
+    return found
+
+
+def recovery(samples: Sequence[Sample], at: float) -> float | None:
+    """Return the seconds from `at` until the target had all that the source had at `at`; None if it never had."""
+    first = bisect_left(samples, at, key=attrgetter("at"))
+    if first == len(samples):
+        return None
+    goal = samples[first].source
+    for sample in samples[first:]:
+        if all(there >= wanted for there, wanted in zip(sample.target, goal, strict=True)):
+            return max(sample.at - at, 0.0)
+    return None

@@ -1,0 +1,204 @@
+"""The mirror under test: `sparkmirror run` as a process that is started again whenever it ends, and its rivals."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+import psutil
+
+from chaos.arena import Arena
+from chaos.records import Isolation
+from sparkmirror.demo.spawn import spawn
+
+SOURCE, TARGET = "A", "B"
+_COMMAND = str(Path(sys.executable).with_name("sparkmirror"))
+_STOP_TIMEOUT_S = 30.0
+_RESTART_AFTER_S = 1.0
+
+
+def remote(topic: str) -> str:
+    """The topic's name at the target."""
+    return f"{SOURCE}.{topic}"
+
+
+def write_properties(path: Path, arena: Arena, topics: str, isolation: Isolation, spark: Mapping[str, str]) -> Path:
+    """Write the mirror's file, for topics that match the expression `topics`."""
+    settings = {
+        "clusters": f"{SOURCE}, {TARGET}",
+        f"{SOURCE}.bootstrap.servers": arena.source.bootstrap_servers,
+        f"{TARGET}.bootstrap.servers": arena.target.bootstrap_servers,
+        f"{SOURCE}->{TARGET}.enabled": "true",
+        f"{SOURCE}->{TARGET}.topics": topics,
+        "replication.factor": str(arena.replicas),
+        "tasks.max": "2",
+        "refresh.topics.interval.seconds": "5",
+        f"{TARGET}.session.timeout.ms": "6000",
+        "heartbeats.replication.enabled": "false",
+        **({f"{SOURCE}->{TARGET}.consumer.isolation.level": isolation} if isolation == "read_committed" else {}),
+        **spark,
+    }
+    path.write_text("".join(f"{key} = {value}\n" for key, value in settings.items()))
+    return path
+
+
+class MirrorProcess:
+    """One `sparkmirror run`; what it prints is appended to `log`."""
+
+    def __init__(self, properties: Path, log: Path, *arguments: str) -> None:
+        self._process = spawn([_COMMAND, "run", str(properties), *arguments], output=log)
+
+    @property
+    def running(self) -> bool:
+        """Whether the driver is there, paused or not."""
+        return self._process.poll() is None
+
+    @property
+    def exit_code(self) -> int | None:
+        """How the driver ended; None while it runs."""
+        return self._process.poll()
+
+    def family(self) -> list[psutil.Process]:
+        """The driver and all it started; nobody when the driver has ended."""
+        if not self.running:  # its process id may be another's by now
+            return []
+        try:
+            driver = psutil.Process(self._process.pid)
+            return [driver, *driver.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return []
+
+    def send(self, number: signal.Signals) -> None:
+        """Send the driver, and nobody else, a signal."""
+        self._process.send_signal(number)
+
+    def kill_all(self) -> None:
+        """SIGKILL to the driver, its JVM and every worker."""
+        kill(self.family())
+        self._process.wait()
+
+    def stop(self) -> None:
+        """Stop it as Ctrl-C does, and by force when that takes too long."""
+        family = self.family()
+        self.send(signal.SIGTERM)
+        self.send(signal.SIGCONT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_STOP_TIMEOUT_S)
+        kill(family)
+        self._process.wait()
+
+
+class Deployment:
+    """Keeps one mirror running, as a service manager would; as a context, until its end."""
+
+    def __init__(self, properties: Path, log: Path) -> None:
+        self.log = log
+        self.starts = 0
+        self.exits: Counter[int] = Counter()
+        """Exit codes of mirrors that ended by themselves."""
+        self._properties = properties
+        self._changing = threading.Lock()
+        self._closing = threading.Event()
+        self._orphans: list[psutil.Process] = []
+        self._extra: list[MirrorProcess] = []
+        self._keeper = threading.Thread(target=self._keep, name="keeper", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._current = self.start_another()
+        self._keeper.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closing.set()
+        self._keeper.join()
+        self._current.stop()
+        for other in self._extra:
+            other.kill_all()
+        kill(self._orphans)
+
+    def start_another(self, *arguments: str) -> MirrorProcess:
+        """Start one more process on the same file, which is not kept running."""
+        self.starts += 1
+        another = MirrorProcess(self._properties, self.log, *arguments)
+        self._extra.append(another)
+        return another
+
+    def send(self, number: signal.Signals) -> None:
+        """Send the driver, and nobody else, a signal."""
+        with self._changing:
+            self._current.send(number)
+
+    def kill_driver(self) -> None:
+        """SIGKILL to the driver alone; what it leaves behind must end by itself."""
+        with self._changing:
+            self._orphans += self._current.family()[1:]
+            self._current.send(signal.SIGKILL)
+
+    def kill_all(self) -> None:
+        """SIGKILL to the driver and all it started."""
+        with self._changing:
+            self._current.kill_all()
+
+    def hand_over_to(self, heir: MirrorProcess) -> None:
+        """Kill the one that is kept running, with all it started, and keep `heir` running from now on."""
+        with self._changing:
+            former, self._current = self._current, heir
+        former.kill_all()
+
+    def orphans(self) -> int:
+        """How many processes of drivers that were killed are still there."""
+        with self._changing:
+            family = set(self._current.family())
+            return sum(orphan.is_running() and orphan not in family for orphan in self._orphans)
+
+    def _keep(self) -> None:
+        while not self._closing.wait(_RESTART_AFTER_S):
+            with self._changing:
+                code = self._current.exit_code
+                if code is None:
+                    continue
+                if code >= 0:
+                    self.exits[code] += 1
+                self._current = self.start_another()
+
+
+def workers() -> list[psutil.Process]:
+    """The Python workers that pump, of all mirrors that this process started (not Spark's daemon, their parent)."""
+    daemons = _descendants("pyspark.daemon")
+    parents = {one.pid for one in daemons}
+    return [one for one in daemons if _parent(one) in parents]
+
+
+def executors() -> list[psutil.Process]:
+    """The executors' JVMs of the Spark cluster that this process started."""
+    return _descendants("CoarseGrainedExecutorBackend")
+
+
+def kill(processes: list[psutil.Process]) -> None:
+    """SIGKILL to all of them that are still there."""
+    for one in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            one.kill()
+
+
+def _descendants(word: str) -> list[psutil.Process]:
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if any(word in part for part in process.cmdline()):
+                found.append(process)
+    return found
+
+
+def _parent(process: psutil.Process) -> int:
+    try:
+        return process.ppid()
+    except psutil.NoSuchProcess:
+        return -1

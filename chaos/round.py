@@ -1,0 +1,188 @@
+"""One round: a mirror under load and under the nemesis, then quiet, then the check."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from chaos import faults, meter
+from chaos.arena import Arena
+from chaos.checker import Findings, TopicLogs, check
+from chaos.faults import World
+from chaos.history import PLAIN, read_history
+from chaos.load import TRANSACTIONAL, Load, LoadPlan, close_logs, last_name
+from chaos.meter import Meter, Sample, Stall, Watermarks
+from chaos.mirror import Deployment, remote, write_properties
+from chaos.nemesis import Happened, Nemesis, Pace, draw
+from chaos.records import Isolation, last_names, read_topic
+from sparkmirror.errors import CopyIncomplete
+
+PARTITIONS = 4
+START_TIMEOUT_S = 240.0
+DRAIN_TIMEOUT_S = 180.0
+_POLL_S = 0.5
+_LOG_END = 2_000
+
+Spark = Literal["local", "standalone"]
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundPlan:
+    """What is done in a round; `number` makes its topics' names."""
+
+    number: int
+    seed: int
+    spark: Spark
+    isolation: Isolation
+    faults: int
+    timeout_s: float
+    """For the faults alone."""
+    kinds: frozenset[str]
+    transactions: bool = True
+    pace: Pace = field(default_factory=Pace)
+
+
+@dataclass(slots=True)
+class RoundResult:
+    """What became of it; times in seconds."""
+
+    plan: RoundPlan
+    findings: Findings
+    happened: list[Happened]
+    skipped: list[str]
+    stalls: list[Stall]
+    recoveries: list[float | None]
+    """From the end of each fault until the target had all that the source had then; None: not within the round."""
+    drained_s: float | None
+    """From the end of load and faults until the target had everything; None: it never had."""
+    mirror_starts: int
+    mirror_exits: Counter[int]
+    orphans: int
+    log_end: str
+    """The mirror's last words, if something is wrong."""
+
+    @property
+    def worst_stall_s(self) -> float:
+        """The longest time in which there was something to copy and nothing was."""
+        return max((stall.seconds for stall in self.stalls), default=0.0)
+
+    @property
+    def good(self) -> bool:
+        return self.findings.clean and self.drained_s is not None
+
+
+def run_round(arena: Arena, plan: RoundPlan, spark: Mapping[str, str], say: Say) -> RoundResult:
+    """Run it. Raises SetupError if a broker does not come back, CopyIncomplete if the mirror does not even start."""
+    topics = {"orders": f"round{plan.number}.orders"}
+    if plan.transactions:
+        topics["payments"] = f"round{plan.number}.payments"
+    for topic in topics.values():
+        arena.create_topic(arena.source, topic, PARTITIONS)
+    place = arena.directory / f"round{plan.number}"
+    place.mkdir()
+    properties = write_properties(place / "mm2.properties", arena, rf"round{plan.number}\..*", plan.isolation, spark)
+    load_plan = LoadPlan(
+        arena.source.bootstrap_servers,
+        place / "history",
+        plan.seed,
+        PARTITIONS,
+        topics["orders"],
+        topics.get("payments"),
+    )
+    with (
+        _meter(arena, topics["orders"]) as watch,
+        Load(load_plan) as load,
+        Deployment(properties, place / "mirror.log") as deployment,
+    ):
+        say("starts")
+        if not watch.wait_for_progress(START_TIMEOUT_S):
+            raise CopyIncomplete(f"the mirror copied nothing for {START_TIMEOUT_S:.0f} s; {_end_of(deployment)}")
+        nemesis = Nemesis(World(arena, deployment, watch), draw(plan.seed, _lanes(plan), plan.faults, plan.pace))
+        nemesis.run(plan.timeout_s, lambda: say(_describe(plan, nemesis, watch.latest())))
+        say("all is made whole")
+        arena.repair()
+        load.stop()
+        close_logs(arena.source.direct_servers, list(topics.values()), PARTITIONS)
+        quiet = time.monotonic()
+        say("copies the rest")
+        drained = _wait_until_drained(arena, list(topics.values()), watch)
+        drained_s = time.monotonic() - quiet if drained else None
+        time.sleep(2 * _POLL_S)  # samples of the end, and whatever comes too much
+        result = RoundResult(
+            plan=plan,
+            findings=Findings(),
+            happened=sorted(nemesis.happened, key=lambda one: one.began),
+            skipped=nemesis.skipped,
+            stalls=meter.stalls(watch.samples),
+            recoveries=[meter.recovery(watch.samples, one.ended) for one in nemesis.happened],
+            drained_s=drained_s,
+            mirror_starts=deployment.starts,
+            mirror_exits=deployment.exits,
+            orphans=deployment.orphans(),
+            log_end="",
+        )
+    say("is checked")
+    result.findings = _check(arena, plan, topics, load_plan)
+    if not result.good:
+        result.log_end = _end_of(deployment)
+    return result
+
+
+def _meter(arena: Arena, topic: str) -> Meter:
+    source, target = (
+        Watermarks([broker.port for broker in cluster.brokers], name, PARTITIONS)
+        for cluster, name in ((arena.source, topic), (arena.target, remote(topic)))
+    )
+    return Meter(source, target)
+
+
+def _lanes(plan: RoundPlan) -> dict[str, list[str]]:
+    lanes = {lane: [kind for kind in kinds if kind in plan.kinds] for lane, kinds in faults.LANES.items()}
+    if plan.spark == "local":
+        lanes["mirror"] = [kind for kind in lanes["mirror"] if kind != "executor kill"]
+    return {lane: kinds for lane, kinds in lanes.items() if kinds}
+
+
+def _wait_until_drained(arena: Arena, topics: list[str], watch: Meter) -> bool:
+    """Wait until every partition of the target ends in the last record; False if nothing moves any more."""
+    wanted = {partition: last_name(partition) for partition in range(PARTITIONS)}
+    deadline, before = time.monotonic() + DRAIN_TIMEOUT_S, watch.latest().target
+    while time.monotonic() < deadline:
+        servers = arena.target.direct_servers
+        if all(last_names(servers, remote(topic), PARTITIONS) == wanted for topic in topics):
+            return True
+        now = watch.latest().target
+        if now != before:
+            deadline, before = time.monotonic() + DRAIN_TIMEOUT_S, now
+        time.sleep(_POLL_S)
+    return False
+
+
+def _check(arena: Arena, plan: RoundPlan, topics: Mapping[str, str], load: LoadPlan) -> Findings:
+    history = read_history(load.history)
+    findings = Findings()
+    source, target = arena.source.direct_servers, arena.target.direct_servers
+    for kind, topic in topics.items():
+        logs = TopicLogs(
+            topic,
+            frozenset({PLAIN} if kind == "orders" else TRANSACTIONAL),
+            uncommitted=read_topic(source, topic, PARTITIONS, "read_uncommitted"),
+            committed=read_topic(source, topic, PARTITIONS, "read_committed"),
+            copy=read_topic(target, remote(topic), PARTITIONS, "read_uncommitted"),
+        )
+        findings.merge(check(logs, plan.isolation, history))
+    return findings
+
+
+def _end_of(deployment: Deployment) -> str:
+    return f"the mirror's log ends with:\n{deployment.log.read_text(errors='replace')[-_LOG_END:]}"
+
+
+def _describe(plan: RoundPlan, nemesis: Nemesis, now: Sample) -> str:
+    broken = "; ".join(dict(nemesis.current).values()) or "nothing is broken"
+    done = f"fault {len(nemesis.happened)} of {plan.faults}"
+    return f"{done}, {sum(now.target):,} records, {now.behind:,} behind: {broken}"

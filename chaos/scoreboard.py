@@ -1,0 +1,204 @@
+"""The scoreboard: what was broken, what was found, how long it took. For people in Markdown, for programs in JSON."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import psutil
+from pyspark import __version__ as spark_version
+
+from chaos.checker import OF_THE_MIRROR, Anomaly
+from chaos.planting import Proof
+from chaos.round import RoundResult
+from sparkmirror.demo.jars import KAFKA_VERSION
+
+_RECOVERY = "recovery p50 / max, s"
+_FAULT = ["fault", "times", _RECOVERY]
+_ROUND = [
+    *("round", "seed", "Spark", "isolation", "faults", "records", *OF_THE_MIRROR, Anomaly.UNSEEN),
+    *("worst stall, s", _RECOVERY, "drained, s", "mirror starts"),
+]
+_LONG_STALL_S = 3.0
+MARKDOWN, JSON = "scoreboard.md", "scoreboard.json"
+
+
+@dataclass(slots=True)
+class Scoreboard:
+    """All that a run has to say."""
+
+    arguments: str
+    brokers: int
+    proofs: Sequence[Proof]
+    rounds: list[RoundResult] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    """Rounds that could not be run to their end, and why."""
+    minutes: float = 0.0
+
+    @property
+    def good(self) -> bool:
+        """Whether the checker is proven, and found nothing, and every round ended with everything copied."""
+        complete = bool(self.rounds) and not self.failures
+        return complete and all(p.caught for p in self.proofs) and all(r.good for r in self.rounds)
+
+    def count(self, anomaly: Anomaly) -> int:
+        return sum(result.findings.counts[anomaly] for result in self.rounds)
+
+    def faults(self) -> Counter[str]:
+        return Counter(fault.kind for result in self.rounds for fault in result.happened)
+
+    def write(self, directory: Path) -> None:
+        """Write both files."""
+        (directory / MARKDOWN).write_text(self.markdown())
+        (directory / JSON).write_text(json.dumps(self.as_json(), indent=1) + "\n")
+
+    def summary(self) -> str:
+        """Return it in one line."""
+        found = ", ".join(f"{self.count(anomaly)} {anomaly}" for anomaly in OF_THE_MIRROR)
+        records = sum(result.findings.records for result in self.rounds)
+        return f"{found} of {records:,} records over {self.faults().total()} faults; {self.proven()}"
+
+    def proven(self) -> str:
+        planted = [proof for proof in self.proofs if proof.planted]
+        faithful = all(proof.caught for proof in self.proofs if not proof.planted)
+        return (
+            f"checker proven: {sum(proof.caught for proof in planted)} of {len(planted)} planted anomalies caught, "
+            f"{'nothing' if faithful else 'SOMETHING'} found in the faithful copy"
+        )
+
+    def markdown(self) -> str:
+        """Return the page."""
+        faults = self.faults()
+        return "\n".join(
+            [
+                "# Scoreboard",
+                "",
+                f"**{self.summary()}.**",
+                "",
+                f"{date.today()}; {self.brokers} brokers a side, Kafka {KAFKA_VERSION}, PySpark {spark_version}, "
+                f"Python {platform.python_version()}, {psutil.cpu_count()} cores for all of it; "
+                f"{self.minutes:.0f} minutes. Words and method: [chaos.md](chaos.md).",
+                "",
+                f'To repeat it: `make chaos ARGS="{self.arguments}"`. The same seed draws the same faults, victims and '
+                "loads in the same order.",
+                "",
+                *_table(_ROUND, [_row(result) for result in self.rounds]),
+                "",
+                *_table(
+                    _FAULT,
+                    [
+                        *(
+                            [kind, str(times), _spread(self._recoveries(kind))]
+                            for kind, times in sorted(faults.items())
+                        ),
+                        ["**all**", f"**{faults.total()}**", _spread(self._recoveries())],
+                    ],
+                ),
+                "",
+                *self._remarks(),
+            ]
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all of it as plain values."""
+        return {
+            "summary": self.summary(),
+            "good": self.good,
+            "arguments": self.arguments,
+            "date": str(date.today()),
+            "minutes": round(self.minutes, 1),
+            "kafka": KAFKA_VERSION,
+            "pyspark": spark_version,
+            "planted": {proof.planted or "nothing": dict(proof.findings.counts) for proof in self.proofs},
+            "faults": dict(sorted(self.faults().items())),
+            "failures": self.failures,
+            "rounds": [_round_json(result) for result in self.rounds],
+        }
+
+    def _recoveries(self, kind: str | None = None) -> list[float | None]:
+        return [
+            recovery
+            for result in self.rounds
+            for fault, recovery in zip(result.happened, result.recoveries, strict=True)
+            if kind in (None, fault.kind)
+        ]
+
+    def _remarks(self) -> list[str]:
+        lines = [f"- {failure}" for failure in self.failures]
+        for result in self.rounds:
+            name = f"Round {result.plan.number}"
+            if result.drained_s is None:
+                lines.append(f"- {name}: the mirror never copied the rest.")
+            if result.orphans:
+                lines.append(f"- {name}: {result.orphans} processes of killed drivers lived on to the end.")
+            lines += [f"- {name}, not done: {what}." for what in result.skipped]
+            lines += [f"- {name}: {example}" for example in result.findings.examples]
+        return lines
+
+
+def _row(result: RoundResult) -> list[str]:
+    plan, findings = result.plan, result.findings
+    return [
+        *(str(plan.number), str(plan.seed), plan.spark, plan.isolation),
+        *(str(len(result.happened)), f"{findings.records:,}"),
+        *(str(findings.counts[anomaly]) for anomaly in (*OF_THE_MIRROR, Anomaly.UNSEEN)),
+        f"{result.worst_stall_s:.1f}",
+        _spread(result.recoveries),
+        "never" if result.drained_s is None else f"{result.drained_s:.1f}",
+        str(result.mirror_starts),
+    ]
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    lines = [head, ["---"] * len(head), *rows]
+    return ["| " + " | ".join(line) + " |" for line in lines]
+
+
+def _spread(recoveries: Sequence[float | None]) -> str:
+    times = [time for time in recoveries if time is not None]
+    never = f", {len(recoveries) - len(times)} never" if len(times) < len(recoveries) else ""
+    return f"{median(times):.1f} / {max(times):.1f}{never}" if times else never.lstrip(", ")
+
+
+def _round_json(result: RoundResult) -> dict[str, Any]:
+    plan = result.plan
+    first = result.happened[0].began if result.happened else 0.0
+    return {
+        "number": plan.number,
+        "seed": plan.seed,
+        "spark": plan.spark,
+        "isolation": plan.isolation,
+        "transactions": plan.transactions,
+        "records": result.findings.records,
+        "anomalies": {anomaly: result.findings.counts[anomaly] for anomaly in Anomaly},
+        "examples": result.findings.examples,
+        "faults": [
+            {
+                "kind": fault.kind,
+                "victim": fault.victim,
+                "began_s": round(fault.began - first, 1),
+                "ended_s": round(fault.ended - first, 1),
+                "recovered_in_s": None if recovery is None else round(recovery, 1),
+            }
+            for fault, recovery in zip(result.happened, result.recoveries, strict=True)
+        ],
+        "not_done": result.skipped,
+        "worst_stall_s": round(result.worst_stall_s, 1),
+        "stalls": [
+            {"began_s": round(stall.began - first, 1), "seconds": round(stall.seconds, 1)}
+            for stall in result.stalls
+            if stall.seconds >= _LONG_STALL_S
+        ],
+        "drained_s": None if result.drained_s is None else round(result.drained_s, 1),
+        "mirror_starts": result.mirror_starts,
+        "mirror_exits": {str(code): times for code, times in result.mirror_exits.items()},
+        "orphans": result.orphans,
+        "log_end": result.log_end,
+    }

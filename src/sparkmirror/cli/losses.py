@@ -1,0 +1,75 @@
+"""`sparkmirror losses`: what was lost, or could have been, as the flows' ledgers have it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from sparkmirror.cli.control import Flow, chosen_flows
+from sparkmirror.cli.run import Clusters, File, load
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.config import FlowConfig
+from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.offsets.losses import AT_TARGET, Loss, LossLedger, losses_topic
+
+WIDE = 500
+"""Columns."""
+
+
+def losses(
+    file: File,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON list instead of a table.")] = False,
+    flow: Flow = None,
+    clusters: Clusters = None,
+) -> None:
+    """List the loss ledger: what was lost where, and what was done about it. Always exits with 0."""
+    found = [(one.name, loss) for one in chosen_flows(load(file, clusters, None), flow) for loss in _read(one)]
+    if as_json:
+        typer.echo(json.dumps([{"flow": name, **loss.model_dump(mode="json")} for name, loss in found], indent=2))
+    elif found:
+        # Where it isn't read on a terminal a line stays a line.
+        Console(width=None if sys.stdout.isatty() else WIDE).print(_table(found))
+    else:
+        typer.echo("nothing was lost")
+
+
+def _read(flow: FlowConfig) -> list[Loss]:
+    client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-cli")
+    try:
+        return LossLedger(TopicLog(client, losses_topic(flow.source.alias))).read()
+    except ConnectionError as error:
+        raise ClusterUnreachable(f"flow {flow.name}: {error}; has the mirror run before?") from error
+    finally:
+        client.close()
+
+
+def _table(found: Iterable[tuple[str, Loss]]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for column in ("when", "flow", "kind", "partition"):
+        table.add_column(column, no_wrap=True)
+    for column in ("offsets", "count"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("action", no_wrap=True)
+    table.add_column("what")
+    for name, loss in found:
+        topic = loss.target_topic if loss.kind in AT_TARGET else loss.source_topic
+        table.add_row(
+            f"{datetime.fromtimestamp(loss.at_ms / 1000):%Y-%m-%d %H:%M:%S}",
+            escape(name),
+            loss.kind,
+            escape(f"{topic}-{loss.partition}"),
+            f"{loss.first}-{loss.end - 1}" if loss.offsets else f"from {loss.first}",
+            f"{loss.offsets:,}",
+            loss.action,
+            escape(loss.words),
+        )
+    return table

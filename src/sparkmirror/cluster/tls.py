@@ -1,0 +1,73 @@
+"""The `ssl.SSLContext` of a cluster, made of what its configuration and its files say."""
+
+from __future__ import annotations
+
+import functools
+import secrets
+import ssl
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.x509 import Certificate
+
+from sparkmirror.cluster.stores import KeyPair, read_key_store, read_trust_store, store_bytes, store_error
+from sparkmirror.config.model import ClusterConfig
+
+_VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+
+
+def ssl_context(config: ClusterConfig) -> ssl.SSLContext | None:
+    """How to speak TLS with this cluster; None if it isn't spoken there.
+
+    Files are read each time, so that the next connection trusts what was renewed; the same content gives the
+    same context. Raises `ConfigError`.
+    """
+    if not config.encrypted:
+        return None
+    trusted = store_bytes(config, "truststore", config.ssl.truststore_location)
+    own = store_bytes(config, "keystore", config.ssl.keystore_location)
+    return _context(config, trusted, own)
+
+
+@functools.lru_cache(maxsize=32)
+def _context(config: ClusterConfig, trusted: bytes | None, own: bytes | None) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = bool(config.ssl.endpoint_identification_algorithm)
+    versions = [_VERSIONS[name] for name in config.ssl.enabled_protocols]
+    newest = _VERSIONS.get(config.ssl.protocol, max(versions))
+    context.minimum_version = min(*versions, newest)
+    context.maximum_version = min(max(versions), newest)
+    certificates = read_trust_store(config, trusted)
+    if certificates is None:
+        context.load_default_certs()
+    else:
+        context.load_verify_locations(cadata=b"".join(map(_der, certificates)))
+        # Java trusts whatever is in a truststore, also an issuer that is no root, or a broker's own certificate.
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    pair = read_key_store(config, own)
+    if pair is not None:
+        try:
+            _load(context, pair)
+        except ssl.SSLError as error:
+            reason = (error.reason or "it can't be used").replace("_", " ").lower()
+            raise store_error(config, "keystore", f"its key does not fit its certificate ({reason})") from None
+    return context
+
+
+def _load(context: ssl.SSLContext, pair: KeyPair) -> None:
+    """`ssl` takes keys from files only: for that moment it lies in one, encrypted, and readable by us alone."""
+    password = secrets.token_bytes(32).hex().encode()
+    key = pair.key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(password),
+    )
+    with TemporaryDirectory() as directory:
+        path = Path(directory, "key.pem")
+        path.write_bytes(key + b"".join(one.public_bytes(serialization.Encoding.PEM) for one in pair.chain))
+        context.load_cert_chain(path, password=password)
+
+
+def _der(certificate: Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.DER)

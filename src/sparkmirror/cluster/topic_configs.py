@@ -1,0 +1,32 @@
+"""What topics' configurations say, asked by a pump."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kafka.protocol.admin import DescribeConfigsRequest
+
+from sparkmirror.cluster.client import ClusterClient
+
+_TOPIC = 2
+
+
+def topic_configs(client: ClusterClient, topics: Iterable[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """For each topic the values of these configurations, defaults too; those that we may not read are left out."""
+    wanted = list(topics)
+    answer = client.ask_any(
+        lambda: DescribeConfigsRequest(
+            resources=[
+                DescribeConfigsRequest.DescribeConfigsResource(
+                    resource_type=_TOPIC, resource_name=topic, configuration_keys=list(names)
+                )
+                for topic in wanted
+            ],
+            include_synonyms=False,
+        )
+    )
+    found: dict[str, dict[str, str]] = {topic: {} for topic in wanted}
+    for result in answer.results:
+        if not result.error_code:
+            found[result.resource_name] = {one.name: one.value for one in result.configs if one.value is not None}
+    return found

@@ -1,0 +1,55 @@
+"""Security settings in odd places: of one client only, or of a flow.
+
+A cluster is spoken with in one way. Where a key asks for another one for some client, which MirrorMaker 2 would
+obey (`mm2.md` section 1.6), the run stops: data must not travel otherwise than the file says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from sparkmirror.config.entries import Entry
+from sparkmirror.config.scopes import Level, ScopedKey
+from sparkmirror.config.settings import SECURITY_PROTOCOL, SSL_SETTINGS
+
+HONOURED = {setting.name: setting for setting in (SECURITY_PROTOCOL, *SSL_SETTINGS)}
+
+
+def meant_clusters(key: ScopedKey, flows: Iterable[tuple[str, str]]) -> set[str]:
+    """The clusters of running flows whose clients the key speaks of."""
+    pairs = [pair for pair in flows if key.level is not Level.FLOW or key.prefix == "->".join(pair) + "."]
+    if key.level is Level.CLUSTER:
+        return {key.prefix.removesuffix(".")}
+    sources, targets = {source for source, _ in pairs}, {target for _, target in pairs}
+    if key.role.startswith("source."):
+        return sources
+    if key.role.startswith("target.") or key.role == "producer.override.":
+        return targets
+    return sources | targets
+
+
+def is_exception(key: ScopedKey) -> bool:
+    """Whether a security setting is for one client or one flow only, in a place where MirrorMaker 2 looks."""
+    # At the top it drops what has a role; what has none there is for all clusters.
+    return key.name in HONOURED and (key.level is Level.FLOW or (key.level is Level.CLUSTER and key.role != ""))
+
+
+def refuse_exceptions(
+    keys: Iterable[ScopedKey],
+    flows: Collection[tuple[str, str]],
+    encrypted: Collection[str],
+    properties: Mapping[str, Entry],
+) -> None:
+    """Stop at a key that would have one client of a cluster connect otherwise than the others."""
+    for key in filter(is_exception, keys):
+        setting = HONOURED[key.name]
+        for alias in sorted(meant_clusters(key, flows)):
+            if setting is not SECURITY_PROTOCOL and alias not in encrypted:
+                continue
+            stated = properties.get(f"{alias}.{key.name}", properties.get(key.name))
+            try:
+                wanted = setting.kind.parse(key.entry.value)
+            except ValueError as error:
+                raise key.entry.error(str(error)) from None
+            if wanted != (setting.kind.parse(stated.value) if stated else setting.default):
+                raise key.entry.error(f"can be set for a whole cluster only: write {alias}.{key.name}")

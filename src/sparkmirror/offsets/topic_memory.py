@@ -1,0 +1,71 @@
+"""Which target topics a flow has written to, and the ids they had: durable beside the losses.
+
+Claims hold ids, not names, so without this nobody could tell that a target topic is a new one of an old name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from sparkmirror.cluster.topic_log import TopicLog
+
+
+class KnownTopic(BaseModel):
+    """A target topic as it was seen last."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    source_topic: str
+    target_topic: str
+    target_topic_id: str
+    """As 32 hexadecimal digits."""
+
+    @property
+    def key(self) -> bytes:
+        return json.dumps(["topic", self.target_topic]).encode()
+
+
+class TopicMemory:
+    """What one flow knows; kept in memory once it was read."""
+
+    def __init__(self, log: TopicLog) -> None:
+        self._log = log
+        self._known: dict[str, KnownTopic] | None = None
+
+    @property
+    def known(self) -> Mapping[str, KnownTopic]:
+        """By target topic."""
+        if self._known is None:
+            self._known = {}
+            for _, key, value in self._log.read(0, 0)[0]:
+                topic = _read(value)
+                if topic is not None:
+                    self._known[topic.target_topic] = topic
+                elif key is not None and value is None:
+                    self._known = {name: one for name, one in self._known.items() if one.key != key}
+        return self._known
+
+    def learn(self, topics: Iterable[KnownTopic]) -> None:
+        """Remember these as they are now."""
+        known = dict(self.known)
+        news = [topic for topic in topics if known.get(topic.target_topic) != topic]
+        if news:
+            self._log.append(0, [(topic.key, topic.model_dump_json().encode()) for topic in news])
+            self._known = known | {topic.target_topic: topic for topic in news}
+
+    def forget(self, topics: Iterable[KnownTopic]) -> None:
+        """They are gone on both sides."""
+        doomed = {topic.target_topic: topic for topic in topics}
+        if doomed:
+            self._log.append(0, [(topic.key, None) for topic in doomed.values()])
+            self._known = {name: one for name, one in self.known.items() if name not in doomed}
+
+
+def _read(value: bytes | None) -> KnownTopic | None:
+    """None for a loss, which lies in the same topic, and for what another version wrote."""
+    try:
+        return None if value is None else KnownTopic.model_validate_json(value)
+    except ValidationError:
+        return None

@@ -1,0 +1,126 @@
+"""The loss sentinel's look at whole topics, after each run of the topic duty.
+
+A pump sees the partitions that it is told to copy. What it is not told any more, or begins anew, is noticed here:
+partitions that the source has no more, target topics that were created again, source topics that are gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.offsets.losses import LossLedger
+from sparkmirror.offsets.route import Route
+from sparkmirror.offsets.segment_log import SegmentLog, TargetPartition
+from sparkmirror.offsets.segments import Segment
+from sparkmirror.offsets.sentinel import shrunk, target_recreated
+from sparkmirror.offsets.topic_memory import KnownTopic, TopicMemory
+from sparkmirror.sync.topics import MirroredTopic, TopicSync
+
+
+class TopicSentinel:
+    """For one flow. Each finding is written to the ledger once."""
+
+    def __init__(
+        self,
+        source: ClusterAdmin,
+        target: ClusterAdmin,
+        segments: SegmentLog,
+        ledger: LossLedger,
+        memory: TopicMemory,
+        wanted: Callable[[str], bool],
+    ) -> None:
+        self._source = source
+        self._target = target
+        self._segments = segments
+        self._ledger = ledger
+        self._memory = memory
+        self._wanted = wanted
+        self._seen_to: set[tuple[bytes, bytes]] = set()
+        """Topic ids at the source and at the target whose shrunk partitions are in the ledger."""
+
+    def look(self, found: TopicSync) -> tuple[str, ...]:
+        """Note what is new; returns the source topics that were copied and are gone, while their copies stay.
+
+        Raises `ClusterUnreachable` and other `ConnectionError`s; then the next look finds it again.
+        """
+        self._note_recreated(found.mirrored)
+        for topic in found.mirrored:
+            self._note_shrunk(topic)
+        self._memory.learn(_known(topic) for topic in found.mirrored)
+        return self._gone(found.at_source)
+
+    def _note_recreated(self, topics: Iterable[MirroredTopic]) -> None:
+        known = self._memory.known
+        old_ids = {
+            topic: bytes.fromhex(before.target_topic_id)
+            for topic in topics
+            if (before := known.get(topic.remote.name)) is not None
+            and before.target_topic_id != topic.remote.topic_id.hex()
+        }
+        if not old_ids:
+            return
+        firsts = self._first_claims(set(old_ids.values()))
+        starts = self._source.start_offsets(
+            (topic.source.name, index) for topic in old_ids for index in topic.partitions
+        )
+        for topic, old_id in old_ids.items():
+            for index in topic.partitions:
+                first = firsts.get((old_id, index))
+                if first is not None:
+                    same = first.source_topic_id == topic.source.topic_id
+                    start = starts.get((topic.source.name, index), first.upstream) if same else None
+                    self._ledger.record(
+                        target_recreated(_route(topic, index), topic.remote.topic_id, first.upstream, start)
+                    )
+
+    def _first_claims(self, topic_ids: set[bytes]) -> Mapping[TargetPartition, Segment]:
+        """Where the copies into these target topics began."""
+        firsts: dict[TargetPartition, Segment] = {}
+        for home in range(self._segments.homes):
+            for one in self._segments.history(home):
+                if isinstance(one, Segment) and one.target_topic_id in topic_ids:
+                    key = one.target_topic_id, one.partition
+                    if key not in firsts or one.sequence < firsts[key].sequence:
+                        firsts[key] = one
+        return firsts
+
+    def _note_shrunk(self, topic: MirroredTopic) -> None:
+        ids = topic.source.topic_id, topic.remote.topic_id
+        if not topic.only_at_target or ids in self._seen_to:
+            return
+        remote = topic.remote.name
+        self._segments.refresh((topic.remote.topic_id, index) for index in topic.only_at_target)
+        ends = self._target.end_offsets((remote, index) for index in topic.only_at_target)
+        for index in topic.only_at_target:
+            claims = self._segments.claims(topic.remote.topic_id, index)
+            newest = max(claims, key=lambda claim: claim.sequence, default=None)
+            # Of the same topic it is an answer from before that had as many partitions.
+            if newest is not None and newest.source_topic_id != topic.source.topic_id and (remote, index) in ends:
+                self._ledger.record(shrunk(_route(topic, index), newest, ends[remote, index]))
+        if len(ends) == len(topic.only_at_target):
+            self._seen_to.add(ids)
+
+    def _gone(self, at_source: frozenset[str]) -> tuple[str, ...]:
+        gone = [
+            topic
+            for topic in self._memory.known.values()
+            if topic.source_topic not in at_source and self._wanted(topic.source_topic)
+        ]
+        if gone:
+            there = self._target.topics(topic.target_topic for topic in gone)
+            self._memory.forget(topic for topic in gone if topic.target_topic not in there)
+            gone = [topic for topic in gone if topic.target_topic in there]
+        return tuple(sorted(topic.source_topic for topic in gone))
+
+
+def _known(topic: MirroredTopic) -> KnownTopic:
+    return KnownTopic(
+        source_topic=topic.source.name,
+        target_topic=topic.remote.name,
+        target_topic_id=topic.remote.topic_id.hex(),
+    )
+
+
+def _route(topic: MirroredTopic, partition: int) -> Route:
+    return Route(topic.source.name, topic.remote.name, partition)

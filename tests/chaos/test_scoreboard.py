@@ -1,0 +1,102 @@
+"""The scoreboard says what was found, and is good only if all is."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from chaos.checker import Anomaly, Findings
+from chaos.meter import Stall
+from chaos.nemesis import Happened
+from chaos.planting import PLANTERS, Proof
+from chaos.round import RoundPlan, RoundResult
+from chaos.scoreboard import JSON, MARKDOWN, Scoreboard
+
+PLAN = RoundPlan(3, 44, "standalone", "read_committed", faults=2, timeout_s=60, kinds=frozenset())
+
+
+def a_round(counts: dict[Anomaly, int] | None = None, drained_s: float | None = 2.5) -> RoundResult:
+    return RoundResult(
+        plan=PLAN,
+        findings=Findings(12_345, Counter(counts or {}), [f"{anomaly}: an example" for anomaly in counts or {}]),
+        happened=[Happened("source cut", "broker 2", 10.0, 14.0), Happened("rival", "a rival", 15.0, 16.0)],
+        skipped=["executor kill: no executor is running"],
+        stalls=[Stall(11.0, 0.2), Stall(12.0, 4.25)],
+        recoveries=[1.0, None],
+        drained_s=drained_s,
+        mirror_starts=2,
+        mirror_exits=Counter({1: 1}),
+        orphans=0,
+        log_end="",
+    )
+
+
+def a_proof(planted: Anomaly | None, *, caught: bool = True) -> Proof:
+    return Proof(planted, Findings(45, Counter({planted: 1} if planted and caught else {})))
+
+
+def a_board(rounds: list[RoundResult], proofs: list[Proof] | None = None) -> Scoreboard:
+    return Scoreboard("--seed 42", 3, proofs or [a_proof(planted) for planted in PLANTERS], rounds, minutes=1.5)
+
+
+def test_both_files_tell_all(tmp_path: Path) -> None:
+    board = a_board([a_round()])
+    assert board.good
+    board.write(tmp_path)
+    page = (tmp_path / MARKDOWN).read_text()
+    assert (
+        "0 lost, 0 duplicate, 0 reordered, 0 aborted read, 0 changed, 0 phantom of 12,345 records over 2 faults" in page
+    )
+    assert "7 of 7 planted anomalies caught, nothing found in the faithful copy" in page
+    assert 'make chaos ARGS="--seed 42"' in page
+    assert (
+        "| 3 | 44 | standalone | read_committed | 2 | 12,345 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 4.2 | 1.0 / 1.0, 1 never |"
+        in page
+    )
+    assert "| source cut | 1 | 1.0 / 1.0 |" in page
+    assert "- Round 3, not done: executor kill: no executor is running." in page
+    data = json.loads((tmp_path / JSON).read_text())
+    assert data["good"] is True
+    assert data["faults"] == {"rival": 1, "source cut": 1}
+    assert data["planted"]["aborted read"] == {"aborted read": 1}
+    (told,) = data["rounds"]
+    assert told["anomalies"]["lost"] == 0
+    assert told["faults"][0] == {
+        "kind": "source cut",
+        "victim": "broker 2",
+        "began_s": 0.0,
+        "ended_s": 4.0,
+        "recovered_in_s": 1.0,
+    }
+    assert told["stalls"] == [{"began_s": 2.0, "seconds": 4.2}]
+
+
+@pytest.mark.parametrize("anomaly", [anomaly for anomaly in Anomaly if anomaly is not Anomaly.UNSEEN])
+def test_any_anomaly_of_the_mirror_is_bad(anomaly: Anomaly) -> None:
+    board = a_board([a_round(), a_round({anomaly: 3})])
+    assert not board.good
+    assert f"3 {anomaly}" in board.summary()
+    assert f"- Round 3: {anomaly}: an example" in board.markdown()
+
+
+def test_what_the_source_lost_is_told_and_is_not_the_mirrors_fault() -> None:
+    board = a_board([a_round({Anomaly.UNSEEN: 2})])
+    assert board.good
+    assert "- Round 3: unseen: an example" in board.markdown()
+
+
+def test_a_copy_that_never_ended_a_checker_that_misses_something_and_no_round_at_all_are_bad() -> None:
+    assert not a_board([a_round(drained_s=None)]).good
+    assert not a_board([]).good
+    broken_off = a_board([a_round()])
+    broken_off.failures.append("round 4 could not be run to its end: no reason")
+    assert not broken_off.good
+    assert "- round 4 could not" in broken_off.markdown()
+    blind = a_board([a_round()], [a_proof(None), a_proof(Anomaly.LOST, caught=False)])
+    assert not blind.good
+    assert "0 of 1 planted anomalies caught" in blind.summary()
+    suspicious = a_board([a_round()], [Proof(None, Findings(45, Counter({Anomaly.LOST: 1})))])
+    assert not suspicious.good
+    assert "SOMETHING found in the faithful copy" in suspicious.summary()

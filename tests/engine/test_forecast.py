@@ -1,0 +1,105 @@
+"""The forecast: what shrinks, how fast, and what it leaves alone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparkmirror.engine.forecast import WINDOW_S, Forecaster, Standing
+
+HOUR_MS = 3_600_000
+WHERE = ("orders", 3)
+
+
+def standing(
+    at_s: float,
+    upstream: int = 1_000,
+    *,
+    end: int = 10_000,
+    start: int = 0,
+    timestamp_ms: int = -1,
+    retention_ms: int = -1,
+) -> Standing:
+    return Standing(at_s, upstream, end, start, timestamp_ms, retention_ms)
+
+
+def minutes(*standings: Standing) -> float | None:
+    forecaster = Forecaster()
+    for one in standings:
+        forecaster.note({WHERE: one})
+    found = list(forecaster.forecasts())
+    assert [(one.topic, one.partition) for one in found] in ([], [WHERE])
+    return found[0].minutes if found else None
+
+
+def test_a_start_that_moves_towards_a_position_that_stands_still() -> None:
+    """600 offsets in a minute, 400 are left."""
+    assert minutes(standing(0), standing(60, start=600)) == pytest.approx(400 / 600)
+
+
+def test_a_start_that_is_faster_than_the_copy() -> None:
+    assert minutes(standing(0), standing(60, 1_300, start=700)) == pytest.approx(600 / 400)
+
+
+def test_a_copy_that_is_faster_than_the_start() -> None:
+    assert minutes(standing(0), standing(60, 1_700, start=600)) is None
+
+
+def test_a_copy_that_is_done_before_the_start_arrives() -> None:
+    """A live tail: the start jumps by a segment, but what is there is copied in a moment."""
+    assert minutes(standing(0, 9_000, end=9_010), standing(60, 9_900, start=2_000, end=9_910)) is None
+
+
+@given(st.floats(61, 100_000), st.integers(1, 48))
+def test_time_runs_out_for_a_copy_that_stands_still(at_s: float, hours: int) -> None:
+    """The oldest record that isn't copied is as old as the last one that is."""
+    first, last = (standing(when, timestamp_ms=0, retention_ms=hours * HOUR_MS) for when in (at_s - 60, at_s))
+    left_s = hours * 3600 - at_s
+    assert minutes(first, last) == pytest.approx(max(left_s, 0) / 60, abs=1e-6)
+
+
+def test_a_copy_that_keeps_its_distance_in_time() -> None:
+    """A minute of lag in a topic that keeps ten: no danger, for ever."""
+    first = standing(1_000, 1_000, timestamp_ms=940_000, retention_ms=600_000)
+    assert minutes(first, standing(1_060, 2_000, timestamp_ms=1_000_000, retention_ms=600_000)) is None
+
+
+def test_a_copy_that_falls_behind_in_time() -> None:
+    """Half a minute for each minute: 540 s were left, 510 are, and so on."""
+    first = standing(1_000, 1_000, end=1 << 40, timestamp_ms=940_000, retention_ms=600_000)
+    second = standing(1_060, 2_000, end=1 << 40, timestamp_ms=970_000, retention_ms=600_000)
+    assert minutes(first, second) == pytest.approx(510 / 30)
+
+
+def test_nothing_is_said_of_what_is_not_known() -> None:
+    assert minutes(standing(0), standing(60)) is None
+    assert minutes(standing(0, timestamp_ms=0), standing(60, timestamp_ms=0)) is None
+    assert minutes(standing(0, retention_ms=1), standing(60, retention_ms=1)) is None
+
+
+def test_too_short_a_time_says_nothing() -> None:
+    assert minutes(standing(0), standing(5, start=900)) is None
+
+
+def test_old_moments_are_forgotten() -> None:
+    """It was fast long ago, and stands since."""
+    looks = [standing(0), standing(60, start=900)]
+    looks += [standing(60 + 5 * step, start=900) for step in range(1, int(WINDOW_S / 5) + 20)]
+    assert minutes(*looks) is None
+
+
+def test_a_partition_that_has_caught_up_begins_anew() -> None:
+    forecaster = Forecaster()
+    forecaster.note({WHERE: standing(0)})
+    forecaster.note({})
+    forecaster.note({WHERE: standing(60, start=600)})
+    assert list(forecaster.forecasts()) == []
+
+
+def test_its_words() -> None:
+    forecaster = Forecaster()
+    for moment in (standing(0), standing(60, start=100)):
+        forecaster.note({WHERE: moment})
+    (found,) = forecaster.forecasts()
+    assert found.words == "the source deletes what is not copied yet of orders-3 in 9 min"

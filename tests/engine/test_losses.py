@@ -1,0 +1,238 @@
+"""The loss sentinel's states between real clusters: the ledger, the offsets, and every record's bytes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import loss_tools as lt
+import mirror_process as mp
+import pytest
+from pyspark.sql import SparkSession
+
+from conftest import StartMirror
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.config import ClusterConfig
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.demo.proof import compare_topics
+from sparkmirror.engine import flow_driver, forecast
+from sparkmirror.engine.mirror import Mirror
+from sparkmirror.engine.progress import ProgressMeter
+from sparkmirror.errors import CopyIncomplete
+from sparkmirror.offsets.segment_log import SegmentLog
+from sparkmirror.offsets.segments import segments_topic
+from sparkmirror.pump.control import Control, control_topic
+from sparkmirror.wire.splice import Run
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+
+
+class Pair:
+    """Both clusters, and one topic with two partitions of fifty records that was copied."""
+
+    def __init__(
+        self, source: KafkaCluster, target: KafkaCluster, topic: str, tmp_path: Path, spark: SparkSession
+    ) -> None:
+        self.source, self.target, self.topic, self.remote = source, target, topic, f"A.{topic}"
+        self._path = tmp_path / "mm2.properties"
+        self._spark = spark
+        mp.create_topic(source.bootstrap_servers, topic, 2)
+        self.produce(100)
+        self.copy()
+        self.before = [lt.records(target, self.remote, partition) for partition in (0, 1)]
+
+    def write(self, settings: Mapping[str, str]) -> Path:
+        return mp.write_properties(
+            self._path, self.source.bootstrap_servers, self.target.bootstrap_servers, self.topic, settings
+        )
+
+    def copy(self, **policy: str) -> Mirror:
+        settings = {f"sparkmirror.on.{what}": action for what, action in policy.items()}
+        return lt.copy_once(self.write(settings), self._spark)
+
+    def produce(self, count: int, partitions: int = 2) -> None:
+        mp.produce(self.source.bootstrap_servers, self.topic, partitions, count)
+
+    def ledger(self) -> list[tuple[str, int, int, int, int, str]]:
+        return lt.gist(lt.ledger(self.target, self.topic))
+
+    def assert_continued(self, partition: int, seam: int, upstream: int) -> None:
+        """At the target: what was there before, then all that the source has from an offset on."""
+        copied = lt.records(self.target, self.remote, partition)
+        theirs = lt.records(self.source, self.topic, partition)
+        kept = {offset: one for offset, one in self.before[partition].items() if offset < seam}
+        fresh = [one for offset, one in sorted(theirs.items()) if offset >= upstream]
+        assert fresh, "the source has nothing to compare with"
+        assert copied == kept | dict(enumerate(fresh, seam))
+
+    def assert_identical(self, partition: int) -> None:
+        proofs = compare_topics(self.source.bootstrap_servers, self.target.bootstrap_servers, {self.topic: self.remote})
+        assert proofs[partition].difference is None
+        assert proofs[partition].records > 0
+
+
+@pytest.fixture
+def pair(
+    source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path, spark: SparkSession
+) -> Pair:
+    return Pair(source_cluster, target_cluster, topic_name, tmp_path, spark)
+
+
+def test_expired_halts_or_goes_on(pair: Pair, tmp_path: Path) -> None:
+    pair.produce(100)
+    lt.delete_records(pair.source, pair.topic, 0, before=70)
+    with pytest.raises(CopyIncomplete, match=r"-0 is halted \(expired\): offsets 50 to 69 .*on\.expired=continue"):
+        pair.copy(expired="halt")
+    assert pair.ledger() == [("expired", 0, 50, 70, 50, "halted")]
+    assert lt.records(pair.target, pair.remote, 0) == pair.before[0]
+    pair.assert_identical(1)
+
+    lt.delete_records(pair.source, pair.topic, 0, before=75)
+    with pytest.raises(CopyIncomplete, match=r"expired: offsets 50 to 74 of source .* the copy goes on behind them"):
+        pair.copy(expired="continue")
+    assert pair.ledger() == [("expired", 0, 50, 75, 50, "continued")]
+    pair.assert_continued(0, seam=50, upstream=75)
+
+    pair.produce(20)
+    pair.copy()  # complete again
+    assert pair.ledger() == [("expired", 0, 50, 75, 50, "continued")]
+    pair.assert_continued(0, seam=50, upstream=75)
+
+    listed = losses_command(pair.write({}), "--json")
+    (mine,) = [one for one in json.loads(listed) if one["source_topic"] == pair.topic]
+    assert (mine["flow"], mine["kind"], mine["first"], mine["end"]) == ("A->B", "expired", 50, 75)
+    (line,) = [one for one in losses_command(pair.write({})).splitlines() if f"{pair.topic}-0 " in one]
+    assert "50-74" in line
+    assert "continued" in line
+
+
+def losses_command(path: Path, *options: str) -> str:
+    return subprocess.run(
+        [mp.COMMAND, "losses", str(path), *options], capture_output=True, text=True, timeout=60, check=True
+    ).stdout
+
+
+def test_expired_while_it_runs(
+    pair: Pair, start_mirror: StartMirror, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Paused, so that retention overtakes; the forecast says so before, and the topic goes for good at the end."""
+    monkeypatch.setattr(flow_driver, "LOOK_S", 0.3)
+    monkeypatch.setattr(forecast, "SHORTEST_S", 1.0)
+    mp.alter_topic(pair.source.bootstrap_servers, pair.topic, {"retention.ms": str(30 * 60_000)})
+    client = ClusterClient(ClusterConfig(alias="B", bootstrap_servers=(pair.target.bootstrap_servers,)), "test")
+    words = Control(TopicLog(client, control_topic("A")))
+    try:
+        with start_mirror(f"{pair.topic}.*", {}) as mirror:
+            (driver,) = mirror.drivers
+            mp.wait_for(lambda: len(driver.view.partitions) == 2, 40, "it runs")
+            words.pause([pair.topic])
+            time.sleep(1.5)
+            pair.produce(100)
+            mp.wait_for(lambda: driver.view.forecast is not None, 20, "a forecast")
+            assert driver.view.forecast is not None
+            assert driver.view.forecast.topic == pair.topic
+            assert 25 < driver.view.forecast.minutes < 30
+            assert f"what is not copied yet of {pair.topic}-" in ProgressMeter(driver).read().forecast
+            lt.delete_records(pair.source, pair.topic, 0, before=77)
+            words.pause([])
+            mp.wait_for(lambda: copied(pair, 0) == 73 and copied(pair, 1) == 100, 20, "what is left copied")
+            mp.wait_for(lambda: len(driver.losses) == 1, 5, "the loss counted")
+            mp.wait_for(lambda: driver.view.forecast is None, 5, "the forecast withdrawn")
+            assert ProgressMeter(driver).read().losses == ("1 expired (27 offsets)",)
+            pair.assert_continued(0, seam=50, upstream=77)
+            pair.assert_identical(1)
+
+            lt.delete_topic(pair.source, pair.topic)
+            mp.wait_for(lambda: driver.view.gone == (pair.topic,), 20, "its source is gone")
+            assert ProgressMeter(driver).read().gone == (pair.topic,)
+            assert copied(pair, 0) == 73
+            lt.delete_topic(pair.target, pair.remote)
+            mp.wait_for(lambda: driver.view.gone == (), 20, "it is forgotten")
+    finally:
+        words.pause([])
+        client.close()
+    assert pair.ledger() == [("expired", 0, 50, 77, 50, "continued")]
+    assert "the source deletes what is not copied yet" in caplog.text
+    assert "expired: offsets 50 to 76" in caplog.text
+
+
+def copied(pair: Pair, partition: int) -> int:
+    return mp.end_offsets(pair.target.bootstrap_servers, pair.remote, 2)[partition]
+
+
+def test_truncated_halts_or_goes_on(pair: Pair) -> None:
+    """A claim says that twenty records more were copied than the source has, as after an election that lost them.
+
+    Real elections: `test_unclean_elections.py`.
+    """
+    client = ClusterClient(ClusterConfig(alias="B", bootstrap_servers=(pair.target.bootstrap_servers,)), "test")
+    segments = SegmentLog(TopicLog(client, segments_topic("A")))
+    topic_id = client.metadata([pair.remote])[pair.remote].topic_id
+    segments.refresh([(topic_id, 0)])
+    (claim,) = segments.claims(topic_id, 0)
+    segments.claim([replace(claim.from_sequence(40, 40, incarnation=1), runs=(Run(60, 0),))])
+    client.close()
+
+    with pytest.raises(CopyIncomplete, match=r"-0 is halted \(truncated\): .* was cut at offset 50"):
+        pair.copy()
+    assert pair.ledger() == [("truncated", 0, 50, 70, 50, "halted")]
+    assert lt.records(pair.target, pair.remote, 0) == pair.before[0]
+    with pytest.raises(CopyIncomplete, match=r"truncated: .* what the source has there now is copied behind them"):
+        pair.copy(truncated="continue")
+    assert pair.ledger() == [("truncated", 0, 50, 70, 50, "continued")]
+
+
+def test_recreated_halts_or_restarts(pair: Pair) -> None:
+    lt.recreate_topic(pair.source, pair.topic, 2)
+    pair.produce(60)
+    with pytest.raises(CopyIncomplete, match=r"-0 is halted \(recreated\): source topic .* deleted and created again"):
+        pair.copy(recreated="halt")
+    halted = [("recreated", partition, 50, 50, 50, "halted") for partition in (0, 1)]
+    assert pair.ledger() == halted
+    for partition in (0, 1):
+        assert lt.records(pair.target, pair.remote, partition) == pair.before[partition]
+
+    pair.copy()
+    assert pair.ledger() == [(*one[:-1], "restarted") for one in halted]
+    for partition in (0, 1):
+        pair.assert_continued(partition, seam=50, upstream=0)
+
+    lt.recreate_topic(pair.source, pair.topic, 2)
+    pair.produce(20)
+    pair.copy()
+    again = lt.ledger(pair.target, pair.topic)
+    assert [loss.downstream for loss in again] == [50, 80, 50, 80]
+    assert [loss.first for loss in again] == [50, 30, 50, 30]
+
+
+def test_shrunk(pair: Pair) -> None:
+    lt.recreate_topic(pair.source, pair.topic, 1)
+    pair.produce(60, partitions=1)
+    for _ in range(2):  # the second process has nothing to add
+        pair.copy()
+        found = lt.ledger(pair.target, pair.topic)
+        assert lt.gist(found) == [("recreated", 0, 50, 50, 50, "restarted"), ("shrunk", 1, 50, 50, 50, "halted")]
+    assert "created again without partition 1, which was copied up to offset 50" in found[1].words
+    pair.assert_continued(0, seam=50, upstream=0)
+    assert lt.records(pair.target, pair.remote, 1) == pair.before[1]
+
+
+def test_target_recreated_is_copied_again(pair: Pair) -> None:
+    lt.delete_records(pair.source, pair.topic, 0, before=20)
+    lt.delete_topic(pair.target, pair.remote)
+    pair.before = [{}, {}]
+    for _ in range(2):
+        pair.copy()
+        found = lt.ledger(pair.target, pair.topic)
+        assert lt.gist(found) == [
+            ("target-recreated", 0, 0, 20, 0, "healed"),
+            ("target-recreated", 1, 0, 0, 0, "healed"),
+        ]
+    assert "but for offsets 0 to 19, which it has no more" in found[0].words
+    pair.assert_continued(0, seam=0, upstream=20)
+    pair.assert_identical(1)

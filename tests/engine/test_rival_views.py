@@ -1,0 +1,116 @@
+"""Two pumps over one log that was compacted between their fetches, step by step: the log decides (R2, R14, R15)."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import mirror_process as mp
+import pytest
+from kafka import KafkaProducer
+from test_every_batch import assert_mapped, contents, read
+
+from sparkmirror.config import load_mm2_properties
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.engine.flow_driver import FlowDriver
+from sparkmirror.pump.flow_pump import FlowPump
+from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.orders import FlowOrder
+from sparkmirror.pump.partition import Stage
+
+pytestmark = pytest.mark.broker
+
+COMPACT = {"cleanup.policy": "compact", "segment.ms": "500", "min.cleanable.dirty.ratio": "0.001"}
+BATCH = 5
+
+
+class SteppedPump(FlowPump):
+    """A pump that sends a given number of batches only, and is turned by the test."""
+
+    allowed = 1_000_000
+
+    def __init__(self, order: FlowOrder) -> None:
+        self.loop = Loop()
+        super().__init__(order, self.loop, memory_bytes=8 << 20)
+        self.copy = self.copies[0]
+
+    def _may_send(self) -> bool:
+        if not self.allowed:
+            return False
+        self.allowed -= 1
+        return super()._may_send()
+
+    def turn_until(self, reached: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 30
+        while not reached():
+            assert time.monotonic() < deadline, f"{self.copy.stage}: {self.copy.reason}"
+            self.flush()
+            self.loop.turn(0.05)
+
+
+@contextlib.contextmanager
+def driver_of(source: KafkaCluster, target: KafkaCluster, topic: str, tmp_path: Path) -> Iterator[FlowDriver]:
+    path = mp.write_properties(tmp_path / "mm2.properties", source.bootstrap_servers, target.bootstrap_servers, topic)
+    driver = FlowDriver(load_mm2_properties(str(path)).flows[0], topic, use_lease=False, once=False)
+    driver.open()
+    try:
+        driver.take_charge()
+        driver.sync_topics()
+        yield driver
+    finally:
+        driver.close()
+
+
+def write(producer: KafkaProducer, topic: str, round_number: int) -> None:
+    """One batch: the same keys in every round, so that the cleaner leaves only the last round's records."""
+    for key in range(BATCH):
+        producer.send(topic, key=b"key-%d" % key, value=b"round-%d" % round_number, partition=0)
+    producer.flush()
+
+
+@pytest.mark.parametrize("sent_before", [0, 1])
+def test_a_held_pump_and_a_rival_that_sees_less(
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    sent_before: int,
+) -> None:
+    """The first has fetched and claimed, and sent some; then the log is compacted, the rival copies it; then the first
+    goes on with a batch of the same sequences and other records, which the leader calls a success."""
+    monkeypatch.setattr("sparkmirror.pump.partition.MAX_CONFIRMATION_AGE_S", 1e9)  # it would look again by itself
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1, COMPACT)
+    mp.create_topic(target_cluster.bootstrap_servers, f"A.{topic_name}", 1)
+    producer = KafkaProducer(bootstrap_servers=source_cluster.bootstrap_servers, linger_ms=500)
+    for round_number in range(4):
+        write(producer, topic_name, round_number)
+    with driver_of(source_cluster, target_cluster, topic_name, tmp_path) as driver:
+        order = driver.order(driver.partitions()).model_copy(update={"flow": unmerged(driver)})
+        first, rival = SteppedPump(order), SteppedPump(order)
+        first.loop.on_suspended.clear()
+        first.allowed = sent_before
+        first.turn_until(lambda: len(first.copy.queue) == 4 - sent_before and not first.copy.in_flight)
+        before = read(source_cluster, topic_name)
+        time.sleep(0.6)
+        write(producer, topic_name, 4)  # a new segment: the old one may be cleaned
+        mp.wait_for(lambda: len(read(source_cluster, topic_name)) <= 2 * BATCH, 60, "compacted")
+        after = read(source_cluster, topic_name)
+        rival.turn_until(lambda: rival.copy.acked_upstream == after[-1].offset + 1)
+        first.allowed = 1_000_000
+        first.turn_until(lambda: first.copy.acked_upstream == after[-1].offset + 1)
+        write(producer, topic_name, 5)
+        first.turn_until(lambda: first.copy.acked_upstream == after[-1].offset + 1 + BATCH)
+        assert first.copy.stage is Stage.RUNNING
+        first.close()
+        rival.close()
+    expected = before[: sent_before * BATCH] + after + read(source_cluster, topic_name)[-BATCH:]
+    copies = read(target_cluster, f"A.{topic_name}")
+    assert contents(copies) == contents(expected)
+    assert_mapped(target_cluster, f"A.{topic_name}", expected, copies)
+
+
+def unmerged(driver: FlowDriver) -> object:
+    return driver.flow.model_copy(update={"merge_tiny_batches": False})

@@ -1,0 +1,112 @@
+"""The ledger and the memory of topics, in one real topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.config import ClusterConfig
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.offsets.losses import Loss, LossKind, LossLedger
+from sparkmirror.offsets.topic_memory import KnownTopic, TopicMemory
+
+pytestmark = pytest.mark.broker
+
+OpenLog = Callable[[], TopicLog]
+
+
+@pytest.fixture
+def open_log(target_cluster: KafkaCluster, topic_name: str) -> Iterator[OpenLog]:
+    """Each call is another process that looks at the same topic."""
+    config = ClusterConfig(alias="B", bootstrap_servers=(target_cluster.bootstrap_servers,))
+    with ClusterAdmin.connect(config, "test") as admin:
+        admin.create_compacted_topic(topic_name, 1, 1)
+    clients: list[ClusterClient] = []
+
+    def opened() -> TopicLog:
+        clients.append(ClusterClient(config, "test"))
+        return TopicLog(clients[-1], topic_name)
+
+    yield opened
+    for client in clients:
+        client.close()
+
+
+def loss(**changed: object) -> Loss:
+    values: dict[str, object] = {
+        "kind": LossKind.EXPIRED,
+        "source_topic": "orders",
+        "target_topic": "A.orders",
+        "partition": 3,
+        "first": 30,
+        "end": 42,
+        "downstream": 28,
+        "target_topic_id": bytes(range(16)).hex(),
+        "action": "halted",
+        "words": "twelve are gone",
+        "at_ms": 1_000,
+        **changed,
+    }
+    return Loss.model_validate(values)
+
+
+def test_a_loss_that_is_met_again_keeps_its_date(open_log: OpenLog) -> None:
+    for at_ms in (1_000, 2_000):  # a new process each time
+        ledger = LossLedger(open_log())
+        ledger.record(loss(at_ms=at_ms))
+        ledger.record(loss(at_ms=at_ms + 1))
+    assert LossLedger(open_log()).read() == [loss()]
+    assert open_log().end(0) == 1
+
+
+def test_the_newest_word_on_a_loss_counts(open_log: OpenLog) -> None:
+    """It grows while it halts the copy, and then the policy is changed."""
+    said = [loss(), loss(end=50), loss(end=50, action="continued")]
+    for one in said:
+        LossLedger(open_log()).record(one)
+    assert LossLedger(open_log()).read() == [said[-1]]
+    assert said[-1].offsets == 20
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"kind": LossKind.RECREATED},
+        {"partition": 4},
+        {"source_topic": "payments"},
+        {"downstream": 29},
+        {"target_topic_id": bytes(16).hex()},
+    ],
+    ids=lambda other: next(iter(other)),
+)
+def test_another_loss_stands_beside_it(open_log: OpenLog, other: dict[str, object]) -> None:
+    ledger = LossLedger(open_log())
+    ledger.record(loss())
+    ledger.record(loss(**other))
+    assert LossLedger(open_log()).read() == [loss(), loss(**other)]
+
+
+def test_topics_are_learned_and_forgotten_beside_the_losses(open_log: OpenLog) -> None:
+    orders, payments = (
+        KnownTopic(source_topic=name, target_topic=f"A.{name}", target_topic_id=number * 16)
+        for name, number in (("orders", "01"), ("payments", "02"))
+    )
+    memory = TopicMemory(open_log())
+    assert memory.known == {}
+    memory.learn([orders, payments])
+    LossLedger(open_log()).record(loss())
+    written = open_log().end(0)
+    memory.learn([orders, payments])
+    TopicMemory(open_log()).learn([payments])
+    assert open_log().end(0) == written, "what is known was written again"
+
+    new = orders.model_copy(update={"target_topic_id": "03" * 16})
+    memory.learn([new])
+    assert memory.known == TopicMemory(open_log()).known == {"A.orders": new, "A.payments": payments}
+    memory.forget([payments])
+    assert memory.known == TopicMemory(open_log()).known == {"A.orders": new}
+    assert LossLedger(open_log()).read() == [loss()]
