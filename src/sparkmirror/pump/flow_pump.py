@@ -347,6 +347,11 @@ class FlowPump:
         for copy in copies:
             copy.lost_in_flight(self._loop.now, reason)
             self._settle(copy)
+        # Those that had nothing to send may have lost what they sent: their next leader need not have it.
+        for copy in self.copies:
+            if copy.stage is Stage.RUNNING and copy.is_led_by(leg.broker) and not copy.in_flight:
+                copy.doubt(reason, self._loop.now)
+                self._settle(copy)
 
     def _on_suspended(self) -> None:
         for leg in list(self._target_legs.values()):
