@@ -169,6 +169,7 @@ class TargetLog:
             tail=None if newest else self._tail,
             log_end_after=len(self.log),
             has_records=bool(self.log),
+            high_watermark=len(self.log),
         )
 
     def bearings(self, source: Source, now: float) -> Bearings | Refusal:
@@ -191,7 +192,7 @@ class TargetLog:
             TARGET_ID,
             LEADER,
             now,
-            source.cleaned,
+            compacted=source.cleaned,
         )
 
     def ruling(self) -> Ruling:

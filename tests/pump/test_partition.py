@@ -218,6 +218,30 @@ def test_an_acknowledgement_that_lay_in_the_socket_confirms_nothing() -> None:
     assert_exact(world)
 
 
+# --- what is done (R10) -------------------------------------------------------------------------------
+
+
+def test_what_the_leader_has_is_not_done_before_its_replicas_have_it() -> None:
+    """The position is the leader's word: with it all this may vanish, while `--once` would have ended."""
+    world = a_world()
+    pump = running(world)
+    while len(world.target.log) < 120:
+        pump.fetch()
+        while pump.send():
+            pass
+        pump.serve()
+        if len(world.target.log) < 120:
+            pump.receive()
+    pump.lose()
+    assert pump.copy.stage is not Stage.DONE
+    for replicated in (False, False, True):
+        world.now = max(world.now, pump.copy.seek_at)
+        assert pump.ask()
+        assert isinstance(pump.reading, Bearings)
+        pump.reading = replace(pump.reading, replicated=replicated)
+        pump.hear()
+
+
 # --- the quiet rule (R5) ------------------------------------------------------------------------------
 
 
