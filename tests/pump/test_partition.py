@@ -163,6 +163,30 @@ def test_a_refusal_that_state_does_not_survive_loses_nothing() -> None:
     assert world.target.log == list(range(120))
 
 
+def test_old_records_wait_until_nothing_is_in_flight() -> None:
+    """Their arrival may be the end of the leader's state (R4)."""
+    world = World(Source([(10, FRESH_MS)] * 5 + [(10, OLD_MS)] * 4))
+    pump = running(world)
+    assert [pump.send() for _ in range(3)] == [True, True, False]
+    pump.serve()
+    pump.receive()
+    assert not pump.send()
+    pump.serve()
+    pump.receive()
+    assert [pump.send(), pump.send()] == [True, False]
+
+
+def test_over_a_log_that_is_cleaned_one_batch_goes_at_a_time() -> None:
+    """A rival may have seen other records: ours would be a duplicate to the leader, but the next one would be taken."""
+    world = a_world()
+    world.source.cleaned = True
+    pump = running(world)
+    for _ in range(3):
+        assert [pump.send(), pump.send()] == [True, False]
+        pump.serve()
+        pump.receive()
+
+
 # --- the age of a position (R6) -----------------------------------------------------------------------
 
 
@@ -276,6 +300,19 @@ def test_unclean_and_guarded_does_not_wait() -> None:
     assert heir.send()
 
 
+@pytest.mark.parametrize("unclean", [True, False])
+def test_after_an_unclean_takeover_what_comes_first_is_claimed(unclean: bool) -> None:
+    """A predecessor that lives may go on from the same claim; of two that do the log could not tell which did (R14)."""
+    world = a_world()
+    running(world)
+    heir = Pump(world, 2, unclean=unclean)
+    heir.start()
+    heir.fetch()
+    assert bool(heir.copy.claims) == unclean
+    heir.finish()
+    assert_exact(world)
+
+
 def old_after_fresh() -> tuple[World, Pump]:
     """An heir in flight with fresh records, about to meet old ones."""
     world = World(Source([(10, FRESH_MS)] * 4 + [(10, OLD_MS)] * 4))
@@ -332,6 +369,27 @@ def test_a_duplicate_success_is_a_rivals_and_is_read_again() -> None:
     assert pump.copy.stage is Stage.SEEKING
     assert "a rival had already written source offset 30" in pump.copy.reason
     assert pump.copy.records == 30
+
+
+def test_without_timestamps_an_acknowledgement_proves_nothing() -> None:
+    """That of a duplicate is as that of a new batch: its claim is not confirmed, and the log is asked."""
+    world = World(Source([(10, -1)] * 3))
+    pump = Pump(world, until=None)
+    rival = Pump(World(Source([(10, -1)] * 3, start=50), world.target), 1 << 40)
+    for one in (pump, rival):
+        one.start()
+        one.fetch(1)
+        one.claim()
+        one.claimed()
+    for one in (rival, pump):
+        one.send()
+        one.serve()
+    pump.receive()
+    assert pump.copy.confirmed == []
+    pump.start()
+    position = pump.copy.fetch_position()
+    assert position is not None
+    assert position.offset == 60
 
 
 def test_a_batch_that_lands_elsewhere_is_a_doubt() -> None:
