@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -217,6 +218,30 @@ def test_an_acknowledgement_that_lay_in_the_socket_confirms_nothing() -> None:
     assert_exact(world)
 
 
+# --- what is done (R10) -------------------------------------------------------------------------------
+
+
+def test_what_the_leader_has_is_not_done_before_its_replicas_have_it() -> None:
+    """The position is the leader's word: with it all this may vanish, while `--once` would have ended."""
+    world = a_world()
+    pump = running(world)
+    while len(world.target.log) < 120:
+        pump.fetch()
+        while pump.send():
+            pass
+        pump.serve()
+        if len(world.target.log) < 120:
+            pump.receive()
+    pump.lose()
+    assert pump.copy.stage is not Stage.DONE
+    for replicated in (False, False, True):
+        world.now = max(world.now, pump.copy.seek_at)
+        assert pump.ask()
+        assert isinstance(pump.reading, Bearings)
+        pump.reading = replace(pump.reading, replicated=replicated)
+        pump.hear()
+
+
 # --- the quiet rule (R5) ------------------------------------------------------------------------------
 
 
@@ -360,16 +385,45 @@ class Copies(RuleBasedStateMachine):
     rivals = 1
     timestamp_ms = FRESH_MS
     in_flight = 5
+    merges = False
+    """Every other pump merges tiny batches."""
+    gaps = False
+    """The source's log has some from the beginning."""
+    cleaned = False
+    """Its cleaner makes more while it is copied."""
 
     def __init__(self) -> None:
         super().__init__()
         self.world = a_world()
         self.pumps: list[Pump] = []
+        self.numbers = itertools.count(1)
+        self.zombies: list[bytes] = []
+        """What pumps that died had sent."""
 
-    @initialize(sizes=st.lists(st.integers(1, 7), min_size=5, max_size=60), start=st.integers(0, 5))
-    def begin(self, sizes: list[int], start: int) -> None:
+    @initialize(
+        sizes=st.lists(st.integers(1, 7), min_size=5, max_size=60),
+        start=st.integers(0, 5),
+        most=st.sampled_from([80, 120, 1000]),
+    )
+    def begin(self, sizes: list[int], start: int, most: int) -> None:
         self.world = World(Source([(size, self.timestamp_ms) for size in sizes], start), TargetLog())
-        self.pumps = [Pump(self.world, n, in_flight=self.in_flight) for n in range(1 + self.rivals)]
+        self.world.source.cleaned = self.cleaned
+        if self.gaps:
+            self.world.source.compact(start + 3, 4)
+            self.world.source.compact(start + 20, 3)
+        if self.merges:
+            self.world.target.max_bytes = most
+        self.pumps = [self.another() for _ in range(1 + self.rivals)]
+
+    def another(self, *, unclean: bool = False) -> Pump:
+        number = next(self.numbers)
+        return Pump(
+            self.world,
+            number << 40,
+            in_flight=self.in_flight,
+            unclean=unclean,
+            merge_tiny=self.merges and number % 2 > 0,
+        )
 
     def pump(self, which: int) -> Pump:
         return self.pumps[which % len(self.pumps)]
@@ -382,7 +436,7 @@ class Copies(RuleBasedStateMachine):
     def hears(self, which: int) -> None:
         self.pump(which).hear()
 
-    @rule(which=st.integers(0, 3), batches=st.integers(1, 6))
+    @rule(which=st.integers(0, 3), batches=st.integers(1, 12))
     def fetches(self, which: int, batches: int) -> None:
         self.pump(which).fetch(batches)
 
@@ -424,6 +478,28 @@ class Copies(RuleBasedStateMachine):
         for _ in range(times):
             self.pump(which).receive()
 
+    @rule(which=st.integers(0, 3))
+    def confirms(self, which: int) -> None:
+        self.pump(which).confirm()
+
+    @rule(which=st.integers(0, 3))
+    def dies(self, which: int) -> None:
+        """What it has sent may arrive yet; an heir takes over, who knows nothing of it."""
+        dead = self.pump(which)
+        self.zombies += dead.requests
+        dead.copy.give_up()
+        self.pumps[which % len(self.pumps)] = self.another(unclean=True)
+
+    @precondition(lambda self: self.zombies and self.timestamp_ms == FRESH_MS)
+    @rule()
+    def arrives_late(self) -> None:
+        self.world.target.append(self.zombies.pop(0), self.world.now)
+
+    @precondition(lambda self: self.cleaned)
+    @rule(first=st.integers(0, 100), step=st.integers(2, 5))
+    def is_cleaned(self, first: int, step: int) -> None:
+        self.world.source.compact(first, step)
+
     @rule(which=st.integers(0, 3), served=st.integers(0, 5))
     def loses_its_connection(self, which: int, served: int) -> None:
         self.pump(which).lose(served)
@@ -443,14 +519,22 @@ class Copies(RuleBasedStateMachine):
 
     @invariant()
     def each_record_is_there_once_in_order(self) -> None:
-        start = self.world.source.start
-        assert self.world.target.log == list(range(start, start + len(self.world.target.log)))
+        log, source = self.world.target.log, self.world.source
+        assert log == sorted(set(log))
+        if log:
+            assert set(log) >= {offset for offset in source.offsets if offset <= log[-1]}
+
+    @invariant()
+    def its_claims_tell_where_each_record_came_from(self) -> None:
+        assert self.world.target.truth() == self.world.target.log
 
     def teardown(self) -> None:
         for pump in self.pumps:
             pump.finish()
             assert pump.pool.in_use == 0
-        assert len(self.world.target.log) == self.world.source.end - self.world.source.start
+        self.each_record_is_there_once_in_order()
+        self.its_claims_tell_where_each_record_came_from()
+        assert set(self.world.target.log) >= set(self.world.source.offsets)
 
 
 class OldRecords(Copies):
@@ -460,8 +544,25 @@ class OldRecords(Copies):
     timestamp_ms = OLD_MS
 
 
+class Gaps(Copies):
+    """As transaction markers leave them; batches are merged, and what is too large is split."""
+
+    merges = gaps = True
+
+
+class CleanedLogs(Copies):
+    """Rivals see different logs: the cleaner has been there between their fetches."""
+
+    rivals = 2
+    merges = gaps = cleaned = True
+
+
 SETTINGS = settings(max_examples=100, stateful_step_count=40, deadline=None)
 TestRivalsWithFreshRecords = Copies.TestCase
 TestRivalsWithFreshRecords.settings = SETTINGS
 TestOnePumpWithOldRecords = OldRecords.TestCase
 TestOnePumpWithOldRecords.settings = SETTINGS
+TestLogsWithGaps = Gaps.TestCase
+TestLogsWithGaps.settings = SETTINGS
+TestLogsThatAreCleaned = CleanedLogs.TestCase
+TestLogsThatAreCleaned.settings = SETTINGS
