@@ -131,10 +131,10 @@ def measure_translation(directory: Path, records: int, say: Callable[[str], None
             make(source.bootstrap_servers, topic, records)
         say("sparkmirror copies")
         copy_ours(source, target, directory)
-        maps = {case: our_map(target, case) for case in CASES}
+        maps = [our_map(target, case) for case in CASES]
         say("MirrorMaker 2 copies")
         answers = their_answers(source, target, directory, say)
-        return [_result(source, target, case, *maps[case], answers) for case in CASES]
+        return [_result(source, target, case, *ours, answers) for case, ours in zip(CASES, maps, strict=True)]
     finally:
         for cluster in (source, target):
             cluster.cleanup(keep_logs=True)

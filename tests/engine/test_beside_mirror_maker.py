@@ -31,7 +31,10 @@ OURS = {
 """Our internal topics and their partitions."""
 
 DECOY = "sparkmirror-segments.A.internal"
-"""Named as ours would be without the rule of design section 6: since Kafka 4.0 it is a topic like any other."""
+"""Named as ours would be without the rule of design section 6: since Kafka 4.0 it is a topic like any other.
+
+To A it does not go: its name looks like that of a topic that came from there.
+"""
 
 ONE_REPLICA = dict.fromkeys(
     [
@@ -126,14 +129,14 @@ def test_nobody_mirrors_our_internal_topics(chain: Chain, spark: SparkSession, t
         **ONE_REPLICA,
     }
     with RealMirrorMaker(flows, tmp_path / "mm2", jvm_options=QUICK_START):
-        wait_for_copies(chain.a, {f"B.{topic}": 100 for topic in ("plain", DECOY)})
+        wait_for_copies(chain.a, {"B.plain": 100})
         wait_for_copies(chain.c, {"B.plain": 100, f"B.{DECOY}": 100, "B.A.orders": 300})
         mp.create_topic(b, "later", 1)
         mp.produce(b, "later", 1, 100)
         for cluster in (chain.a, chain.c):
             wait_for_copies(cluster, {"B.later": 100})
         time.sleep(3)  # one more look or two
-        assert mirrored(chain.a, "B") == {"B.plain", "B.later", f"B.{DECOY}"}
+        assert mirrored(chain.a, "B") == {"B.plain", "B.later"}
         assert mirrored(chain.c, "B") == {"B.plain", "B.later", f"B.{DECOY}", "B.A.orders"}
         for cluster in (chain.a, chain.c):
             assert not {topic for topic in topics(cluster) if "mm2-sparkmirror" in topic}
