@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from kafka import KafkaAdminClient, OffsetAndMetadata, TopicPartition
+from kafka.errors import CoordinatorLoadInProgressError, CoordinatorNotAvailableError, NotCoordinatorError
 
 from bench.offset_topics import CASES, Case, bounds, remote
 from sparkmirror.cluster.client import ClusterClient
@@ -28,6 +29,7 @@ GROUPS = 50
 """Of each kind, on each topic."""
 
 COPY_TIMEOUT_S = 600.0
+GROUPS_TIMEOUT_S = 60.0
 SETTLED_S = 20.0
 """MirrorMaker 2 has said all when no checkpoint has changed for so long; it flushes delayed syncs every 5 s."""
 
@@ -160,9 +162,22 @@ def _commit(source: KafkaCluster, when: str) -> None:
                 TopicPartition(topic, 0): OffsetAndMetadata(of_topic[number], "", -1)
                 for topic, of_topic in places.items()
             }
-            admin.alter_group_offsets(f"{when}-{number}", offsets)
+            _patiently(lambda: admin.alter_group_offsets(f"{when}-{number}", offsets))  # noqa: B023
     finally:
         admin.close()
+
+
+def _patiently(do: Callable[[], object]) -> None:
+    """Repeat it while a broker that never had a group makes the topic for them."""
+    deadline = time.monotonic() + GROUPS_TIMEOUT_S
+    while True:
+        try:
+            do()
+            return
+        except (CoordinatorNotAvailableError, NotCoordinatorError, CoordinatorLoadInProgressError):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
 
 
 def _copied(target: KafkaCluster, case: Case) -> bool:

@@ -211,7 +211,9 @@ class KafkaCluster:
 
     @property
     def direct_servers(self) -> str:
-        """The addresses that proxied brokers have for each other: whoever comes there meets no proxy."""
+        """The addresses where nobody meets a proxy: those that proxied brokers have for each other."""
+        if not self._proxied:
+            return self.bootstrap_servers
         return ",".join(f"127.0.0.1:{port}" for port in self._internal_ports)
 
     @property
