@@ -18,6 +18,7 @@ from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.proof import LogReader
 from sparkmirror.offsets.arbitration import arbitrate, unsettled
 from sparkmirror.offsets.evidence import LogProbe
+from sparkmirror.offsets.matching import TargetLog
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Segment, segments_topic
 
@@ -107,7 +108,8 @@ def offset_map(target: KafkaCluster, topic: str) -> list[Segment]:
         assert identity is not None
         claims = log.whole(found.topic_id, 0)
         probe = LogProbe(client, found.partitions[0].leader, {topic: found.topic_id}, identity)
-        return list(arbitrate(claims, probe.evidence({(topic, 0): unsettled(claims)})[topic, 0]).true)
+        evidence = probe.evidence({(topic, 0): unsettled(claims)}, {(topic, 0): 0})[topic, 0]
+        return list(arbitrate(claims, evidence, TargetLog(0, 0, None)).true)
     finally:
         client.close()
 

@@ -8,16 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkmirror.offsets.position import Doubt, LogTail, Position, ProducerState, TargetReading, decide, true_claims
+from sparkmirror.offsets.position import Doubt, LogTail, Position, ProducerState, TargetReading, appended, decide
 from sparkmirror.offsets.segments import Segment
 from sparkmirror.wire.batches import SEQUENCE_MODULUS
+from sparkmirror.wire.splice import Run
 
 NOW_MS = 1_700_000_000_000
 EMPTY = TargetReading(log_start=0, log_end_before=0, state=None, tail=None, log_end_after=0, has_records=False)
 
 
-def claim(sequence: int, upstream: int, downstream: int, incarnation: int = 1, source: bytes = b"s" * 16) -> Segment:
-    return Segment(b"t" * 16, 3, sequence, incarnation, 4000, 0, source, 7, upstream, downstream, 99)
+def claim(sequence: int, upstream: int, downstream: int, count: int = 0, source: bytes = b"s" * 16) -> Segment:
+    """One that announced so many records."""
+    return Segment(b"t" * 16, 3, sequence, 1, 4000, 0, source, 7, downstream, (Run(upstream, count),))
 
 
 class Flow:
@@ -28,7 +30,7 @@ class Flow:
         self.sequence, self.upstream, self.downstream = first_sequence, upstream, downstream
         for gap, count in runs:
             self.upstream += gap
-            self.claims.append(claim(self.sequence, self.upstream, self.downstream))
+            self.claims.append(claim(self.sequence, self.upstream, self.downstream, count))
             self.append(count)
 
     def append(self, count: int) -> None:
@@ -80,7 +82,7 @@ def doubt(verdict: Position | Doubt) -> Doubt:
 def test_the_position_follows_the_last_record(flow: Flow, seen_by: str) -> None:
     found = position(decide(flow.reading(seen_by), list(reversed(flow.claims))))
     assert (found.sequence, found.upstream, found.downstream) == (flow.sequence, flow.upstream, flow.downstream)
-    assert found.segment == flow.claims[-1]
+    assert (found.leader_epoch, found.source_topic_id, found.claim_due) == (7, b"s" * 16, False)
     assert found.newest_timestamp_ms == (NOW_MS if seen_by == "state" else None)
 
 
@@ -107,16 +109,18 @@ def test_a_target_that_lost_acknowledged_records_goes_on_where_it_is(
     first = flow.claims[0]
     lost = data.draw(st.integers(0, flow.sequence - first.sequence), "lost")
     kept = flow.sequence - lost
-    covering = max((one for one in flow.claims if one.sequence <= kept), key=lambda one: one.sequence)
+    covering = max((one for one in flow.claims if one.sequence < kept), key=lambda one: one.sequence, default=first)
     flow.append(-lost)
     found = position(decide(flow.reading(seen), flow.claims))
-    assert (found.sequence, found.downstream, found.segment) == (kept, flow.downstream, covering)
+    assert (found.sequence, found.downstream) == (kept, flow.downstream)
     assert found.upstream == covering.upstream + kept - covering.sequence
+    assert found.claim_due == (kept == first.sequence or kept - covering.sequence < covering.announced)
 
 
 def test_a_claim_without_its_first_batch_already_says_where_to_begin() -> None:
     found = position(decide(EMPTY, [claim(0, 70, 0)]))
     assert (found.sequence, found.upstream, found.downstream) == (0, 70, 0)
+    assert (found.claim_due, found.leader_epoch) == (True, -1)
 
 
 # --- what doesn't fit is doubted ----------------------------------------------------------------------
@@ -161,7 +165,7 @@ def test_a_log_of_foreign_records_alone_says_nothing_about_ours(flow: Flow, fore
 @pytest.mark.parametrize("end", [0, 40])
 def test_an_empty_partition_is_begun_at_its_log_end(end: int) -> None:
     reading = replace(EMPTY, log_start=end, log_end_before=end, log_end_after=end)
-    assert decide(reading, []) == Position(0, None, end, None, None)
+    assert decide(reading, []) == Position(0, None, end, True, -1, None, None)
 
 
 @pytest.mark.parametrize(
@@ -178,19 +182,55 @@ def test_somebody_elses_partition_is_left_alone() -> None:
     assert "holds offsets 5 to 8" in doubt(decide(reading, [])).reason
 
 
-# --- claims -------------------------------------------------------------------------------------------
+# --- gaps, and what is claimed next -------------------------------------------------------------------
+
+WITH_GAPS = Segment(b"t" * 16, 3, 0, 1, 4000, 0, b"s" * 16, 7, 0, (Run(70, 4), Run(80, 6)))
 
 
-def test_equal_claims_of_rivals_are_one() -> None:
-    both = [claim(0, 5, 0, incarnation=1), claim(0, 5, 0, incarnation=2), claim(9, 20, 9, incarnation=2)]
-    assert true_claims(both) == [both[0], both[2]]
-    assert true_claims([]) == []
+def ended_at(sequence: int) -> TargetReading:
+    return TargetReading(0, sequence, ProducerState(sequence - 1, NOW_MS), None, sequence, True)
 
 
 @pytest.mark.parametrize(
-    "other",
-    [claim(0, 6, 0, 2), claim(0, 5, 1, 2), claim(0, 5, 0, 2, b"other source...!")],
-    ids=["up", "down", "source"],
+    ("sequence", "upstream", "due"), [(3, 73, True), (4, 74, True), (5, 81, True), (10, 86, False), (12, 88, False)]
 )
-def test_claims_that_differ_are_for_the_log_to_decide(other: Segment) -> None:
-    assert true_claims([claim(0, 5, 0), other]) is None
+def test_a_position_lies_behind_the_last_record(sequence: int, upstream: int, due: bool) -> None:
+    """At a gap that is where the gap begins: there may be records that the claim's pump did not see."""
+    found = position(decide(ended_at(sequence), [WITH_GAPS]))
+    assert (found.upstream, found.claim_due) == (upstream, due)
+
+
+def test_a_claim_begins_with_its_own_record() -> None:
+    """What it says of the offset before it is another claim's."""
+    claims = [claim(0, 100, 0, 10), claim(10, 150, 10, 5)]
+    assert position(decide(ended_at(10), claims)).upstream == 110
+    assert position(decide(ended_at(11), claims)).upstream == 151
+
+
+def test_an_older_claim_than_those_given_is_asked_for() -> None:
+    found = doubt(decide(ended_at(5), [claim(10, 150, 10, 5)]))
+    assert found.uncovered
+    assert not found.wait
+
+
+def test_foreign_records_at_the_end_are_stepped_over() -> None:
+    reading = replace(ended_at(10), log_end_before=13, log_end_after=13)
+    surplus = doubt(decide(reading, [claim(0, 100, 0, 10)]))
+    assert surplus.surplus == 3
+    found = position(decide(reading, [claim(0, 100, 0, 10)], foreign_tail=3))
+    assert (found.sequence, found.upstream, found.downstream, found.claim_due) == (10, 110, 13, True)
+
+
+# --- the sequence that the leader tells ---------------------------------------------------------------
+
+
+@modest
+@given(flows, st.sampled_from(["state", "tail", "log end"]))
+def test_the_appended_sequence_is_unwrapped(flow: Flow, seen_by: str) -> None:
+    expected = None if seen_by == "log end" else flow.sequence
+    reading = flow.reading(seen_by)
+    assert appended(reading.last_sequence, reading.log_end_after, flow.claims) == expected
+
+
+def test_without_a_claim_the_sequence_is_near_the_first() -> None:
+    assert appended(4, 1000, []) == 5

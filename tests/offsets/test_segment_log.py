@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 from kafka.admin import KafkaAdminClient, NewTopic
@@ -13,8 +14,17 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import Identity, Segment, home_partition, identity_record, segment_record
+from sparkmirror.offsets.segment_log import KEPT_CLAIMS, SegmentLog
+from sparkmirror.offsets.segments import (
+    AnnouncedBatch,
+    Identity,
+    Retracted,
+    Segment,
+    home_partition,
+    identity_record,
+    segment_record,
+)
+from sparkmirror.wire.splice import Run
 
 pytestmark = pytest.mark.broker
 
@@ -23,8 +33,12 @@ PARTITIONS = 4
 Opened = Callable[[], SegmentLog]
 
 
-def segment(partition: int, sequence: int = 0, incarnation: int = 1) -> Segment:
-    return Segment(TOPIC_ID, partition, sequence, incarnation, 4000, 0, b"s" * 16, 0, sequence + 100, sequence, 99)
+def segment(partition: int, sequence: int = 0, incarnation: int = 1, *, confirmed: bool = False) -> Segment:
+    runs = Run(sequence + 100, 10), Run(sequence + 200, 5)
+    batches = (AnnouncedBatch(15, 3, 99, 1000, 1014),)
+    return Segment(
+        TOPIC_ID, partition, sequence, incarnation, 4000, 0, b"s" * 16, 0, sequence, runs, batches, confirmed
+    )
 
 
 @pytest.fixture
@@ -80,6 +94,53 @@ def test_claims_are_read_back_as_they_come(opened: Opened) -> None:
     reader.refresh(where)
     assert list(reader.claims(TOPIC_ID, 7)) == [segment(7), segment(7, 50, incarnation=2)]
     assert reader.claims(TOPIC_ID, 8) == ()
+
+
+def test_a_claim_is_replaced_by_its_confirmation_and_taken_back_by_name(opened: Opened) -> None:
+    writer, reader = opened(), opened()
+    mine, rivals, other = segment(7), segment(7, incarnation=2), segment(7, 15)
+    writer.claim([mine, rivals, other])
+    reader.refresh([(TOPIC_ID, 7)])
+    assert list(reader.claims(TOPIC_ID, 7)) == [mine, rivals, other]
+    confirmed = replace(mine, confirmed=True)
+    writer.settle([confirmed], [rivals])
+    reader.refresh([(TOPIC_ID, 7)])
+    assert list(reader.claims(TOPIC_ID, 7)) == [confirmed, other]
+    assert list(reader.whole(TOPIC_ID, 7)) == [confirmed, other]
+
+
+def test_history_tells_everything_in_order(opened: Opened) -> None:
+    log = opened()
+    log.claim([segment(7)])
+    log.settle([segment(7, confirmed=True)], [segment(8, 30, 4)])
+    found = [one for home in range(log.homes) for one in log.history(home) if one.partition == 7]
+    assert found == [segment(7), segment(7, confirmed=True)]
+    assert Retracted(TOPIC_ID, 8, 30, 4) in [one for home in range(log.homes) for one in log.history(home)]
+
+
+def test_of_a_long_history_the_newest_are_kept_and_the_whole_is_there_when_asked_for(opened: Opened) -> None:
+    claims = [segment(7, 15 * number, confirmed=True) for number in range(3 * KEPT_CLAIMS)]
+    coming = segment(7, 15 * len(claims))
+    start = replace(segment(7), batches=(), runs=(Run(100, 0),), incarnation=2)
+    opened().claim([start, *claims, coming])
+    reader = opened()
+    reader.refresh([(TOPIC_ID, 7)])
+    kept = list(reader.claims(TOPIC_ID, 7))
+    assert KEPT_CLAIMS <= len(kept) <= 2 * KEPT_CLAIMS + 1
+    assert kept == [*claims, coming][-len(kept) :]
+    assert list(reader.whole(TOPIC_ID, 7)) == [start, *claims, coming]
+
+
+def test_what_is_written_late_of_a_forgotten_claim_stays_forgotten(opened: Opened) -> None:
+    """It would seem to count until the first of those that are kept."""
+    claims = [segment(7, 15 * number, confirmed=True) for number in range(3 * KEPT_CLAIMS)]
+    writer, reader = opened(), opened()
+    writer.claim(claims)
+    reader.refresh([(TOPIC_ID, 7)])
+    kept = list(reader.claims(TOPIC_ID, 7))
+    writer.claim([claims[1], segment(7, 20, 9)])
+    reader.refresh([(TOPIC_ID, 7)])
+    assert list(reader.claims(TOPIC_ID, 7)) == kept
 
 
 def test_tombstones_and_other_versions_are_ignored(opened: Opened, topic_log: Callable[[], TopicLog]) -> None:

@@ -15,8 +15,10 @@ from typing import NamedTuple
 
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from sparkmirror.offsets.arbitration import StoredBatch, arbitrate, unsettled
-from sparkmirror.offsets.position import Doubt, LogTail, ProducerState, TargetReading, decide
+from sparkmirror.offsets.arbitration import Ruling, arbitrate, unsettled
+from sparkmirror.offsets.matching import Seen, StoredBatch
+from sparkmirror.offsets.matching import TargetLog as Reach
+from sparkmirror.offsets.position import Doubt, LogTail, ProducerState, TargetReading, appended, decide
 from sparkmirror.offsets.route import Bearings, Refusal, Route
 from sparkmirror.offsets.segments import Identity, Segment
 from sparkmirror.pump.batch import Claim
@@ -116,9 +118,11 @@ class TargetLog:
                 base,
                 header.last_offset_delta + 1,
                 header.records,
+                header.size,
                 header.attributes,
                 header.crc,
                 header.base_timestamp,
+                header.max_timestamp,
             )
         )
         self._sequence += header.records
@@ -146,9 +150,9 @@ class TargetLog:
 
     def bearings(self, source: Source, now: float) -> Bearings | Refusal:
         """As a `PositionReader` reads them."""
-        ruling = arbitrate(self.claims, {one.incarnation: self.evidence(one) for one in self.reached()})
+        ruling = self.ruling()
         if ruling.undecided:
-            return Refusal(ruling.undecided)
+            return Refusal(ruling.undecided, transient=ruling.wait)
         self.settle(ruling.confirmed, ruling.false)
         verdict = decide(self.reading(), ruling.true)
         if isinstance(verdict, Doubt):
@@ -157,15 +161,19 @@ class TargetLog:
             verdict, verdict.upstream, SOURCE_ID, LEADER, 0, source.start, source.end, TARGET_ID, LEADER, now
         )
 
-    def reached(self) -> list[Segment]:
-        """The claims in doubt whose places the log has."""
-        return [claim for claim in unsettled(self.claims) if claim.downstream < len(self.log)]
+    def ruling(self) -> Ruling:
+        """What a reader makes of the claims."""
+        seen = {one.incarnation: self.seen(one) for one in unsettled(self.claims)}
+        return arbitrate(self.claims, seen, self.reach())
 
-    def evidence(self, claim: Segment) -> tuple[StoredBatch, ...]:
+    def reach(self) -> Reach:
+        """How far the log goes."""
+        end = len(self.log)
+        return Reach(0, end, appended(self.reading().last_sequence, end, self.claims))
+
+    def seen(self, claim: Segment) -> Seen:
         """Our batches from a claim's sequence on."""
-        ahead = [batch for batch in self.stored if batch.sequence + batch.span > claim.sequence]
-        begins = bool(ahead) and ahead[0].sequence == claim.sequence
-        return tuple(ahead[: len(claim.batches) + 1]) if begins else ()
+        return Seen(tuple(one for one in self.stored if one.sequence + one.span > claim.sequence), len(self.log))
 
     def settle(self, confirmed: Iterable[Segment], false: Iterable[Segment]) -> None:
         """The segments topic is compacted by its keys."""
@@ -175,7 +183,7 @@ class TargetLog:
 
     def truth(self) -> list[Segment]:
         """What the claims say at the end, as any reader would settle them."""
-        return list(arbitrate(self.claims, {one.incarnation: self.evidence(one) for one in self.reached()}).true)
+        return list(self.ruling().true)
 
 
 def refused(error: int, base_offset: int = -1) -> Ack:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from model_broker import FRESH_AFTER_MS, FRESH_MS, IDENTITY, LEADER, ROUTE, Pump, Source, World
 
-from sparkmirror.offsets.reading import Bearings
+from sparkmirror.offsets.route import Bearings
+from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.pump.target_leg import TargetLeg
@@ -67,13 +68,14 @@ def test_latest_is_the_first_look_and_is_claimed_at_once() -> None:
         fresh_after_ms=FRESH_AFTER_MS,
         max_in_flight=5,
         now=world.now,
+        intake=Intake(read_committed=False, codec=None, merge_tiny=False),
     )
     for _ in range(2):
         copy.ask(world.now)
         bearings = world.target.bearings(source, world.now)
         assert isinstance(bearings, Bearings)
         copy.take(bearings, world.now)
-        assert copy.claim is not None
-        assert (copy.claim.upstream, copy.claim.sequence) == (40, 0)
+        (claim,) = copy.claims
+        assert (claim.segment.upstream, claim.segment.sequence, claim.segment.announced) == (40, 0, 0)
         source.end += 10  # more arrives before the claim is durable
         copy.doubt("a lost connection", world.now)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from model_broker import FRESH_MS, OLD_MS, Pump, Source, TargetLog, World, refused
 
+from sparkmirror.offsets.route import Bearings
 from sparkmirror.pump.partition import GRACE_S, MAX_CONFIRMATION_AGE_S, Stage
 
 ERRORS = (6, 7, 10, 19)
 """Not the leader, timed out (but appended), too large, too few replicas."""
+
+REFUSED_TIMESTAMP = 32
+"""Only somebody who changes the target's settings can help."""
 
 
 def a_world(batches: int = 12, timestamp_ms: int = FRESH_MS) -> World:
@@ -131,7 +137,7 @@ def test_a_parked_partition_is_not_read_while_something_is_in_flight() -> None:
     pump = running(world)
     pump.send()
     pump.send()
-    pump.serve(10)
+    pump.serve(REFUSED_TIMESTAMP)
     pump.receive()
     assert pump.copy.stage is Stage.PARKED
     world.now = pump.copy.seek_at
@@ -240,6 +246,8 @@ def test_unclean_and_guarded_does_not_wait() -> None:
     heir.start()
     assert heir.copy.stage is Stage.RUNNING
     heir.fetch()
+    heir.claim()
+    heir.claimed()
     assert heir.send()
 
 
@@ -250,6 +258,8 @@ def old_after_fresh() -> tuple[World, Pump]:
     heir = Pump(world, 2, unclean=True)
     heir.start()
     heir.fetch(1)
+    heir.claim()
+    heir.claimed()
     assert heir.send()
     heir.fetch(1)
     assert heir.copy.stage is Stage.DRAINING
@@ -310,7 +320,21 @@ def test_a_batch_that_lands_elsewhere_is_a_doubt() -> None:
 
 
 def test_a_position_is_confirmed_only_where_it_leads_to_the_same_record() -> None:
-    """A rival's claim for the same sequence may begin at another source offset."""
+    """A rival's claim for the same sequence may have begun at another source offset."""
+    world = a_world()
+    pump = running(world)
+    world.now += MAX_CONFIRMATION_AGE_S + 1
+    assert pump.ask()
+    reading = pump.reading
+    assert isinstance(reading, Bearings)
+    pump.reading = replace(reading, position=replace(reading.position, upstream=50), resume_at=50)
+    pump.hear()
+    assert not pump.send()
+    pump.fetch()
+    assert pump.copy.queue[0].upstream == 50
+
+
+def test_a_rivals_claim_alone_moves_nothing() -> None:
     world = a_world()
     pump = Pump(world)
     pump.start()
@@ -323,7 +347,8 @@ def test_a_position_is_confirmed_only_where_it_leads_to_the_same_record() -> Non
     pump.start()
     pump.claim()
     pump.claimed()
-    assert not (pump.send() and pump.copy.in_flight[0].upstream == 0)
+    assert pump.send()
+    assert pump.copy.in_flight[0].upstream == 0
 
 
 # --- anything in any order ----------------------------------------------------------------------------

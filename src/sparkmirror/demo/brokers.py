@@ -211,10 +211,9 @@ class KafkaCluster:
 
     @property
     def direct_servers(self) -> str:
-        """The addresses where nobody meets a proxy: those that proxied brokers have for each other."""
-        if not self._proxied:
-            return self.bootstrap_servers
-        return ",".join(f"127.0.0.1:{port}" for port in self._internal_ports)
+        """The same for clients that are to meet no proxy, wherever the brokers send them."""
+        ports = self._internal_ports if self._proxied else [broker.port for broker in self.brokers]
+        return ",".join(f"127.0.0.1:{port}" for port in ports)
 
     @property
     def tls_bootstrap_servers(self) -> str:

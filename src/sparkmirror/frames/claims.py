@@ -15,8 +15,9 @@ from sparkmirror.cluster.log_tail import LastBatch, last_batches
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.offsets.arbitration import Evidence, arbitrate, unsettled
 from sparkmirror.offsets.evidence import LogProbe
+from sparkmirror.offsets.matching import TargetLog
 from sparkmirror.offsets.offset_map import Copied, OffsetMap
-from sparkmirror.offsets.position import unwrap
+from sparkmirror.offsets.position import appended, unwrap
 from sparkmirror.offsets.segment_log import SegmentLog, TargetPartition
 from sparkmirror.offsets.segments import Identity, Segment, home_partition, segments_topic
 
@@ -76,7 +77,9 @@ class FlowClaims:
             return {}
         probe = LogProbe(self._target, leader, topic_ids, self.identity)
         asked = {where: some for where, all_of in claims.items() if (some := unsettled(all_of))}
-        evidence: Mapping[TopicPartition, Evidence] = probe.evidence(asked) if asked else {}
+        evidence: Mapping[TopicPartition, Evidence] = (
+            probe.evidence(asked, {where: logs[where][0] for where in asked}) if asked else {}
+        )
         tails = last_batches(
             self._target,
             leader,
@@ -87,9 +90,11 @@ class FlowClaims:
         )
         found = {}
         for where, all_of in claims.items():
-            true = arbitrate(all_of, evidence.get(where, {}), logs[where][0]).true
+            (start, high_watermark), tail = logs[where], tails[where]
+            sequence = appended(tail.last_sequence if tail else None, high_watermark, all_of)
+            true = arbitrate(all_of, evidence.get(where, {}), TargetLog(start, high_watermark, sequence)).true
             if true:
-                offsets = OffsetMap.build(true, _copied(true, tails[where], logs[where][1]))
+                offsets = OffsetMap.build(true, _copied(true, tail, high_watermark))
                 found[where] = CopyMap(offsets, true[-1].source_topic_id)
         return found
 

@@ -1,4 +1,4 @@
-"""What lies in the target's log where claims say that their batches are (`arbitration`).
+"""What lies in the target's log where claims say that their batches are (`matching`).
 
 Blocking. Only below the high watermark: what is above it can't be read, and may still vanish.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.log_tail import TailUnread, is_ours
-from sparkmirror.offsets.arbitration import StoredBatch
+from sparkmirror.offsets.matching import Seen, StoredBatch
 from sparkmirror.offsets.position import unwrap
 from sparkmirror.offsets.segments import Identity, Segment
 from sparkmirror.wire import fetch
@@ -69,41 +69,40 @@ class LogProbe:
         return found
 
     def evidence(
-        self, claims: Mapping[TopicPartition, Sequence[Segment]]
-    ) -> dict[TopicPartition, dict[int, tuple[StoredBatch, ...] | None]]:
-        """For each claim's incarnation what the log holds there (`arbitration.Evidence`)."""
-        found: dict[TopicPartition, dict[int, tuple[StoredBatch, ...] | None]] = {where: {} for where in claims}
+        self, claims: Mapping[TopicPartition, Sequence[Segment]], log_starts: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, dict[int, Seen]]:
+        """For each claim's incarnation what the log holds there."""
+        found: dict[TopicPartition, dict[int, Seen]] = {where: {} for where in claims}
         rounds = max((len(some) for some in claims.values()), default=0)
         for index in range(rounds):
             asked = {where: some[index] for where, some in claims.items() if index < len(some)}
-            for where, stored in self._round(asked).items():
-                found[where][asked[where].incarnation] = stored
+            for where, seen in self._round(asked, log_starts).items():
+                found[where][asked[where].incarnation] = seen
         return found
 
-    def _round(self, claims: Mapping[TopicPartition, Segment]) -> dict[TopicPartition, tuple[StoredBatch, ...] | None]:
-        """One claim a partition. Those whose place the log does not have are left out."""
-        looking = {where: claim.downstream for where, claim in claims.items()}
+    def _round(
+        self, claims: Mapping[TopicPartition, Segment], log_starts: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, Seen]:
+        """One claim a partition."""
+        looking = {where: max(claim.downstream, log_starts[where]) for where, claim in claims.items()}
         collected: dict[TopicPartition, list[StoredBatch]] = {where: [] for where in claims}
-        done: dict[TopicPartition, tuple[StoredBatch, ...] | None] = {}
-        cleaned: set[TopicPartition] = set()
-        for _ in range(_MOST_STEPS):
-            if not looking:
-                return done
-            for where, (headers, high_watermark) in self.headers(looking).items():
+        done: dict[TopicPartition, Seen] = {}
+        for _ in range(_MOST_STEPS * len(claims)):
+            answers = self.headers(looking)
+            # A full answer has nothing for the partitions at its end; and a compacted log may end before its high
+            # watermark, which shows where the answer had room for everybody.
+            room = not any(headers for headers, _ in answers.values())
+            for where, (headers, high_watermark) in answers.items():
                 claim, mine = claims[where], collected[where]
-                if looking[where] == claim.downstream and headers and headers[0].base_offset > claim.downstream:
-                    cleaned.add(where)
                 for header in headers:
                     looking[where] = header.next_offset
                     if self._take(header, claim, mine):
-                        done[where] = tuple(mine) if mine or where not in cleaned else None
-                        del looking[where]
+                        high_watermark = header.next_offset
                         break
-                # A compacted log may end before its high watermark.
-                if where in looking and (not headers or looking[where] >= high_watermark):
-                    del looking[where]
-                    if mine:
-                        done[where] = tuple(mine)
+                if looking[where] >= high_watermark or (room and not headers):
+                    done[where] = Seen(tuple(mine), max(looking.pop(where), high_watermark))
+            if not looking:
+                return done
         raise TailUnread(*next(iter(looking)), REQUEST_TIMED_OUT)
 
     def _take(self, header: BatchHeader, claim: Segment, mine: list[StoredBatch]) -> bool:
@@ -111,12 +110,9 @@ class LogProbe:
         if not is_ours(header, self._identity.producer_id, self._identity.producer_epoch):
             return False
         stored = self.stored(header, near=claim.sequence)
-        if stored.sequence + stored.span <= claim.sequence:
-            return False
-        if not mine and stored.sequence != claim.sequence:
-            return True
-        mine.append(stored)
-        return len(mine) > len(claim.batches)
+        if stored.sequence + stored.span > claim.sequence:
+            mine.append(stored)
+        return stored.sequence + stored.span >= claim.sequence + claim.announced
 
     def stored(self, header: BatchHeader, near: int) -> StoredBatch:
         """A batch of ours, its sequence unwrapped."""
@@ -125,9 +121,11 @@ class LogProbe:
             header.base_offset,
             header.last_offset_delta + 1,
             header.records,
+            header.size,
             header.attributes,
             header.crc,
             header.base_timestamp,
+            header.max_timestamp,
         )
 
     def next_of_ours(self, where: TopicPartition, offset: int, near: int) -> StoredBatch | None:
@@ -138,13 +136,11 @@ class LogProbe:
         return None
 
     def foreign_only(self, where: TopicPartition, offset: int, end: int) -> bool:
-        """Whether no batch of ours begins in a range of offsets."""
+        """Whether a range of offsets holds no record of ours."""
         for header in self._from(where, offset):
             if header.base_offset >= end:
                 return True
-            if header.base_offset >= offset and is_ours(
-                header, self._identity.producer_id, self._identity.producer_epoch
-            ):
+            if is_ours(header, self._identity.producer_id, self._identity.producer_epoch):
                 return False
         return True
 

@@ -6,10 +6,12 @@ places where it rises are found by bisection.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
-from sparkmirror.offsets.arbitration import StoredBatch
+from sparkmirror.offsets.arbitration import Ruling
 from sparkmirror.offsets.evidence import LogProbe, TopicPartition
+from sparkmirror.offsets.matching import StoredBatch
 from sparkmirror.offsets.segments import Segment
 
 
@@ -31,7 +33,13 @@ class Explained(NamedTuple):
 
 
 def explain(
-    probe: LogProbe, where: TopicPartition, segments: tuple[Segment, ...], sequence: int, log_end: int, incarnation: int
+    probe: LogProbe,
+    where: TopicPartition,
+    segments: tuple[Segment, ...],
+    sequence: int,
+    log_start: int,
+    log_end: int,
+    incarnation: int,
 ) -> Explained | None:
     """Account for every offset between the newest segment's start and the log's end.
 
@@ -41,11 +49,11 @@ def explain(
     newest = segments[-1]
     claims: list[Segment] = []
     stretches: list[ForeignRecords] = []
-    at, shift = newest.downstream, newest.downstream - newest.sequence
+    at, shift = max(newest.downstream, log_start), newest.downstream - newest.sequence
     surplus = (log_end - sequence) - shift
     while surplus:
         jump = _first_jump(probe, where, at, log_end, shift, sequence)
-        found = jump or StoredBatch(sequence, log_end, 0, 0, 0, 0, 0)
+        found = jump or StoredBatch(sequence, log_end, 0, 0, 0, 0, 0, 0, 0)
         before = found.sequence + shift
         if before > found.offset or not probe.foreign_only(where, before, found.offset):
             return None
@@ -57,6 +65,20 @@ def explain(
         at, shift = found.offset, found.offset - found.sequence
         surplus = (log_end - sequence) - shift
     return Explained(tuple(claims), tuple(stretches), 0)
+
+
+def foreign_between(probe: LogProbe, where: TopicPartition, ruling: Ruling) -> tuple[ForeignRecords, ...]:
+    """The stretches right before claims that are known to be true only now: what they hold landed behind them."""
+    found = []
+    for before, claim in pairwise(ruling.true):
+        first = before.downstream + claim.sequence - before.sequence
+        if (
+            claim in ruling.confirmed
+            and first < claim.downstream
+            and probe.foreign_only(where, first, claim.downstream)
+        ):
+            found.append(ForeignRecords(first, claim.downstream))
+    return tuple(found)
 
 
 def _first_jump(

@@ -44,6 +44,12 @@ class TargetReading:
     log_end_after: int
     has_records: bool
 
+    @property
+    def last_sequence(self) -> int | None:
+        """Of our records, as far as it is known; wrapped."""
+        known = self.state or self.tail
+        return known.last_sequence if known else None
+
 
 @dataclass(frozen=True, slots=True)
 class Position:
@@ -122,6 +128,14 @@ def decide(reading: TargetReading, segments: Sequence[Segment], foreign_tail: in
         segment.source_topic_id,
         reading.state.last_timestamp_ms if reading.state else None,
     )
+
+
+def appended(last_sequence: int | None, log_end: int, claims: Sequence[Segment]) -> int | None:
+    """The sequence after our last record, if the leader or the log knows of any; near what any claim leads to."""
+    if last_sequence is None:
+        return None
+    newest = max(claims, key=_sequence, default=None)
+    return unwrap(last_sequence + 1, near=newest.sequence + log_end - newest.downstream if newest else 0)
 
 
 def _sequence(segment: Segment) -> int:

@@ -16,7 +16,7 @@ from sparkmirror.cluster.topic_configs import topic_configs
 from sparkmirror.config import LossPolicy
 from sparkmirror.offsets.evidence import LogProbe
 from sparkmirror.offsets.losses import Loss, LossLedger
-from sparkmirror.offsets.position import Doubt, Position
+from sparkmirror.offsets.position import Doubt, Position, TargetReading
 from sparkmirror.offsets.route import Bearings, Refusal, Route, TopicPartition
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Identity, Segment
@@ -111,7 +111,8 @@ class PositionReader:
         # After the target: whatever is in its log was claimed before it was sent.
         self._segments.refresh((ids[route.target_topic], route.partition) for route in routes)
         settler = Settler(self._segments, LogProbe(self._target, target_leader, ids, self._identity), self._identity)
-        evidence = settler.evidence((route.target, ids[route.target_topic]) for route in routes)
+        read = {where: found for where, found in readings.items() if isinstance(found, TargetReading)}
+        evidence = settler.evidence(read, ids)
         results: dict[Route, Bearings | Refusal] = {}
         found: dict[Route, tuple[Settled, int, int]] = {}
         for route in routes:

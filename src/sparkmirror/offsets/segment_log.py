@@ -1,8 +1,8 @@
 """The segments topic as a pump uses it: claims appended, confirmed, retracted and read, the identity agreed.
 
 What was read is kept in memory and only the rest is read at the next refresh; the topic is a log, so
-that is sound as long as the topic is the same. Of a partition's confirmed claims only the newest are kept: a
-position is nearly always among those, and history can be long.
+that is sound as long as the topic is the same. Of a partition's claims only the newest are kept, from a confirmed
+one on: a position is nearly always among those, and history can be long.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ class SegmentLog:
         self._log = log
         self._read_to: dict[int, int] = {}
         self._claims: dict[TargetPartition, dict[tuple[int, int], Segment]] = defaultdict(dict)
+        self._floors: dict[TargetPartition, int] = {}
+        """The sequences below which claims were left out; a position there needs all of them."""
         self._proposals: list[tuple[int, Identity]] = []
 
     def refresh(self, partitions: Iterable[TargetPartition]) -> None:
@@ -50,7 +52,7 @@ class SegmentLog:
             self._read_home(home)
 
     def claims(self, topic_id: bytes, partition: int) -> Sequence[Segment]:
-        """The claims read so far for a target partition, rivals' too; of the confirmed ones the newest."""
+        """The claims read so far for a target partition, rivals' too; of a long history the newest."""
         return tuple(self._claims.get((topic_id, partition), {}).values())
 
     def whole(self, topic_id: bytes, partition: int) -> Sequence[Segment]:
@@ -122,18 +124,23 @@ class SegmentLog:
         if isinstance(one, Identity):
             self._proposals.append((offset, one))
         elif isinstance(one, Segment):
-            claims = self._claims[one.target_topic_id, one.partition]
+            where = one.target_topic_id, one.partition
+            if one.sequence < self._floors.get(where, one.sequence):
+                return
+            claims = self._claims[where]
             claims[one.sequence, one.incarnation] = one
             if len(claims) > 2 * KEPT_CLAIMS:
-                _forget_oldest(claims)
+                self._forget_oldest(where, claims)
         elif isinstance(one, Retracted):
             self._claims[one.target_topic_id, one.partition].pop((one.sequence, one.incarnation), None)
 
-
-def _forget_oldest(claims: dict[tuple[int, int], Segment]) -> None:
-    confirmed = sorted(key for key, claim in claims.items() if claim.confirmed)
-    for key in confirmed[:-KEPT_CLAIMS]:
-        del claims[key]
+    def _forget_oldest(self, where: TargetPartition, claims: dict[tuple[int, int], Segment]) -> None:
+        """All older ones, unconfirmed too: one that is left would seem to count until the first that is kept."""
+        confirmed = sorted(sequence for (sequence, _), claim in claims.items() if claim.confirmed)
+        if len(confirmed) > KEPT_CLAIMS:
+            self._floors[where] = confirmed[-KEPT_CLAIMS]
+            for key in [key for key in claims if key[0] < self._floors[where]]:
+                del claims[key]
 
 
 def _offset(proposal: tuple[int, Identity]) -> int:

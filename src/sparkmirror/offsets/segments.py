@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -28,7 +29,7 @@ _CONFIRMED = 1
 _KIND = struct.Struct(">hb")
 _SEGMENT_KEY = struct.Struct(">hb16siqq")
 _SEGMENT_VALUE = struct.Struct(">hbqh16siqq")
-_ANNOUNCED = struct.Struct(">bIq")
+_ANNOUNCED = struct.Struct(">bIqq")
 _IDENTITY_VALUE = struct.Struct(">hqh")
 
 
@@ -40,7 +41,8 @@ class AnnouncedBatch(NamedTuple):
     crc: int
     """CRC-32C, as sent."""
     base_timestamp: int
-    """In milliseconds; the broker keeps it where it changes the CRC."""
+    max_timestamp: int
+    """Both in milliseconds; a broker that compresses anew keeps them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,17 +93,31 @@ class Segment:
         """The upstream offset after the last record before `sequence`: a gap may begin there."""
         return self.upstream if sequence <= self.sequence else self.upstream_of(sequence - 1) + 1
 
-    def first(self, batches: int, downstream: int, *, confirmed: bool) -> Segment:
-        """Only what its first batches announce, found at `downstream`."""
-        left = sum(batch.records for batch in self.batches[:batches])
-        runs = []
-        for run in self.runs:
-            count = min(run.length, left)
-            left -= count
-            if count:
-                runs.append(Run(run.upstream, count))
+    def runs_at(self, sequence: int, count: int) -> tuple[Run, ...]:
+        """The runs of so many records from one of this segment on."""
+        skip = sequence - self.sequence
+        runs: list[Run] = []
+        for index, run in enumerate(self.runs):
+            endless = index == len(self.runs) - 1
+            cut = skip if endless else min(skip, run.length)
+            skip -= cut
+            length = count if endless else min(run.length - cut, count)
+            count -= length
+            if length:
+                runs.append(Run(run.upstream + cut, length))
+        return tuple(runs)
+
+    def part(self, start: int, stop: int, downstream: int, *, confirmed: bool) -> Segment:
+        """Only what its announced batches from index `start` to before `stop` hold, found at `downstream`."""
+        sequence = self.sequence + sum(batch.records for batch in self.batches[:start])
+        batches = self.batches[start:stop]
         return dataclasses.replace(
-            self, downstream=downstream, runs=tuple(runs), batches=self.batches[:batches], confirmed=confirmed
+            self,
+            sequence=sequence,
+            downstream=downstream,
+            runs=self.runs_at(sequence, sum(batch.records for batch in batches)),
+            batches=batches,
+            confirmed=confirmed,
         )
 
     def from_sequence(self, sequence: int, downstream: int, incarnation: int) -> Segment:
@@ -122,6 +138,28 @@ class Segment:
             batches=(),
             confirmed=True,
         )
+
+
+def joined(runs: Iterable[Run]) -> tuple[Run, ...]:
+    """The same runs, those that continue each other made one."""
+    found: list[Run] = []
+    for run in runs:
+        if found and found[-1].upstream + found[-1].length == run.upstream:
+            found[-1] = Run(found[-1].upstream, found[-1].length + run.length)
+        else:
+            found.append(run)
+    return tuple(found)
+
+
+def first_of(runs: Iterable[Run], count: int) -> tuple[Run, ...]:
+    """The runs of the first so many records."""
+    found = []
+    for run in runs:
+        length = min(run.length, count)
+        count -= length
+        if length:
+            found.append(Run(run.upstream, length))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +209,7 @@ def segment_record(segment: Segment) -> Record:
         end = run.upstream + run.length
     value.append(uvarint(len(segment.batches)))
     for batch in segment.batches:
-        value += uvarint(batch.records), _ANNOUNCED.pack(batch.codec, batch.crc, batch.base_timestamp)
+        value += uvarint(batch.records), _ANNOUNCED.pack(*batch[1:])
     return segment_key(segment), b"".join(value)
 
 

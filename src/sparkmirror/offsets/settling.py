@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from sparkmirror.offsets.arbitration import Evidence, arbitrate, unsettled
 from sparkmirror.offsets.evidence import LogProbe, TopicPartition
-from sparkmirror.offsets.foreign import ForeignRecords, explain
-from sparkmirror.offsets.position import Doubt, Position, TargetReading, decide
+from sparkmirror.offsets.foreign import ForeignRecords, explain, foreign_between
+from sparkmirror.offsets.matching import TargetLog
+from sparkmirror.offsets.position import Doubt, Position, TargetReading, appended, decide
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Identity, Segment
 
@@ -30,21 +31,26 @@ class Settler:
         self._probe = probe
         self._identity = identity
 
-    def evidence(self, partitions: Iterable[tuple[TopicPartition, bytes]]) -> dict[TopicPartition, Evidence]:
-        """What the log holds for all claims of these partitions (with topic ids) that need it."""
+    def evidence(
+        self, readings: Mapping[TopicPartition, TargetReading], topic_ids: Mapping[str, bytes]
+    ) -> dict[TopicPartition, Evidence]:
+        """What the log holds for all claims of these partitions that need it."""
         asked = {
             where: claims
-            for where, topic_id in partitions
-            if (claims := unsettled(self._ours(self._segments.claims(topic_id, where[1]))))
+            for where in readings
+            if (claims := unsettled(self._ours(self._segments.claims(topic_ids[where[0]], where[1]))))
         }
-        return dict(self._probe.evidence(asked)) if asked else {}
+        starts = {where: readings[where].log_start for where in asked}
+        return dict(self._probe.evidence(asked, starts)) if asked else {}
 
     def settle(self, where: TopicPartition, topic_id: bytes, reading: TargetReading, evidence: Evidence) -> Settled:
         """The position of one partition."""
         claims = self._ours(self._segments.claims(topic_id, where[1]))
         settled = self._decide(where, reading, claims, evidence)
         if isinstance(settled.position, Doubt) and settled.position.uncovered:
-            settled = self._decide(where, reading, self._ours(self._segments.whole(topic_id, where[1])), evidence)
+            claims = self._ours(self._segments.whole(topic_id, where[1]))
+            found = self._probe.evidence({where: unsettled(claims)}, {where: reading.log_start})
+            settled = self._decide(where, reading, claims, found[where])
         return settled
 
     def _ours(self, claims: Iterable[Segment]) -> list[Segment]:
@@ -54,29 +60,30 @@ class Settler:
     def _decide(
         self, where: TopicPartition, reading: TargetReading, claims: Sequence[Segment], evidence: Evidence
     ) -> Settled:
-        unread = [
-            claim
-            for claim in unsettled(claims)
-            if claim.incarnation not in evidence and reading.log_start <= claim.downstream < reading.log_end_before
-        ]
-        if unread:
-            return Settled(Doubt("its newest records are not below the high watermark yet", wait=True))
-        ruling = arbitrate(claims, evidence, reading.log_start)
+        sequence = appended(reading.last_sequence, reading.log_end_after, claims)
+        ruling = arbitrate(claims, evidence, TargetLog(reading.log_start, reading.log_end_after, sequence))
         if ruling.undecided:
-            return Settled(Doubt(ruling.undecided))
+            return Settled(Doubt(ruling.undecided, wait=ruling.wait))
         if ruling.confirmed or ruling.false:
             self._segments.settle(ruling.confirmed, ruling.false)
+        between = foreign_between(self._probe, where, ruling)
         position = decide(reading, ruling.true)
         if not isinstance(position, Doubt) or not position.surplus:
-            return Settled(position)
+            return Settled(position, between)
         if reading.log_end_before != reading.log_end_after:
             return Settled(dataclasses.replace(position, wait=True))
         sequence = reading.log_end_after - ruling.true[-1].downstream + ruling.true[-1].sequence - position.surplus
         found = explain(
-            self._probe, where, ruling.true, sequence, reading.log_end_after, incarnation=random.getrandbits(62)
+            self._probe,
+            where,
+            ruling.true,
+            sequence,
+            reading.log_start,
+            reading.log_end_after,
+            incarnation=random.getrandbits(62),
         )
         if found is None:
             return Settled(position)
         if found.claims:
             self._segments.settle(found.claims, ())
-        return Settled(decide(reading, (*ruling.true, *found.claims), found.tail), found.stretches)
+        return Settled(decide(reading, (*ruling.true, *found.claims), found.tail), between + found.stretches)

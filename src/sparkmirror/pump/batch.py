@@ -87,4 +87,5 @@ class Batch:
     @property
     def announced(self) -> AnnouncedBatch:
         """As a claim announces it."""
-        return AnnouncedBatch(self.count, self.attributes & CODEC_MASK, self.crc, self.base_timestamp)
+        codec = self.attributes & CODEC_MASK
+        return AnnouncedBatch(self.count, codec, self.crc, self.base_timestamp, self.max_timestamp)

@@ -8,7 +8,7 @@ restarts), begins a new segment. All that one fetch answer brings is claimed by 
 from __future__ import annotations
 
 from sparkmirror.offsets.route import Bearings, Route
-from sparkmirror.offsets.segments import AnnouncedBatch, Identity, Segment
+from sparkmirror.offsets.segments import AnnouncedBatch, Identity, Segment, joined
 from sparkmirror.pump.batch import Batch, Claim
 from sparkmirror.wire.splice import Run
 
@@ -29,10 +29,10 @@ class Claimer:
         self.follows = -1
         """The upstream offset after the last record noted."""
 
-    def start(self, bearings: Bearings, upstream: int) -> None:
-        """Go on from a position."""
+    def start(self, bearings: Bearings, upstream: int, *, due: bool) -> None:
+        """Go on from a position; `due`: what comes first is claimed, also if it goes on without a gap."""
         self._bearings = bearings
-        self._due = bearings.position.claim_due
+        self._due = due
         self._leader_epoch = bearings.position.leader_epoch
         self._draft = []
         self.follows = upstream
@@ -69,7 +69,7 @@ class Claimer:
                 first.sequence,
                 first.downstream,
                 first.leader_epoch,
-                _joined(batches),
+                joined(run for batch in batches for run in batch.runs),
                 tuple(batch.announced for batch in batches),
             )
         )
@@ -104,14 +104,3 @@ class Claimer:
             runs=runs,
             batches=batches,
         )
-
-
-def _joined(batches: list[Batch]) -> tuple[Run, ...]:
-    """The runs of batches in order, those that continue each other made one."""
-    runs: list[Run] = []
-    for run in (run for batch in batches for run in batch.runs):
-        if runs and runs[-1].upstream + runs[-1].length == run.upstream:
-            runs[-1] = Run(runs[-1].upstream, runs[-1].length + run.length)
-        else:
-            runs.append(run)
-    return tuple(runs)

@@ -21,7 +21,7 @@ from sparkmirror.wire.batches import (
 )
 from sparkmirror.wire.buffers import Frame
 from sparkmirror.wire.primitives import Reader
-from sparkmirror.wire.splice import RecordTooLarge, Run, splice
+from sparkmirror.wire.splice import RecordTooLarge, Run, Spliced, splice
 
 TINY_BYTES = 4096
 """Smaller batches may be merged."""
@@ -55,8 +55,16 @@ class Intake:
         self._read_committed = read_committed
         self._codec = codec
         self._merge_tiny = merge_tiny
-        self.max_bytes: int | None = None
-        """The target's max.message.bytes, once it has refused a larger batch."""
+        self._refused: int | None = None
+        """The size of the smallest batch that was larger than the target's max.message.bytes."""
+
+    def split(self, size: int) -> None:
+        """The target has refused a batch of this size: what comes is cut into halves of it."""
+        self._refused = min(size, self._refused or size)
+
+    @property
+    def _max_bytes(self) -> int | None:
+        return None if self._refused is None else self._refused // 2
 
     def prepare(
         self, frame: Frame, records: memoryview, upstream: int, aborted: Sequence[tuple[int, int]]
@@ -128,20 +136,22 @@ class Intake:
             and not (self._read_committed and header.attributes & TRANSACTIONAL_BIT)
             and header.base_offset >= upstream
             and (self._codec is None or header.attributes & CODEC_MASK == self._codec)
-            and (self.max_bytes is None or header.size <= self.max_bytes)
+            and (self._max_bytes is None or header.size <= self._max_bytes)
         )
 
     def _splice(
         self, frame: Frame, batches: Sequence[tuple[BatchHeader, memoryview]], upstream: int, most: int | None
     ) -> Iterator[Batch | Skipped]:
-        sizes = [size for size in (self.max_bytes, most) if size is not None]
+        sizes = [size for size in (self._max_bytes, most) if size is not None]
+        obstacle: Obstacle | None = None
         try:
-            spliced = splice(batches, from_offset=upstream, codec=self._codec, max_bytes=min(sizes) if sizes else None)
+            spliced = self._within(batches, upstream, min(sizes) if sizes else None)
         except RecordTooLarge as error:
-            raise Obstacle(
+            spliced = error.before
+            obstacle = Obstacle(
                 f"the record at source offset {error.upstream} makes a batch of {error.size} bytes: "
                 "raise max.message.bytes of the target topic"
-            ) from error
+            )
         except ValueError as error:
             raise Obstacle(f"the batch at source offset {batches[0][0].base_offset} can't be read: {error}") from error
         for one in spliced:
@@ -157,9 +167,22 @@ class Intake:
                 one.max_timestamp,
                 one.leader_epoch,
             )
+        if obstacle is not None:
+            raise obstacle
         last = batches[-1][0]
         if last.magic == MAGIC:
             yield Skipped(last.next_offset)
+
+    def _within(
+        self, batches: Sequence[tuple[BatchHeader, memoryview]], upstream: int, max_bytes: int | None
+    ) -> list[Spliced]:
+        """Spliced to that size, or to that of a larger record, which the target may take; not if it refused as much."""
+        try:
+            return splice(batches, from_offset=upstream, codec=self._codec, max_bytes=max_bytes)
+        except RecordTooLarge as error:
+            if self._refused is not None and error.size >= self._refused:
+                raise
+            return self._within(batches, upstream, error.size)
 
 
 def _whole(frame: Frame, header: BatchHeader, view: memoryview) -> Batch:

@@ -123,6 +123,10 @@ class PartitionCopy:
         self._obstacle = ""
         """Why what comes after the queue can't be copied."""
         self._alone = True
+        self._first = True
+        """Nothing was acknowledged since the position was read; that it was looked up does not count."""
+        self._claim_proven = True
+        """The acknowledgements of the newest claim's batches so far tell that they were no duplicates."""
         self.may_be_stamped = False
         """Somebody should look up whether the target stamps records itself, and call `stamped`."""
         self._stamped = False
@@ -131,7 +135,7 @@ class PartitionCopy:
         self._confirmed_at = 0.0
         self._failures = 0
         self._troubled_since: float | None = None
-        self._quiet = unclean
+        self._unclean = self._quiet = unclean
         self._quiet_until = now + GRACE_S
         self._quiet_sequence: int | None = None
         self._quiet_at = 0.0
@@ -161,7 +165,7 @@ class PartitionCopy:
         if self.stage is Stage.RUNNING:
             if same_leaders and self.queue and _leads_to(self.queue[0], position.sequence, follows):
                 self._confirmed_at = bearings.read_at
-                self._alone = True
+                self._alone = self._first = True
                 return
             self.drop_queue()
         if self._must_stay_quiet(bearings, now):
@@ -174,8 +178,10 @@ class PartitionCopy:
         self.acked_downstream = position.downstream
         if position.newest_timestamp_ms is not None:
             self.acked_timestamp_ms = position.newest_timestamp_ms
-        self._claimer.start(bearings, follows)
-        self._alone = not self._verifying
+        # After an unclean takeover a predecessor may go on from the same claim; where both do, the log can't tell
+        # who wrote what it can't show any more (`arbitration`).
+        self._claimer.start(bearings, follows, due=position.claim_due or (self._unclean and not self.records))
+        self._alone = self._first = not self._verifying
         self._verifying = False
         self._confirmed_at = bearings.read_at
         self.reason = ""
@@ -400,7 +406,7 @@ class PartitionCopy:
         records: if it appended as many of them, our batch is a duplicate to the broker, but the next would be appended.
         """
         head = self.queue[0]
-        if self._alone or head.max_timestamp < self._fresh_after_ms or (self._stamped and head.claim is not None):
+        if self._alone or head.max_timestamp < self._fresh_after_ms or (self._tells_nothing(head) and head.claim):
             return 1
         if self.bearings is not None and self.bearings.compacted:
             return 1
@@ -443,8 +449,14 @@ class PartitionCopy:
             return batch
         return None
 
+    def _tells_nothing(self, batch: Batch) -> bool:
+        """Whether its acknowledgement can't tell a duplicate (`exactness.md` section 1)."""
+        return self._stamped or batch.max_timestamp < 0
+
     def _note_appended(self, batch: Batch, now: float) -> None:
-        verify = self._stamped and (self._alone or batch.claim is not None)
+        unproven = self._tells_nothing(batch)
+        verify = unproven and (self._first or batch.claim is not None)
+        self._first = False
         self._alone = batch.max_timestamp < self._fresh_after_ms
         self._confirmed_at = batch.sent_at
         self._failures = 0
@@ -456,17 +468,18 @@ class PartitionCopy:
         if self.bearings is not None:
             self.appended = self.bearings.target_topic_id, self.acked_downstream
         self.acked_timestamp_ms = batch.max_timestamp
-        if batch.completes is not None and not self._stamped:
+        self._claim_proven = not unproven and (batch.claim is not None or self._claim_proven)
+        if batch.completes is not None and self._claim_proven:
             self.confirmed.append(dataclasses.replace(batch.completes.segment, confirmed=True))
         self._pass_over(now)
         if verify and self.stage is Stage.RUNNING:
-            self.doubt("its target stamps records itself: what was appended is looked up there", now)
+            self.doubt("its acknowledgements can't tell a rival's batch: what was appended is looked up", now)
             self.seek_at, self._failures, self._verifying = now, 0, True
 
     def _on_error(self, batch: Batch, ack: Ack, now: float) -> None:
         why = refused(batch, ack, self.route.target_topic)
         if ack.error == TOO_LARGE and batch.count > 1:
-            self._intake.max_bytes = len(batch.view) // 2
+            self._intake.split(len(batch.view))
             self.doubt(f"{why.words}: it is split", now)
             self.seek_at = now
         else:

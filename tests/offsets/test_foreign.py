@@ -1,0 +1,167 @@
+"""Somebody else writes to a target partition: found, stepped over, and told from our own records twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+import pytest
+from copied_flow import COPIED, Flow, built, flow_between
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kafka import KafkaProducer
+
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.offsets.evidence import LogProbe
+from sparkmirror.offsets.foreign import Explained, explain
+from sparkmirror.offsets.losses import LossKind
+from sparkmirror.offsets.matching import StoredBatch
+from sparkmirror.offsets.segments import Segment
+from sparkmirror.wire.splice import Run
+
+# --- a log in memory ----------------------------------------------------------------------------------
+
+OURS, FOREIGN = "ours", "foreign"
+WHERE = ("us.orders", 0)
+CLAIM = Segment(b"t" * 16, 0, 0, 1, 4000, 0, b"s" * 16, 0, 0, (Run(100, 5), Run(200, 5)), confirmed=True)
+
+
+class Log:
+    """Batches, ours and somebody else's, as a `LogProbe` shows them."""
+
+    def __init__(self, batches: list[tuple[str, int]], start: int = 0) -> None:
+        self.ours: list[StoredBatch] = []
+        self.start = start
+        self.end = self.sequence = 0
+        for whose, count in batches:
+            if whose == OURS:
+                self.ours.append(StoredBatch(self.sequence, self.end, count, count, 100, 0, 0, 0, 0))
+                self.sequence += count
+            self.end += count
+
+    def next_of_ours(self, where: tuple[str, int], offset: int, near: int) -> StoredBatch | None:
+        if offset < self.start:
+            return None  # out of range
+        return next((one for one in self.ours if one.offset + one.span > offset), None)
+
+    def foreign_only(self, where: tuple[str, int], offset: int, end: int) -> bool:
+        return not any(offset < one.offset + one.span and one.offset < end for one in self.ours)
+
+    def explain(self) -> Explained | None:
+        probe = cast("LogProbe", self)
+        return explain(probe, WHERE, (CLAIM,), self.sequence, self.start, self.end, incarnation=50)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from([OURS, FOREIGN]), st.integers(1, 6)), min_size=1, max_size=30), st.integers(0, 9)
+)
+def test_every_foreign_stretch_is_found(batches: list[tuple[str, int]], deleted: int) -> None:
+    """Whatever lies before the log's start, unless nobody else wrote there."""
+    log = Log([(OURS, 10), *batches], start=min(deleted, 9))
+    found = log.explain()
+    assert found is not None
+    true = [CLAIM, *found.claims]
+    for batch in log.ours:
+        for ahead in range(batch.span):
+            sequence = batch.sequence + ahead
+            claim = max((one for one in true if one.sequence <= sequence), key=lambda one: one.sequence)
+            assert claim.downstream + sequence - claim.sequence == batch.offset + ahead
+            assert claim.upstream_of(sequence) == CLAIM.upstream_of(sequence)
+    ours = {one.offset + n for one in log.ours for n in range(one.span)}
+    stretches = {offset for one in found.stretches for offset in range(one.first, one.end)}
+    assert stretches == set(range(log.end)) - ours
+    assert found.tail == log.end - max(ours) - 1
+    assert all(claim.confirmed for claim in found.claims)
+
+
+@pytest.mark.parametrize("again", [0, 5, 8])
+def test_our_records_twice_are_not_somebody_elses(again: int) -> None:
+    """A rival's batch was taken, too, when the leader had no state of ours; it may have other borders."""
+    log = Log([(OURS, 5), (OURS, 5), (OURS, 10 - again)])
+    log.ours[2], log.sequence = log.ours[2]._replace(sequence=again), 10
+    assert log.explain() is None
+
+
+# --- a real one ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def flow(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str) -> Iterator[Flow]:
+    with flow_between(source_cluster, target_cluster, topic_name) as flow:
+        yield flow
+
+
+def somebody_else(flow: Flow, count: int) -> None:
+    """A producer of its own, idempotent as they are by default."""
+    producer = KafkaProducer(bootstrap_servers=list(flow.target.config.bootstrap_servers))
+    for _ in range(count):
+        producer.send(flow.target_topic, b"foreign", partition=0)
+    producer.flush()
+    producer.close()
+
+
+def foreign(flow: Flow) -> list[tuple[int, int]]:
+    return [(one.first, one.end) for one in flow.losses() if one.kind is LossKind.FOREIGN]
+
+
+@pytest.mark.broker
+def test_what_somebody_else_wrote_at_the_end_is_stepped_over(flow: Flow) -> None:
+    flow.copy()
+    somebody_else(flow, 4)
+    found = flow.bearings()
+    assert (found.position.sequence, found.position.upstream, found.position.downstream) == (COPIED, COPIED, 34)
+    assert found.position.claim_due
+    assert foreign(flow) == [(COPIED, COPIED + 4)]
+    assert "somebody else wrote offsets 30 to 33" in found.losses[0].words
+
+
+@pytest.mark.broker
+def test_what_somebody_else_wrote_among_ours_is_stepped_over(flow: Flow) -> None:
+    """And every offset still translates: what we found out is claimed."""
+    flow.copy()
+    somebody_else(flow, 4)
+    flow.target.append(flow.target_topic, 5, flow.producer(COPIED))
+    somebody_else(flow, 2)
+    flow.target.append(flow.target_topic, 5, flow.producer(COPIED + 5))
+    for _ in range(2):
+        found = flow.bearings().position
+        assert (found.sequence, found.upstream, found.downstream) == (COPIED + 10, COPIED + 10, COPIED + 16)
+    assert foreign(flow) == [(30, 34), (39, 41)]
+    claims = sorted((one.sequence, one.downstream, one.upstream, one.confirmed) for one in flow.claims())
+    assert claims == [(0, 0, 0, True), (30, 34, 30, True), (35, 41, 35, True)]
+
+
+@pytest.mark.broker
+def test_what_somebody_else_wrote_before_a_claimed_batch_is_told_too(flow: Flow) -> None:
+    """The claim says itself where its batch was found: nothing is left over that would have to be explained."""
+    flow.copy()
+    batch = built([b"ours"] * 5, flow.producer(COPIED))
+    flow.claim(flow.announce(COPIED, 1 << 40, (batch, (Run(40, 5),))))
+    somebody_else(flow, 4)
+    flow.target.send(flow.target_topic, batch)
+    found = flow.bearings().position
+    assert (found.sequence, found.upstream, found.downstream) == (COPIED + 5, 45, COPIED + 9)
+    assert foreign(flow) == [(30, 34)]
+
+
+@pytest.mark.broker
+def test_deleted_records_do_not_hide_what_somebody_else_wrote(flow: Flow) -> None:
+    flow.copy()
+    somebody_else(flow, 4)
+    flow.target.append(flow.target_topic, 5, flow.producer(COPIED))
+    flow.target.delete_records(flow.target_topic, 25)
+    found = flow.bearings().position
+    assert (found.sequence, found.downstream) == (COPIED + 5, COPIED + 9)
+    assert foreign(flow) == [(30, 34)]
+
+
+@pytest.mark.broker
+def test_another_epoch_of_our_own_id_is_somebody_else(flow: Flow) -> None:
+    """It replaces our state: the tail of the log has to tell (R9b)."""
+    flow.copy()
+    for sequence in (0, 2):
+        flow.target.append(flow.target_topic, 2, (flow.identity.producer_id, 1, sequence))
+    found = flow.bearings().position
+    assert (found.sequence, found.upstream, found.downstream) == (COPIED, COPIED, COPIED + 4)
+    assert found.newest_timestamp_ms is None
