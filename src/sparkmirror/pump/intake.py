@@ -20,6 +20,7 @@ from sparkmirror.wire.batches import (
 )
 from sparkmirror.wire.buffers import Frame
 from sparkmirror.wire.splice import RecordTooLarge, Run, Spliced, splice
+from sparkmirror.wire.transactions import Transactions
 
 TINY_BYTES = 4096
 """Smaller batches may be merged."""
