@@ -7,6 +7,7 @@ broker, which answers as soon as there is a byte.
 
 from __future__ import annotations
 
+import math
 import time
 from array import array
 from collections.abc import Sequence
@@ -43,6 +44,10 @@ class LatencyResult:
     p99_between_seams_ms: float
     """Without the records that were made just before or after a seam."""
     records: int
+    records_per_s: float
+    """Less than the workload's pace if the producer could not keep it."""
+    unread_records: int
+    """The most that was at the target while the measurer read something older: figures are good if it is near 0."""
     cpu_share: float
     brokers_cpu_share: float
     peak_memory_bytes: int
@@ -101,6 +106,8 @@ def measure_latency(
         max_ms=ordered[-1],
         p99_between_seams_ms=_quantile(sorted(timed.between_seams_ms), 0.99),
         records=len(ordered),
+        records_per_s=len(ordered) / timed.elapsed_s,
+        unread_records=timed.unread_records,
         cpu_share=timed.mirror_cpu_s / timed.elapsed_s,
         brokers_cpu_share=timed.brokers_cpu_s / timed.elapsed_s,
         peak_memory_bytes=memory.peak_bytes,
@@ -124,6 +131,7 @@ class _Timed:
 
     all_ms: array[float] = field(default_factory=lambda: array("d"))
     between_seams_ms: array[float] = field(default_factory=lambda: array("d"))
+    unread_records: int = 0
     elapsed_s: float = 0.0
     mirror_cpu_s: float = 0.0
     brokers_cpu_s: float = 0.0
@@ -182,6 +190,8 @@ def _time_records(
             timed.all_ms.extend(late)
             if not seams.is_near(header.max_timestamp):
                 timed.between_seams_ms.extend(late)
+        if timed.all_ms:
+            timed.unread_records = max(timed.unread_records, tail.behind)
         if seen >= expected and not timed.elapsed_s:
             timed.elapsed_s = last_news - started
             timed.mirror_cpu_s = mirror.cpu_s() - cpu_before
@@ -213,4 +223,4 @@ def _compare_all(arena: Arena, route: Route, topics: Sequence[str]) -> Verdict:
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float:
-    return ordered[min(int(len(ordered) * share), len(ordered) - 1)]
+    return ordered[min(int(len(ordered) * share), len(ordered) - 1)] if ordered else math.nan

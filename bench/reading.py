@@ -37,6 +37,8 @@ class Tail:
         self._connection = self._client.broker(_BROKER)
         self._version = self._connection.version(fetch.API_KEY, fetch.VERSIONS, "Fetch")
         self._max_wait_ms = max_wait_ms
+        self.behind = 0
+        """Records that were there at the last answer beyond what it brought: large if the reader is too slow."""
 
     def poll(self) -> list[tuple[int, BatchHeader, memoryview]]:
         """What came next, as (partition, header, the whole batch); waits for the first byte, or in vain."""
@@ -53,10 +55,12 @@ class Tail:
             session.want(self._topic, self._topic_id, partition, fetch.FetchPosition(offset, -1, -1))
         _, parts = session.read(self._connection.exchange_raw([session.request(0)]))
         found: list[tuple[int, BatchHeader, memoryview]] = []
+        self.behind = 0
         for part in parts:
             for position, header in batch_headers(part.records):
                 found.append((part.partition, header, part.records[position : position + header.size]))
                 self._offsets[part.partition] = header.next_offset
+            self.behind += max(part.high_watermark - self._offsets[part.partition], 0)
         return found
 
     def close(self) -> None:

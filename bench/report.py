@@ -95,6 +95,8 @@ _LATENCY_ROWS = (
     _Row("start to first record, s", _of("first_record_s"), ".1f"),
     _Row("start to all records of all partitions, s", _of("caught_up_s"), ".1f", only_with="idle_partitions"),
     _Row("offset map, kB per GB", _of("map_bytes_per_gb", 1e-3), ",.1f"),
+    _Row("records/s", _of("records_per_s"), ",.0f", compared=False),
+    _Row("not yet read by the measurer, most", _of("unread_records"), ",.0f", compared=False),
     _Row("cores busy with other things", _of("others_cores"), ".2f", compared=False),
 )
 

@@ -19,7 +19,7 @@ from sparkmirror.demo import Broker, KafkaCluster
 from sparkmirror.demo.proxy import Proxy
 
 _VICTIM_TIMEOUT_S = 90.0
-_PROGRESS_TIMEOUT_S = 20.0
+_PROGRESS_TIMEOUT_S = 120.0
 _SLOW_BYTES_PER_S = 20_000
 _STOP_TIMEOUT_S = 15.0
 
@@ -176,6 +176,7 @@ class MirrorFault:
         raise NotImplementedError
 
     def settle(self) -> None:
+        """A mirror that does not work yet can't be hurt."""
         self.world.meter.wait_for_progress(_PROGRESS_TIMEOUT_S)
 
 

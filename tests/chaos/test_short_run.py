@@ -28,7 +28,7 @@ def test_eight_faults_and_not_a_record_is_lost(arena: Arena, monkeypatch: pytest
         faults=len(KINDS),
         timeout_s=200,
         kinds=KINDS,
-        transactions=False,
+        transactions=True,
         pace=Pace(rest_s=(0.2, 1.0), hold_s=(0.5, 3.0)),
     )
     result = run_round(arena, plan, {}, lambda _: None)

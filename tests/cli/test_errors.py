@@ -72,6 +72,12 @@ def test_a_cluster_that_can_not_be_reached(tmp_path: Path) -> None:
     assert "can't be reached at 127.0.0.1:1" in line
 
 
+def test_a_ledger_that_can_not_be_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "mm2.properties")
+    assert "no broker of 127.0.0.1:1 answers" in only_line(sparkmirror("losses", path), 3)
+    assert "no such flow; it has A->B" in only_line(sparkmirror("losses", path, "--flow", "B->A"), 2)
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import loss_tools as lt
@@ -23,11 +24,12 @@ from sparkmirror.engine import flow_driver, forecast
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.engine.progress import ProgressMeter
 from sparkmirror.errors import CopyIncomplete
+from sparkmirror.offsets.segment_log import SegmentLog
+from sparkmirror.offsets.segments import segments_topic
 from sparkmirror.pump.control import Control, control_topic
+from sparkmirror.wire.splice import Run
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
-
-Write = Callable[..., Path]
 
 
 class Pair:
@@ -148,17 +150,41 @@ def test_expired_while_it_runs(
             lt.delete_topic(pair.source, pair.topic)
             mp.wait_for(lambda: driver.view.gone == (pair.topic,), 20, "its source is gone")
             assert ProgressMeter(driver).read().gone == (pair.topic,)
+            assert copied(pair, 0) == 73
+            lt.delete_topic(pair.target, pair.remote)
+            mp.wait_for(lambda: driver.view.gone == (), 20, "it is forgotten")
     finally:
         words.pause([])
         client.close()
     assert pair.ledger() == [("expired", 0, 50, 77, 50, "continued")]
     assert "the source deletes what is not copied yet" in caplog.text
     assert "expired: offsets 50 to 76" in caplog.text
-    assert copied(pair, 0) == 73
 
 
 def copied(pair: Pair, partition: int) -> int:
     return mp.end_offsets(pair.target.bootstrap_servers, pair.remote, 2)[partition]
+
+
+def test_truncated_halts_or_goes_on(pair: Pair) -> None:
+    """A claim says that twenty records more were copied than the source has, as after an election that lost them.
+
+    Real elections: `test_unclean_elections.py`.
+    """
+    client = ClusterClient(ClusterConfig(alias="B", bootstrap_servers=(pair.target.bootstrap_servers,)), "test")
+    segments = SegmentLog(TopicLog(client, segments_topic("A")))
+    topic_id = client.metadata([pair.remote])[pair.remote].topic_id
+    segments.refresh([(topic_id, 0)])
+    (claim,) = segments.claims(topic_id, 0)
+    segments.claim([replace(claim.from_sequence(40, 40, incarnation=1), runs=(Run(60, 0),))])
+    client.close()
+
+    with pytest.raises(CopyIncomplete, match=r"-0 is halted \(truncated\): .* was cut at offset 50"):
+        pair.copy()
+    assert pair.ledger() == [("truncated", 0, 50, 70, 50, "halted")]
+    assert lt.records(pair.target, pair.remote, 0) == pair.before[0]
+    with pytest.raises(CopyIncomplete, match=r"truncated: .* what the source has there now is copied behind them"):
+        pair.copy(truncated="continue")
+    assert pair.ledger() == [("truncated", 0, 50, 70, 50, "continued")]
 
 
 def test_recreated_halts_or_restarts(pair: Pair) -> None:

@@ -50,20 +50,19 @@ def flow(source_cluster: KafkaCluster, proxied_target: KafkaCluster, topic_name:
     return LoadedFlow(source_cluster, proxied_target, topic_name, tmp_path)
 
 
-class Leaders:
-    """Who has announced that it works, as the control topic says."""
-
-    def __init__(self, target: KafkaCluster) -> None:
-        config = ClusterConfig(alias="B", bootstrap_servers=(target.direct_servers,))
-        self._log = TopicLog(ClusterClient(config, "test"), control_topic("A"))
-
-    def pid(self) -> int | None:
+def leader(target: KafkaCluster) -> int | None:
+    """Process id of the one that has announced itself last, as the control topic says."""
+    client = ClusterClient(ClusterConfig(alias="B", bootstrap_servers=(target.direct_servers,)), "test")
+    try:
         state = ControlState()
-        state.apply(self._log.read(0, 0)[0])
+        state.apply(TopicLog(client, control_topic("A")).read(0, 0)[0])
         return state.leader.pid if state.leader else None
+    finally:
+        client.close()
 
-    def wait_for(self, process: mp.MirrorProcess, timeout_s: float) -> None:
-        mp.wait_for(lambda: self.pid() == process.process.pid, timeout_s, "the other process' announcement")
+
+def wait_until_it_leads(mirror: mp.MirrorProcess, target: KafkaCluster) -> None:
+    mp.wait_for(lambda: leader(target) == mirror.process.pid, SESSION_S + MARGIN_S, "its announcement")
 
 
 def signal_all(mirror: mp.MirrorProcess, number: signal.Signals) -> None:
@@ -133,11 +132,10 @@ def standing_by(flow: LoadedFlow) -> Iterator[mp.MirrorProcess]:
 def take_over(flow: LoadedFlow, first: mp.MirrorProcess, second: mp.MirrorProcess, fault: Fault) -> None:
     """Break the first, and see that the second announces itself in time, and copies."""
     flow.wait_for_progress(START_S)
-    leaders = Leaders(flow.target)
-    assert leaders.pid() == first.process.pid
+    assert leader(flow.target) == first.process.pid
     fault(first, flow.target)
     broken = time.monotonic()
-    leaders.wait_for(second, SESSION_S + MARGIN_S)
+    wait_until_it_leads(second, flow.target)
     print(f"{fault.__name__}: announced after {time.monotonic() - broken:.1f} s")
     flow.wait_for_progress(START_S)
     print(f"{fault.__name__}: fresh records after {time.monotonic() - broken:.1f} s")
@@ -168,10 +166,10 @@ def test_frozen_or_cut_off_for_a_while(flow: LoadedFlow, fault: Fault, mend: Fau
             flow.wait_for_progress(START_S)
             assert not pumps(first, flow)
             assert pumps(second, flow)
-            assert Leaders(flow.target).pid() == second.process.pid
+            assert leader(flow.target) == second.process.pid
             second.kill_all()
             killed = time.monotonic()
-            Leaders(flow.target).wait_for(first, SESSION_S + MARGIN_S)
+            wait_until_it_leads(first, flow.target)
             print(f"kill: announced after {time.monotonic() - killed:.1f} s")
             flow.wait_for_progress(START_S)
             print(f"kill: fresh records after {time.monotonic() - killed:.1f} s")
@@ -183,6 +181,7 @@ def test_a_real_mirror_maker_that_still_runs_is_named_and_waited_for(flow: Loade
     """It copies another topic here: of what it has copied we would not know where to go on."""
     theirs = f"{flow.topic}-theirs"
     mp.create_topic(flow.source.bootstrap_servers, theirs, 1)
+    mp.produce(flow.source.bootstrap_servers, theirs, 1, 100)
     mirror_maker = RealMirrorMaker(
         {
             "clusters": "A, B",
@@ -191,11 +190,19 @@ def test_a_real_mirror_maker_that_still_runs_is_named_and_waited_for(flow: Loade
             "A->B.enabled": "true",
             "topics": theirs,
             "replication.factor": "1",
-            "offset-syncs.topic.replication.factor": "1",
-            "checkpoints.topic.replication.factor": "1",
-            "heartbeats.topic.replication.factor": "1",
             "emit.heartbeats.enabled": "false",
             "B.session.timeout.ms": "6000",
+            **dict.fromkeys(
+                [
+                    "checkpoints.topic.replication.factor",
+                    "heartbeats.topic.replication.factor",
+                    "offset-syncs.topic.replication.factor",
+                    "offset.storage.replication.factor",
+                    "status.storage.replication.factor",
+                    "config.storage.replication.factor",
+                ],
+                "1",
+            ),
         },
         tmp_path / "mm2",
         jvm_options=QUICK_START,
@@ -203,15 +210,23 @@ def test_a_real_mirror_maker_that_still_runs_is_named_and_waited_for(flow: Loade
     named = (
         "standing by: a MirrorMaker 2 (or another Connect worker) still runs in group A-mm2 on cluster B; stop it first"
     )
-    with flow.load(), mirror_maker, flow.start() as mirror:
-        mp.wait_for(lambda: named in said_since(mirror, 0), 40, "it is named")
-        time.sleep(2 * SESSION_S)
-        assert not pumps(mirror, flow)
-        assert ELSEWHERE not in said_since(mirror, 0)
-        mirror_maker.stop()
-        stopped = time.monotonic()
-        Leaders(flow.target).wait_for(mirror, SESSION_S + MARGIN_S)
-        print(f"MirrorMaker 2 ended: announced after {time.monotonic() - stopped:.1f} s")
-        flow.wait_for_progress(START_S)
-        assert mirror.terminate() == 0
+
+    def copied() -> int:
+        return sum(mp.end_offsets(flow.target.bootstrap_servers, f"A.{theirs}", 1))
+
+    with flow.load(), mirror_maker:
+        mp.wait_for(lambda: copied() == 100, 90, "MirrorMaker 2 copies")
+        with flow.start() as mirror:
+            mp.wait_for(lambda: named in said_since(mirror, 0), 40, "it is named")
+            time.sleep(2 * SESSION_S)
+            assert not pumps(mirror, flow)
+            assert ELSEWHERE not in said_since(mirror, 0)
+            assert "lease held" not in said_since(mirror, 0)
+            mirror_maker.stop()
+            stopped = time.monotonic()
+            wait_until_it_leads(mirror, flow.target)
+            print(f"MirrorMaker 2 ended: announced after {time.monotonic() - stopped:.1f} s")
+            mp.wait_for(lambda: bool(pumps(mirror, flow)), START_S, "our pumps")
+            flow.wait_for_progress()
+            assert mirror.terminate() == 0
     flow.finish()

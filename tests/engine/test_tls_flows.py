@@ -97,7 +97,7 @@ def test_workers_killed_under_load(
     with mp.load(source_cluster.bootstrap_servers, topic_name, PARTITIONS), mp.MirrorProcess(properties, log) as mirror:
         for kill in range(1, 5):
             enough = 3000 * kill
-            mp.wait_for(lambda enough=enough: copied(target_cluster, topic_name) > enough, 60, "fresh records")  # type: ignore[misc]
+            mp.wait_for(lambda enough=enough: copied(target_cluster, topic_name) > enough, 120, "fresh records")  # type: ignore[misc]
             mp.wait_for(lambda: bool(mirror.workers()), 30, "a worker runs")
             random.choice(mirror.workers()).send_signal(signal.SIGKILL)
         mp.wait_for(lambda: copied(target_cluster, topic_name) > 15_000, 60, "fresh records after the last kill")

@@ -57,6 +57,8 @@ def ask(cluster: KafkaCluster, topic: str) -> tuple[int, set[int], int]:
                 topics=[MetadataRequest.MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False
             )
         )
+        if answer.topics[0].error_code:
+            return -1, set(), -1
         (partition,) = answer.topics[0].partitions
         listed = list_offsets(client, partition.leader_id, {topic: [0]}, LATEST)[topic, 0]
         return partition.leader_id, set(partition.isr_nodes), listed.offset

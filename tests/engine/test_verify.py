@@ -79,7 +79,7 @@ def test_a_mirrors_copy_is_equal_and_what_others_write_is_found(
         )
     mp.produce(source_cluster.bootstrap_servers, topic_name, 2, 100)
     config = config_of(tmp_path, source_cluster, target_cluster, topic_name)
-    monkeypatch.setattr(ranges, "RANGE_BYTES", 100_000)
+    monkeypatch.setattr(ranges, "RANGE_BYTES", 20_000)
     clean = run_verification(spark, config, Options())
     assert not clean.differs
     assert clean.all_ranges > 4
@@ -283,3 +283,58 @@ def test_the_commands_exit_code_and_its_json(
     assert run_command(config.path, "--topics", topic_name).returncode == 0
     assert run_command(config.path, "--topics", "none-such").returncode == 2
     assert run_command(config.path, "--from-time", "yesterday").returncode == 2
+
+
+@pytest.mark.full
+def test_cleaners_that_work_at_different_times(
+    spark: SparkSession,
+    start_mirror: StartMirror,
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    tmp_path: Path,
+) -> None:
+    """The source is compacted after it was copied, then copied on; the target's cleaner is kept from its work."""
+    eager = {
+        "cleanup.policy": "compact",
+        "segment.ms": "1000",
+        "min.cleanable.dirty.ratio": "0.01",
+        "min.compaction.lag.ms": "0",
+    }
+    lazy = {"cleanup.policy": "compact", "min.compaction.lag.ms": str(86_400_000)}
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1, lazy)
+    mp.create_topic(target_cluster.bootstrap_servers, f"A.{topic_name}", 1, lazy)
+    write(source_cluster, topic_name, plain(range(2_000)), codec="lz4")
+    copied = f"A.{topic_name}"
+    with start_mirror(topic_name, {}):
+        mp.wait_for(lambda: mp.end_offsets(target_cluster.bootstrap_servers, copied, 1) == [2_000], 90, "copied")
+
+        mp.alter_topic(source_cluster.bootstrap_servers, topic_name, eager)
+
+        def cleaned() -> bool:
+            now = int(time.time() * 1000)  # a later timestamp rolls the segment
+            write(source_cluster, topic_name, [(b"key-0", b"again", now)])
+            return first_offset(source_cluster, topic_name) > 0
+
+        mp.wait_for(cleaned, 120, "the source compacted")
+        end = mp.end_offsets(source_cluster.bootstrap_servers, topic_name, 1)
+        mp.wait_for(lambda: mp.end_offsets(target_cluster.bootstrap_servers, copied, 1) == end, 60, "the rest copied")
+    config = config_of(tmp_path, source_cluster, target_cluster, topic_name)
+    found = run_verification(spark, config, Options())
+    assert not found.differs
+    assert found.partitions[0].compacted > 1_900
+    foreign = (b"key-none-has", b"extra", NOW)
+    write(target_cluster, copied, [foreign])
+    assert found_in(run_verification(spark, config, Options())) == {(topic_name, 0, "extra", None, end[0])}
+
+
+def first_offset(cluster: KafkaCluster, topic: str) -> int:
+    """Of the first record that is left; compaction does not move the log's start."""
+    consumer = KafkaConsumer(bootstrap_servers=cluster.bootstrap_servers)
+    try:
+        where = TopicPartition(topic, 0)
+        consumer.assign([where])
+        consumer.seek(where, 0)
+        return int(next(consumer).offset)
+    finally:
+        consumer.close()

@@ -198,3 +198,12 @@ def test_more_than_can_be_listed_is_counted() -> None:
     everything = Bounds(0, 1 << 62)
     found = Comparer([batch(records)], [], everything, everything, most_unmatched=30).compare()
     assert (len(found.unmatched), found.not_listed) == (30, 70)
+
+
+def test_what_is_unmatched_knows_where_the_other_side_goes_on() -> None:
+    """A cleaner may have taken it only if the other side has its key from there on."""
+    records = [(number, record(number)) for number in range(10)]
+    copies = [(100 + number, record(number)) for number in (0, 1, 5, 6)]
+    found = Comparer([batch(records)], [batch(copies)], Bounds(0, 10), Bounds(100, 107)).compare()
+    places = {left.offset: left.across for left in found.unmatched}
+    assert places == {2: 105, 3: 105, 4: 105, 7: 107, 8: 107, 9: 107}

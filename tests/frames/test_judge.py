@@ -86,6 +86,15 @@ def test_a_content_that_the_source_has_elsewhere_is_a_duplicate() -> None:
     assert found.differences == [Judged("duplicate", 3, 60)]
 
 
+def test_what_a_compacted_source_has_further_on_was_written_twice_there() -> None:
+    copy = one(TARGET, 60, across=70, content="x")
+    later = Seen(newest={7: 90}, contents={"x": 90})
+    assert judged(copy, source=CLEANED, here=later) == Judgement([], 1)
+    assert judged(copy, here=later).differences == [Judged("duplicate", 90, 60)]
+    earlier = Seen(newest={7: 90}, contents={"x": 3})
+    assert judged(copy, source=CLEANED, here=earlier).differences == [Judged("duplicate", 3, 60)]
+
+
 def test_records_of_two_gaps_are_not_one_that_changed() -> None:
     found = judged(one(SOURCE, 5, gap=1), one(TARGET, 6, gap=2))
     assert found.differences == [Judged("missing", 5, None), Judged("extra", None, 6)]

@@ -211,8 +211,9 @@ class KafkaCluster:
 
     @property
     def direct_servers(self) -> str:
-        """The addresses that proxied brokers have for each other: whoever comes there meets no proxy."""
-        return ",".join(f"127.0.0.1:{port}" for port in self._internal_ports)
+        """The same for clients that are to meet no proxy, wherever the brokers send them."""
+        ports = self._internal_ports if self._proxied else [broker.port for broker in self.brokers]
+        return ",".join(f"127.0.0.1:{port}" for port in ports)
 
     @property
     def tls_bootstrap_servers(self) -> str:

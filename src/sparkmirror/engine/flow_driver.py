@@ -441,7 +441,7 @@ class FlowDriver:
         return self._losses.losses
 
     def read_losses(self) -> None:
-        """See to it that `losses` has everything that is in the ledger now; raises `ConnectionError`."""
+        """See to it that `losses` has everything that is in the ledger now; raises as the ledger does."""
         self._losses.read()
 
     def close(self) -> None:

@@ -33,7 +33,7 @@ class LossWatch:
                 self._offset = self._log.end(0)
 
     def read(self) -> None:
-        """Take what was added, and log it; raises `ConnectionError`."""
+        """Take what was added, and log it; raises `ConnectionError` or `ClusterUnreachable`."""
         with self._lock:
             if self._offset is None:
                 return

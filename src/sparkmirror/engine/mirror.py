@@ -240,7 +240,7 @@ class Mirror:
         self._done.add(driver.name)
         try:
             driver.read_losses()
-        except ConnectionError as error:
+        except (ConnectionError, SparkMirrorError) as error:
             self._missing.append(f"{driver.name}: whether anything was lost is not known: {error}")
         if not driver.partitions() and not driver.owed:
             topics = ",".join(driver.flow.topics)

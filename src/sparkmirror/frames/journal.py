@@ -66,7 +66,7 @@ class Journal:
         """Note finished ranges."""
         if self._file is None:
             self._file = self._opened("a")
-            self._file.write("\n")  # after a line that may have been cut off
+            self._file.write("\n\n")  # an empty line follows one that may have been cut off
         for report in reports:
             self._write("done", report.model_dump())
         self._file.flush()

@@ -3,7 +3,8 @@
 Pure. A record is never excused by guesswork:
 
 - the same content unmatched on both sides is one record, `reordered`;
-- one at the target whose content the source has elsewhere, matched, is a `duplicate`;
+- one at the target whose content the source has elsewhere is a `duplicate`; but what a compacted source has further on
+  may have been written twice there, and the first one cleaned away;
 - two of one key in the same gap are one record, `changed`;
 - where the other side's topic is compacted, a record counts as compacted away if that side has a later record of
   its key. A tombstone that is older than the other side's delete.retention.ms may be gone too, and with it,
@@ -85,7 +86,7 @@ def judge(
     """Judge all of one partition. `seen` must have been looked for with their keys and contents."""
     found: list[Judged] = []
     left = _paired(unmatched, _content, found, lambda ours, theirs: Judged("reordered", ours.offset, theirs.offset))
-    left = list(_without_duplicates(left, seen[SOURCE], found))
+    left = list(_without_duplicates(left, seen[SOURCE], cleaning[SOURCE], found))
 
     def changed(ours: Unmatched, theirs: Unmatched) -> Judged:
         return Judged("changed", ours.offset, theirs.offset, _what(ours, theirs, timestamps))
@@ -135,10 +136,13 @@ def _paired(
     return sorted(left)
 
 
-def _without_duplicates(unmatched: Iterable[Placed], source: Seen, found: list[Judged]) -> Iterator[Placed]:
+def _without_duplicates(
+    unmatched: Iterable[Placed], source: Seen, cleaning: Cleaning, found: list[Judged]
+) -> Iterator[Placed]:
     for one in unmatched:
         original = source.contents.get(one.record.content) if one.record.side == TARGET else None
-        if original is None:
+        written_again = cleaning.compacted and original is not None and original >= one.record.across
+        if original is None or written_again:
             yield one
         else:
             found.append(Judged("duplicate", original, one.record.offset))

@@ -119,6 +119,9 @@ class FlowSurvey:
             configs = target_configs.get(target[0], ())
             copy = _log(there[target[0]], target_starts[target], target_ends[target], configs)
             known = maps.get(target)
+            if known is None and copy.start == copy.end:
+                plans.append(self._uncopied(source[1], log, copy, "the target partition is empty"))
+                continue
             if known is not None and known.source_topic_id != here[source[0]].topic_id:
                 note = f"the source topic was created again; of the new one nothing was copied yet to {target[0]}"
                 plans.append(self._uncopied(source[1], log, copy, note))
