@@ -41,6 +41,10 @@ PATIENCE_S = 60.0
 BACKFILL_BYTES = 256 << 10
 """An answer of so much that does not reach the log's end shows that the partition is far behind."""
 
+BACKFILL_OFFSETS = 5_000
+"""So many offsets from the log's end it is far behind, whatever the answer held: under a cap each partition of a
+topic full of history would take one fetch's bytes from the live tail before that shows."""
+
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 _SHORTEST_RETRY_S = 0.5
 _FIRST_PARK_S, _LONGEST_PARK_S = 5.0, 300.0
@@ -171,6 +175,7 @@ class PartitionCopy:
         if self._must_stay_quiet(bearings, now):
             return
         self._upstream = upstream
+        self.backfilling = self.backfilling or bearings.source_end - upstream >= BACKFILL_OFFSETS
         self._sequence = position.sequence
         self._downstream = position.downstream
         self._fetched_epoch = position.leader_epoch if upstream == position.upstream else -1
@@ -333,7 +338,7 @@ class PartitionCopy:
             self._obstacle = str(obstacle)
         if self._upstream >= high_watermark:
             self.backfilling = False
-        elif len(records) >= BACKFILL_BYTES:
+        elif len(records) >= BACKFILL_BYTES or high_watermark - self._upstream >= BACKFILL_OFFSETS:
             self.backfilling = True
         if self.stage is Stage.RUNNING:
             claim = self._claimer.finish()
