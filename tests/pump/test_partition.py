@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from model_broker import FRESH_MS, OLD_MS, Pump, Source, TargetLog, World, refused
 
 from sparkmirror.offsets.route import Bearings
-from sparkmirror.pump.partition import GRACE_S, MAX_CONFIRMATION_AGE_S, Stage
+from sparkmirror.pump.partition import BACKFILL_OFFSETS, GRACE_S, MAX_CONFIRMATION_AGE_S, Stage
 
 ERRORS = (6, 7, 10, 19)
 """Not the leader, timed out (but appended), too large, too few replicas."""
@@ -58,6 +58,22 @@ def test_a_copy_comes_to_its_end(timestamp_ms: int) -> None:
     assert world.target.log == list(range(120))
     assert (pump.copy.records, pump.copy.acked_upstream, pump.copy.acked_downstream) == (120, 120, 120)
     assert pump.pool.in_use == 0
+
+
+def test_what_is_thousands_of_offsets_behind_is_backfill_until_it_has_caught_up() -> None:
+    """Without a byte of it: a fetch that is full of others' records tells only where the log ends."""
+    behind, near = Pump(World(Source([(1000, FRESH_MS)] * 6))), Pump(a_world())
+    for pump in (behind, near):
+        pump.start()
+    assert behind.copy.backfilling
+    assert not near.copy.backfilling
+    for end, backfilling in ((120, False), (120 + BACKFILL_OFFSETS, True)):
+        frame = near.pool.take(64)
+        near.copy.feed(frame, frame.view[:0], end, near.world.now)
+        assert near.copy.backfilling is backfilling
+    behind.settle()
+    assert len(behind.world.target.log) == 6000
+    assert not behind.copy.backfilling
 
 
 def test_the_claim_is_durable_before_the_first_batch_is_sent() -> None:
