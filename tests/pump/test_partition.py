@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from model_broker import FRESH_MS, OLD_MS, Pump, Source, TargetLog, World, refused
+from model_broker import FRESH_AFTER_MS, FRESH_MS, OLD_MS, Pump, Source, TargetLog, World, refused
 
 from sparkmirror.offsets.route import Bearings
 from sparkmirror.pump.partition import BACKFILL_OFFSETS, GRACE_S, MAX_CONFIRMATION_AGE_S, Stage
@@ -106,6 +106,29 @@ def test_the_first_batch_goes_alone_then_five_are_in_flight() -> None:
     pump.serve()
     pump.receive()
     assert [pump.send() for _ in range(6)] == [True] * 5 + [False]
+
+
+def test_what_was_fresh_at_the_start_is_old_when_the_pump_has_run_for_long() -> None:
+    """Else, where the target keeps state for minutes only, the end of an epoch would send old records pipelined."""
+    world = a_world()
+    pump = running(world)
+    assert pump.copy.sendable(world.now)
+    while pump.copy.sendable(world.now):
+        pump.send()
+    assert len(pump.copy.in_flight) > 1
+    for _ in range(len(pump.copy.in_flight)):
+        pump.serve()
+        pump.receive()
+    world.now += (FRESH_MS - FRESH_AFTER_MS) / 1000 + 1
+    pump.fetch()
+    assert pump.ask()
+    assert pump.hear()
+    pump.send()
+    assert not pump.copy.sendable(world.now)
+    pump.serve()
+    pump.receive()
+    pump.send()
+    assert not pump.copy.sendable(world.now)
 
 
 @pytest.mark.parametrize("error", [6, 10, 19, 45])
