@@ -65,8 +65,8 @@ def test_limits_of_a_target_topic(
             old,
             "source offset 50: INVALID_TIMESTAMP",
             "2001-09-09",
-            f"topic A.{old} has message.timestamp.before.max.ms=86400000",
-            "raise",
+            f"topic A.{old} has ",
+            "message.timestamp.before.max.ms=86400000: raise what stands in the way",
         )
         wait_until_parked(
             mirror, large, "source offset 50: MESSAGE_SIZE_TOO_LARGE", f"topic A.{large} has max.message.bytes=5000"

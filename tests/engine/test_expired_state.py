@@ -75,7 +75,7 @@ def wait_until_forgotten(flow: LoadedFlow) -> None:
 
 def test_the_same_pump_goes_on(flow: LoadedFlow) -> None:
     with flow.start() as mirror:
-        for _ in range(3):
+        for _ in range(2):
             load_for_a_while(flow)
             wait_until_copied(flow)
             wait_until_forgotten(flow)
@@ -85,7 +85,7 @@ def test_the_same_pump_goes_on(flow: LoadedFlow) -> None:
 
 def test_successors_go_on(flow: LoadedFlow) -> None:
     """Each was killed under load, so that each next one starts without state and an unclean epoch before it."""
-    for _ in range(3):
+    for _ in range(2):
         with flow.load(), flow.start() as mirror:
             flow.wait_for_progress(90)
             time.sleep(1)
@@ -135,7 +135,7 @@ def test_a_pump_that_was_stopped_past_the_expiry_writes_no_more(flow: LoadedFlow
     """
     with contextlib.ExitStack() as stack:
         present = stack.enter_context(flow.start(log="mirror-0"))
-        for number in range(1, 4):
+        for number in range(1, 3):
             with flow.load():
                 flow.wait_for_progress(90)
                 time.sleep(1 + number / 7)

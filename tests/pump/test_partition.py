@@ -9,10 +9,10 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from model_broker import FRESH_MS, OLD_MS, Pump, Source, TargetLog, World, refused
+from model_broker import FRESH_AFTER_MS, FRESH_MS, OLD_MS, Pump, Source, TargetLog, World, refused
 
 from sparkmirror.offsets.route import Bearings
-from sparkmirror.pump.partition import GRACE_S, MAX_CONFIRMATION_AGE_S, Stage
+from sparkmirror.pump.partition import BACKFILL_OFFSETS, GRACE_S, MAX_CONFIRMATION_AGE_S, Stage
 
 ERRORS = (6, 7, 10, 19)
 """Not the leader, timed out (but appended), too large, too few replicas."""
@@ -61,6 +61,22 @@ def test_a_copy_comes_to_its_end(timestamp_ms: int) -> None:
     assert pump.pool.in_use == 0
 
 
+def test_what_is_thousands_of_offsets_behind_is_backfill_until_it_has_caught_up() -> None:
+    """Without a byte of it: a fetch that is full of others' records tells only where the log ends."""
+    behind, near = Pump(World(Source([(1000, FRESH_MS)] * 6))), Pump(a_world())
+    for pump in (behind, near):
+        pump.start()
+    assert behind.copy.backfilling
+    assert not near.copy.backfilling
+    for end, backfilling in ((120, False), (120 + BACKFILL_OFFSETS, True)):
+        frame = near.pool.take(64)
+        near.copy.feed(frame, frame.view[:0], end, near.world.now)
+        assert near.copy.backfilling is backfilling
+    behind.settle()
+    assert len(behind.world.target.log) == 6000
+    assert not behind.copy.backfilling
+
+
 def test_the_claim_is_durable_before_the_first_batch_is_sent() -> None:
     pump = Pump(a_world())
     pump.start()
@@ -91,6 +107,29 @@ def test_the_first_batch_goes_alone_then_five_are_in_flight() -> None:
     pump.serve()
     pump.receive()
     assert [pump.send() for _ in range(6)] == [True] * 5 + [False]
+
+
+def test_what_was_fresh_at_the_start_is_old_when_the_pump_has_run_for_long() -> None:
+    """Else, where the target keeps state for minutes only, the end of an epoch would send old records pipelined."""
+    world = a_world()
+    pump = running(world)
+    assert pump.copy.sendable(world.now)
+    while pump.copy.sendable(world.now):
+        pump.send()
+    assert len(pump.copy.in_flight) > 1
+    for _ in range(len(pump.copy.in_flight)):
+        pump.serve()
+        pump.receive()
+    world.now += (FRESH_MS - FRESH_AFTER_MS) / 1000 + 1
+    pump.fetch()
+    assert pump.ask()
+    assert pump.hear()
+    pump.send()
+    assert not pump.copy.sendable(world.now)
+    pump.serve()
+    pump.receive()
+    pump.send()
+    assert not pump.copy.sendable(world.now)
 
 
 @pytest.mark.parametrize("error", [6, 10, 19, 45])
