@@ -176,8 +176,9 @@ def _lookup_us(offsets: OffsetMap, start: int, end: int) -> float:
 def markdown(results: Sequence[TranslationResult]) -> str:
     """Two tables: how right both are, and what our map costs."""
     lines = [
-        "| topic | sparkmirror: offsets, exact | MirrorMaker 2: groups, committed | exact | no answer | read twice |",
-        "|---|---|---|---|---|---|",
+        "| topic | sparkmirror: offsets, exact "
+        "| MirrorMaker 2: groups, committed | exact | no answer | read twice | skipped |",
+        "|---|---|---|---|---|---|---|",
     ]
     for result in results:
         ours = f"{result.ours.asked:,}, {_share(result.ours)}"
@@ -185,7 +186,7 @@ def markdown(results: Sequence[TranslationResult]) -> str:
             place = "before the copying" if when == EARLY else "after it"
             lines.append(
                 f"| {result.case.title} | {ours} | {score.asked}, {place} | {_share(score)} | {score.unknown} "
-                f"| {score.read_twice:,} |"
+                f"| {score.read_twice:,} | {score.skipped:,} |"
             )
     lines += ["", "| our map of | runs | memory, kB | µs for a lookup |", "|---|---|---|---|"]
     lines += [
