@@ -175,7 +175,7 @@ def test_truncated_halts_or_goes_on(pair: Pair) -> None:
     topic_id = client.metadata([pair.remote])[pair.remote].topic_id
     segments.refresh([(topic_id, 0)])
     (claim,) = segments.claims(topic_id, 0)
-    segments.claim([replace(claim.from_sequence(40, 40, incarnation=1), runs=(Run(60, 0),))])
+    segments.claim([replace(claim.from_sequence(40, 40, incarnation=1), runs=(Run(60, 10),))])
     client.close()
 
     with pytest.raises(CopyIncomplete, match=r"-0 is halted \(truncated\): .* was cut at offset 50"):

@@ -208,7 +208,7 @@ def test_an_answer_is_read_as_the_broker_meant_it(
     session_id: int,
     moved: bool,
 ) -> None:
-    """With all that may be between the fields that matter: aborted transactions, the new leader and where it is."""
+    """With all that may be between the fields that matter: the new leader and where it is."""
     session = new_session(version)
     partitions = []
     for (name, index), (position, answer) in answered.items():
@@ -225,9 +225,22 @@ def test_an_answer_is_read_as_the_broker_meant_it(
     found = {(part.topic, part.partition): part for part in parts}
     assert found == {
         (name, index): FetchedPartition(
-            name, index, position.offset, error, high, stable, start, memoryview(records or b""), diverging
+            name,
+            index,
+            position.offset,
+            error,
+            high,
+            stable,
+            start,
+            memoryview(records or b""),
+            diverging,
+            tuple(aborted or ()),
+            replica,
         )
-        for (name, index), (position, (error, (high, stable, start), records, diverging, *_)) in answered.items()
+        for (name, index), (
+            position,
+            (error, (high, stable, start), records, diverging, _, aborted, replica),
+        ) in answered.items()
     }
     assert all(part.records.obj is frame.obj for part in found.values() if part.records)
 

@@ -202,12 +202,19 @@ class ClusterAdmin:
         return configs
 
     def broker_config(self, name: str) -> str | None:
-        """Read one broker property, such as `producer.id.expiration.ms`, from the broker of lowest id."""
+        """Read one broker property, such as `producer.id.expiration.ms`, from the first broker that answers."""
         cluster = self._ask("reading the brokers", self._client.describe_cluster)
-        broker = str(min(broker["broker_id"] for broker in cluster["brokers"]))
-        found = self._describe_configs([ConfigResource(ConfigResourceType.BROKER, broker, [name])])
-        data = found.get("broker", {}).get(broker, {}).get(name)
-        return None if data is None else data["value"]
+        living = [broker["broker_id"] for broker in cluster["brokers"] if not broker.get("is_fenced")]
+        for broker in sorted(living):
+            try:
+                found = self._describe_configs([ConfigResource(ConfigResourceType.BROKER, str(broker), [name])])
+            except ClusterUnreachable:
+                if broker == max(living):
+                    raise
+                continue  # it came back a moment ago, and the client has not heard of it yet
+            data = found.get("broker", {}).get(str(broker), {}).get(name)
+            return None if data is None else data["value"]
+        return None
 
     def create_topics(self, specs: Iterable[NewTopicSpec]) -> dict[str, str | None]:
         """Create topics; for each name None (it exists now) or one line that says why not."""

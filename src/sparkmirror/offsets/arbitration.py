@@ -86,6 +86,7 @@ class _Stretch:
         """Whether a confirmed claim says nothing that isn't known already."""
         mine, its = self.claim, other.claim
         known = its.runs_at(its.sequence, its.announced) == mine.runs_at(its.sequence, its.announced)
+        known = known and its.upstream == mine.upstream_of(its.sequence)
         same_lead = its.downstream - its.sequence == mine.downstream - mine.sequence
         return not self.pieces and other.end() <= self.end() and same_lead and known
 

@@ -198,7 +198,10 @@ class PartitionCopy:
         if position.source_topic_id is None and self._from_latest:
             # Durable before there is anything to send: in the next epoch the latest would be another one.
             self.claims.append(self._claimer.claim_start(position.sequence, position.downstream))
-        self._finish_if_done()
+        if self.until is not None and upstream >= self.until and not bearings.replicated:
+            self.doubt("all is in the target leader's log, but its replicas have not confirmed it yet", now)
+        else:
+            self._finish_if_done()
 
     def _resume_at(self, bearings: Bearings) -> int:
         """Where to fetch next; where nothing was ever copied, and `latest` is wanted, it is that of the first look."""
