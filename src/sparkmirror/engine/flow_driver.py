@@ -136,6 +136,7 @@ class FlowDriver:
         self._state_lifetime_ms = STATE_LIFETIME_DEFAULT_MS
         self._until: dict[tuple[str, int], int] | None = None
         self._charge_term = -1
+        self._settled_epoch = 0
         self._losses = LossWatch(flow)
         self._lookout: Lookout | None = None
         self._topic_sentinel: TopicSentinel | None = None
@@ -423,6 +424,8 @@ class FlowDriver:
     def _note(self, report: FlowReport) -> None:
         now = report.at_ms / 1000
         self.view.note(report)
+        if report.epoch <= self._settled_epoch:
+            return  # late: the last word on that epoch is known
         for receipt in report.receipts:
             key = PartitionKey(self.name, receipt.source_topic, receipt.partition)
             view = self.view.partitions.setdefault(key, PartitionView())
@@ -430,8 +433,9 @@ class FlowDriver:
                 view.bytes_per_s = (receipt.bytes - view.receipt.bytes) / (now - view.seen_at)
             view.receipt, view.seen_at, view.pump = receipt, now, report.pump
 
-    def take_receipts(self, receipts: Mapping[PartitionKey, Receipt]) -> None:
+    def take_receipts(self, epoch: int, receipts: Mapping[PartitionKey, Receipt]) -> None:
         """What the pumps said when the epoch ended: the last word on it."""
+        self._settled_epoch = epoch
         for key, receipt in receipts.items():
             self.view.partitions.setdefault(key, PartitionView()).receipt = receipt
 

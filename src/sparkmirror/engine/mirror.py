@@ -332,7 +332,8 @@ class Mirror:
         for receipt in job.receipts or ():
             receipts[receipt.flow][PartitionKey(receipt.flow, receipt.source_topic, receipt.partition)] = receipt
         for driver in held:
-            driver.take_receipts(receipts[driver.name])
+            if job.receipts is not None:
+                driver.take_receipts(self.epoch, receipts[driver.name])
             driver.unclean = job.receipts is None or any(one.in_doubt for one in receipts[driver.name].values())
             if not driver.unclean:
                 self._say(driver, "ended")

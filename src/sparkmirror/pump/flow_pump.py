@@ -265,12 +265,18 @@ class FlowPump:
             for loss in losses:
                 self._ledger.record(loss)
 
+        def recorded(_: None) -> None:
+            copy.noting -= 1
+            self._settle(copy)
+
         def failed(error: Exception) -> None:
+            copy.noting -= 1
             copy.losses += losses
             copy.doubt(f"a loss could not be written to the ledger: {error}", self._loop.now)
             self._settle(copy)
 
-        self._background.do(record, lambda _: None, failed)
+        copy.noting += 1
+        self._background.do(record, recorded, failed)
 
     def _ask_stamping(self, copy: PartitionCopy) -> None:
         """Asked before the position is read again: the background does things in turn."""

@@ -99,6 +99,8 @@ class PartitionCopy:
         """Claims whose batches were all acknowledged; to be written again, behind the copy."""
         self.losses: list[Loss] = []
         """What was found to be lost since the last time somebody took them; those not in the ledger must get there."""
+        self.noting = 0
+        """How many times somebody took some that are not in the ledger yet: nothing is sent before they are."""
         self.refused: Refused | None = None
         """Why it is PARKED, if the target's limits would tell more."""
         self.halted: LossKind | None = None
@@ -218,7 +220,6 @@ class PartitionCopy:
         topic_id, end = self.appended
         if bearings.target_topic_id == topic_id and bearings.position.downstream < end:
             self.losses.append(target_truncated(self.route, topic_id, bearings.position.downstream, end))
-            self.appended = topic_id, bearings.position.downstream
 
     def refuse(self, refusal: Refusal, now: float) -> None:
         """The position can't be told now."""
@@ -405,6 +406,7 @@ class PartitionCopy:
             and bool(self.queue)
             and (self.queue[0].claim is None or self.queue[0].claim.durable)
             and self.asked_at is None
+            and not (self.losses or self.noting)
             and len(self.in_flight) < self._most_in_flight(now)
             and not self._stale(now)
         )
