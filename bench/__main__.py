@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
+import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
@@ -18,6 +20,7 @@ from bench.contest import Contest, Plan
 from bench.planner import PARTITIONS, TASKS, measure_planner
 from bench.producing import TOOLS, ProducingFailed
 from bench.report import Chapter
+from bench.translation import RECORDS, markdown, measure_translation
 from bench.workloads import WORKLOADS
 from sparkmirror.demo.jars import MIRROR_MAKER, class_path
 from sparkmirror.errors import SparkMirrorError
@@ -29,7 +32,9 @@ PLACE = Path(__file__).resolve().parent.parent / ".cache" / "bench"
 def main() -> int:
     """Run what is asked for. 0: all measured, all copies right; 1: not so; 3: this machine lacks something."""
     options = _options()
-    return _plan_alone(options) if options.planner else _compete(options)
+    if options.planner:
+        return _plan_alone(options)
+    return _translate(options) if options.offsets else _compete(options)
 
 
 def _plan_alone(options: argparse.Namespace) -> int:
@@ -39,14 +44,36 @@ def _plan_alone(options: argparse.Namespace) -> int:
     return 0
 
 
+def _translate(options: argparse.Namespace) -> int:
+    console = Console(stderr=True, soft_wrap=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    say = _sayer(console)
+    options.directory.mkdir(parents=True, exist_ok=True)
+    try:
+        with tempfile.TemporaryDirectory(dir=options.directory) as directory:
+            results = measure_translation(Path(directory), options.records, say)
+    except (SparkMirrorError, ProducingFailed) as error:
+        console.print(f"bench: {error}", style="red", highlight=False)
+        return getattr(error, "exit_code", 1)
+    table = markdown(results)
+    file = report.default_file(PLACE).with_suffix(".md")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(table)
+    sys.stdout.write(table)
+    say(f"the table is in {file}")
+    return 0 if all(result.ours.exact == result.ours.asked for result in results) else 1
+
+
+def _sayer(console: Console) -> Callable[[str], None]:
+    """Lines with the seconds since now in front."""
+    began = time.monotonic()
+    return lambda line: console.print(f"[dim]{time.monotonic() - began:6.0f} s[/dim]  {line}", highlight=False)
+
+
 def _compete(options: argparse.Namespace) -> int:
     console = Console(stderr=True, soft_wrap=True)
-    began = time.monotonic()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-
-    def say(line: str) -> None:
-        console.print(f"[dim]{time.monotonic() - began:6.0f} s[/dim]  {line}", highlight=False)
-
+    say = _sayer(console)
     accounting = find_accounting()
     say(f"CPU seconds by {accounting.kind}")
     chapters: list[Chapter] = []
@@ -99,6 +126,10 @@ def _options() -> argparse.Namespace:
         action="store_true",
         help=f"measure nothing but the planner, {PARTITIONS:,} partitions on {TASKS} tasks",
     )
+    parser.add_argument(
+        "--offsets", action="store_true", help="measure nothing but the translation of offsets, of both mirrors"
+    )
+    parser.add_argument("--records", type=int, default=RECORDS, help=f"of each topic with --offsets ({RECORDS:,})")
     parser.add_argument("--only", choices=[one.name for one in CONTENDERS], help="measure one of the two")
     parser.add_argument(
         "--patience", type=float, default=20.0, metavar="S", help="before each round, wait for a quiet machine (20)"

@@ -35,6 +35,8 @@ def write_properties(
         "tasks.max": "2",
         "refresh.topics.interval.seconds": "2",
         "B.session.timeout.ms": "6000",
+        # Most tests compare logs byte for byte.
+        "sparkmirror.merge.tiny.batches": "false",
         # The test of the real MirrorMaker 2 leaves a compacted heartbeats topic behind.
         "heartbeats.replication.enabled": "false",
         **(settings or {}),
@@ -198,17 +200,6 @@ def wait_for(condition: Callable[[], bool], timeout_s: float, what: str) -> None
     while not condition():
         assert time.monotonic() < deadline, f"not within {timeout_s:.0f} s: {what}"
         time.sleep(0.1)
-
-
-def produce_in_transaction(bootstrap_servers: str, topic: str, records: int) -> None:
-    """One committed transaction on partition 0."""
-    producer = KafkaProducer(bootstrap_servers=bootstrap_servers, transactional_id=f"tx-{topic}")
-    producer.init_transactions()
-    producer.begin_transaction()
-    for number in range(records):
-        producer.send(topic, value=b"value-%d" % number, partition=0)
-    producer.commit_transaction()
-    producer.close()
 
 
 def alter_topic(bootstrap_servers: str, topic: str, configs: Mapping[str, str]) -> None:

@@ -156,7 +156,7 @@ def test_every_kind_of_log_at_once(
     expected = {kind: read(source_cluster, f"{topic_name}-{kind}") for kind in kinds}
     assert len(expected["compacted"]) < 1000
     assert len(expected["cut-inside"]) == 1000 - 123
-    with start_mirror(f"{topic_name}-.*", {}):
+    with start_mirror(f"{topic_name}-.*", {"sparkmirror.merge.tiny.batches": "true"}):
         for kind, records in expected.items():
             remote = f"A.{topic_name}-{kind}"
             wait_until_copied(target_cluster, remote, len(records))

@@ -191,20 +191,6 @@ def test_a_batch_that_the_target_refuses_stops_its_successors_and_nobody_else(
     assert_identical(source_cluster, target_cluster, {small: f"A.{small}"}, 500)
 
 
-def test_a_log_with_gaps_is_parked_with_its_reason(
-    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
-) -> None:
-    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
-    mp.produce_in_transaction(source_cluster.bootstrap_servers, topic_name, 10)
-    mp.produce_in_transaction(source_cluster.bootstrap_servers, topic_name, 10)
-    path = mp.write_properties(
-        tmp_path / "mm2.properties", source_cluster.bootstrap_servers, target_cluster.bootstrap_servers, topic_name
-    )
-    with pytest.raises(CopyIncomplete, match="stopped at offset 10: a transaction marker at source offset 10"):
-        Mirror(load_mm2_properties(str(path)), once=True, use_lease=False, spark=spark).run()
-    assert copied(target_cluster, f"A.{topic_name}", 1) == 10
-
-
 def test_latest_begins_with_what_comes_after_the_start(
     start_mirror: StartMirror, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str
 ) -> None:

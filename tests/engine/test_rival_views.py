@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import mirror_process as mp
@@ -35,6 +35,7 @@ class SteppedPump(FlowPump):
         self.loop = Loop()
         super().__init__(order, self.loop, memory_bytes=8 << 20)
         self.copy = self.copies[0]
+        self.fetching = self._fetching
 
     def _may_send(self) -> bool:
         if not self.allowed:
@@ -43,7 +44,7 @@ class SteppedPump(FlowPump):
         return super()._may_send()
 
     def turn_until(self, reached: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while not reached():
             assert time.monotonic() < deadline, f"{self.copy.stage}: {self.copy.reason}"
             self.flush()
@@ -51,8 +52,16 @@ class SteppedPump(FlowPump):
 
 
 @contextlib.contextmanager
-def driver_of(source: KafkaCluster, target: KafkaCluster, topic: str, tmp_path: Path) -> Iterator[FlowDriver]:
-    path = mp.write_properties(tmp_path / "mm2.properties", source.bootstrap_servers, target.bootstrap_servers, topic)
+def driver_of(
+    source: KafkaCluster,
+    target: KafkaCluster,
+    topic: str,
+    tmp_path: Path,
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[FlowDriver]:
+    path = mp.write_properties(
+        tmp_path / "mm2.properties", source.bootstrap_servers, target.bootstrap_servers, topic, settings
+    )
     driver = FlowDriver(load_mm2_properties(str(path)).flows[0], topic, use_lease=False, once=False)
     driver.open()
     try:

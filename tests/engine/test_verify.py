@@ -295,17 +295,25 @@ def test_cleaners_that_work_at_different_times(
     tmp_path: Path,
 ) -> None:
     """The source is compacted after it was copied, then copied on; the target's cleaner is kept from its work."""
-    eager = {"cleanup.policy": "compact", "segment.ms": "1000", "min.cleanable.dirty.ratio": "0.01"}
+    eager = {
+        "cleanup.policy": "compact",
+        "segment.ms": "1000",
+        "min.cleanable.dirty.ratio": "0.01",
+        "min.compaction.lag.ms": "0",
+    }
     lazy = {"cleanup.policy": "compact", "min.compaction.lag.ms": str(86_400_000)}
-    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1, eager)
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1, lazy)
     mp.create_topic(target_cluster.bootstrap_servers, f"A.{topic_name}", 1, lazy)
     write(source_cluster, topic_name, plain(range(2_000)), codec="lz4")
     copied = f"A.{topic_name}"
     with start_mirror(topic_name, {}):
         mp.wait_for(lambda: mp.end_offsets(target_cluster.bootstrap_servers, copied, 1) == [2_000], 90, "copied")
 
+        mp.alter_topic(source_cluster.bootstrap_servers, topic_name, eager)
+
         def cleaned() -> bool:
-            write(source_cluster, topic_name, plain([0]))  # rolls the segment, too
+            now = int(time.time() * 1000)  # a later timestamp rolls the segment
+            write(source_cluster, topic_name, [(b"key-0", b"again", now)])
             return first_offset(source_cluster, topic_name) > 0
 
         mp.wait_for(cleaned, 120, "the source compacted")

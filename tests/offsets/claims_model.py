@@ -125,7 +125,9 @@ class Target:
 
     def reading(self) -> TargetReading:
         state = ProducerState(len(self.log) - 1, 0) if self.log else None
-        return TargetReading(self.start, len(self.log), state, None, len(self.log), self.start < len(self.log))
+        return TargetReading(
+            self.start, len(self.log), state, None, len(self.log), self.start < len(self.log), len(self.log)
+        )
 
     def seen(self, claim: Segment) -> Seen:
         """As a probe gathers it: from where the claim should be to the first batch that ends behind it."""

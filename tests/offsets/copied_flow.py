@@ -29,6 +29,7 @@ DAY_MS = 86_400_000
 COPIED, FIRST_UPSTREAM, AT_SOURCE = 30, 0, 50
 NO_PRODUCER = (-1, -1, -1)
 COORDINATOR_IS_COMING = (14, 15, 16)
+LEADER_IS_COMING = (3, 6, 100)
 
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:
@@ -86,17 +87,20 @@ class Side:
         return self.send(topic, built([b"record"] * count, producer, age_ms=age_ms))
 
     def send(self, topic: str, batch: bytes, partition: int = 0) -> produce.Ack:
-        """By the wire's own request."""
-        found = self.client.metadata([topic])[topic]
-        connection = self.client.broker(found.partitions[0].leader)
-        version = connection.version(produce.API_KEY, produce.VERSIONS, "Produce")
-        field = produce.topic_field(version, topic, found.topic_id)
-        frame = connection.exchange_raw(
-            produce.produce_request(version, 1, b"test", 10_000, {field: {partition: memoryview(batch)}})
-        )
-        _, (ack,), _ = produce.read_answer(version, frame)
-        assert ack.error == 0, ack
-        return ack
+        """By the wire's own request; a leader of a new topic needs a moment."""
+        while True:
+            found = self.client.metadata([topic])[topic]
+            connection = self.client.broker(found.partitions[partition].leader)
+            version = connection.version(produce.API_KEY, produce.VERSIONS, "Produce")
+            field = produce.topic_field(version, topic, found.topic_id)
+            frame = connection.exchange_raw(
+                produce.produce_request(version, 1, b"test", 10_000, {field: {partition: memoryview(batch)}})
+            )
+            _, (ack,), _ = produce.read_answer(version, frame)
+            if ack.error not in LEADER_IS_COMING:
+                assert ack.error == 0, ack
+                return ack
+            time.sleep(0.1)
 
 
 def built(values: list[bytes], producer: tuple[int, int, int] = NO_PRODUCER, *, age_ms: int = 0) -> bytes:

@@ -267,11 +267,45 @@ def test_a_lone_claim_for_a_batch_that_is_gone_may_be_of_a_pump_that_lost() -> N
     assert target.ruling().undecided
 
 
+@pytest.mark.parametrize(
+    "rival", [claim(OTHER, 10, [11, 13]), claim(OTHER, 5, [5, 6], [8, 9, 10, 11, 12]), claim(OTHER, 8, range(20, 24))]
+)
+def test_what_was_confirmed_contradicts_a_rivals_batch_that_is_gone(rival: Segment) -> None:
+    """It had other records there, or a batch that began in the midst of the rival's."""
+    claims = [claim(ONE, 0, dense, confirmed=True), claim(ONE + 1, 10, [12, 13], confirmed=True), rival]
+    target = a_target(claims, dense, [12, 13], [14])
+    target.delete_records(13)
+    assert assert_right(target).false == (rival,)
+
+
 def test_a_pump_knows_what_it_announced_itself() -> None:
     claims = [claim(ONE, 0, dense, confirmed=True), claim(ONE + 1, 10, [12, 13])]
     target = a_target(claims, dense, [12, 13], [14])
     target.delete_records(13)
     assert_right(target)
+
+
+def test_a_pump_does_not_know_what_another_did_behind_it() -> None:
+    """The second batch may be of either, and whoever sent it may have gone on without a gap and without a claim."""
+    claims = [claim(ONE, 0, dense, confirmed=True), claim(OTHER, 10, [10, 11]), claim(ONE + 1, 12, [13, 14])]
+    target = a_target(claims, dense, [10, 11], [12, 13])
+    target.vanish(1)
+    target.clean(1, 1)
+    assert target.ruling().undecided
+
+
+def test_that_two_may_have_sent_a_batch_is_remembered() -> None:
+    twins = [claim(ONE, 0, [0, 1, 5]), claim(OTHER, 0, [0, 1, 5])]
+    target = a_target(twins, [0, 1, 5], [6, 7], [8])
+    ruling = assert_right(target)
+    (kept,) = ruling.confirmed
+    assert kept.shared
+    assert len(ruling.false) == 1
+    assert not assert_right(a_target(twins[:1], [0, 1, 5])).confirmed[0].shared
+    target.retract(*ruling.false)
+    target.write(kept, claim(kept.incarnation + 1, 3, [7, 9]))
+    target.vanish(1)
+    assert target.ruling().undecided
 
 
 def test_what_goes_on_as_before_is_believed_whoever_wrote_it() -> None:

@@ -160,6 +160,17 @@ def test_an_upstream_offset_that_is_not_copied_is_told_from_the_end() -> None:
     assert offsets.upstream(104) is None
 
 
+def test_a_receipt_tells_that_only_markers_follow() -> None:
+    """Of the moment when the copy ended there; a later or an earlier one tells nothing about this map."""
+    offsets = OffsetMap.build([claim(0, 0, [Run(0, 10)])], Copied(10, 10, 10))
+    for upstream, downstream in ((12, 11), (12, 9), (9, 10)):
+        offsets.pass_over(upstream, downstream)
+        assert [offsets.downstream(one) for one in (9, 10, 11)] == [9, 10, None]
+    offsets.pass_over(12, 10)
+    assert [offsets.downstream(one) for one in (9, 10, 11, 12, 13)] == [9, 10, 10, 10, None]
+    assert offsets.upstream(10) == 12
+
+
 def test_a_gap_before_a_cut_leads_to_what_was_written_anew() -> None:
     """Offsets 3 to 7 have no record; the source was cut at 8, and what is there now was copied to 5 and on."""
     offsets = OffsetMap.build([claim(0, 0, [Run(0, 3), Run(8, 2)]), claim(5, 5, [Run(8, 4)])], Copied(9, 12, 9))

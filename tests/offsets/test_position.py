@@ -14,7 +14,7 @@ from sparkmirror.wire.batches import SEQUENCE_MODULUS
 from sparkmirror.wire.splice import Run
 
 NOW_MS = 1_700_000_000_000
-EMPTY = TargetReading(log_start=0, log_end_before=0, state=None, tail=None, log_end_after=0, has_records=False)
+EMPTY = TargetReading(0, 0, state=None, tail=None, log_end_after=0, has_records=False, high_watermark=0)
 
 
 def claim(sequence: int, upstream: int, downstream: int, count: int = 0, source: bytes = b"s" * 16) -> Segment:
@@ -51,6 +51,7 @@ class Flow:
             tail=LogTail(self.last_sequence, self.downstream, NOW_MS) if seen_by == "tail" else None,
             log_end_after=self.downstream + after,
             has_records=seen_by != "log end" and self.downstream + after > log_start,
+            high_watermark=self.downstream,
         )
 
 
@@ -155,7 +156,9 @@ def test_missing_records_are_counted(flow: Flow, seen_by: str, missing: int) -> 
 def test_a_log_of_foreign_records_alone_says_nothing_about_ours(flow: Flow, foreign: int) -> None:
     """Ours are deleted and the state is gone: the log end counts the foreign ones too (R9c: nobody else writes)."""
     end = flow.downstream + foreign
-    reading = TargetReading(flow.downstream, end, state=None, tail=None, log_end_after=end, has_records=True)
+    reading = TargetReading(
+        flow.downstream, end, state=None, tail=None, log_end_after=end, has_records=True, high_watermark=end
+    )
     assert not doubt(decide(reading, flow.claims)).wait
 
 
@@ -188,7 +191,7 @@ WITH_GAPS = Segment(b"t" * 16, 3, 0, 1, 4000, 0, b"s" * 16, 7, 0, (Run(70, 4), R
 
 
 def ended_at(sequence: int) -> TargetReading:
-    return TargetReading(0, sequence, ProducerState(sequence - 1, NOW_MS), None, sequence, True)
+    return TargetReading(0, sequence, ProducerState(sequence - 1, NOW_MS), None, sequence, True, sequence)
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,19 @@ def test_history_tells_everything_in_order(opened: Opened) -> None:
     assert Retracted(TOPIC_ID, 8, 30, 4) in [one for home in range(log.homes) for one in log.history(home)]
 
 
+def test_claims_of_another_topic_are_not_mixed_in(opened: Opened) -> None:
+    """One that had the name before: its partition may have the same home (R17)."""
+    home = home_partition(TOPIC_ID, 7, PARTITIONS)
+    other_id = next(id for n in range(256) if home_partition(id := bytes([n]) * 16, 7, PARTITIONS) == home)
+    others = replace(segment(7, incarnation=2), target_topic_id=other_id)
+    log = opened()
+    log.claim([segment(7), others])
+    log.refresh([(TOPIC_ID, 7)])
+    for read in (log.claims, log.whole):
+        assert list(read(TOPIC_ID, 7)) == [segment(7)]
+        assert list(read(other_id, 7)) == [others]
+
+
 def test_of_a_long_history_the_newest_are_kept_and_the_whole_is_there_when_asked_for(opened: Opened) -> None:
     claims = [segment(7, 15 * number, confirmed=True) for number in range(3 * KEPT_CLAIMS)]
     coming = segment(7, 15 * len(claims))

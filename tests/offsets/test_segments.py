@@ -61,6 +61,7 @@ segments = st.builds(
     runs,
     st.lists(announced, max_size=4).map(tuple),
     st.booleans(),
+    st.booleans(),
 )
 identities = st.builds(Identity, st.text(max_size=40), int64s, int16s)
 
@@ -120,12 +121,12 @@ def test_no_proposal_replaces_another() -> None:
 
 def test_the_format_is_what_it_was() -> None:
     """Segments outlive the version that wrote them."""
-    key, value = segment_record(replace(SEGMENT, confirmed=True))
+    key, value = segment_record(replace(SEGMENT, confirmed=True, shared=True))
     assert key.hex() == "000101" + "74" * 16 + "00000003" + "0000000000000046" + "0000000000000005"
     assert value is not None
     assert value.hex() == (
         "0001"
-        + "01"
+        + "03"
         + "0000000000000fa0"
         + "0000"
         + "73" * 16

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from crc32c import crc32c
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from sparkmirror.offsets.arbitration import Ruling, arbitrate, unsettled
@@ -24,6 +25,7 @@ from sparkmirror.offsets.segments import Identity, Segment
 from sparkmirror.pump.batch import Claim
 from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.partition import PartitionCopy, Stage
+from sparkmirror.pump.refused import TOO_LARGE
 from sparkmirror.wire.batches import HEADER_SIZE, SEQUENCE_MODULUS, batch_headers
 from sparkmirror.wire.buffers import FramePool
 from sparkmirror.wire.produce import Ack
@@ -35,13 +37,14 @@ LEADER = 1
 FRESH_MS, FRESH_AFTER_MS, OLD_MS = 2_000_000, 1_000_000, 1_000
 KEY = b"topic", 0
 OUT_OF_ORDER = 45
+LAST_OFFSET_DELTA_AT, CRC_AT = 23, 17
 REMEMBERED = 5
 """Batches of which a leader recognises a duplicate."""
 
 
 @functools.cache
-def batch_of(base_offset: int, values: tuple[int, ...], timestamp_ms: int, codec: int = 0) -> bytes:
-    """A batch as the source's broker stores it."""
+def batch_of(base_offset: int, offsets: tuple[int, ...], span: int, timestamp_ms: int, codec: int = 0) -> bytes:
+    """A batch as the source's broker stores it, also one of which the cleaner has left only these offsets."""
     builder = DefaultRecordBatchBuilder(
         magic=2,
         compression_type=codec,
@@ -51,27 +54,45 @@ def batch_of(base_offset: int, values: tuple[int, ...], timestamp_ms: int, codec
         base_sequence=5,
         batch_size=1 << 20,
     )
-    for delta, value in enumerate(values):
-        builder.append(delta, timestamp_ms, None, b"%d" % value, [])
+    for offset in offsets:
+        builder.append(offset - base_offset, timestamp_ms, None, b"%d" % offset, [])
     data = builder.build()
     struct.pack_into(">q", data, 0, base_offset)
+    struct.pack_into(">i", data, LAST_OFFSET_DELTA_AT, span - 1)
+    struct.pack_into(">I", data, CRC_AT, crc32c(memoryview(data)[CRC_AT + 4 :]))
     return bytes(data)
 
 
 class Source:
-    """A source partition: dense batches of the sizes and timestamps given."""
+    """A source partition: batches of the sizes and timestamps given, dense until its cleaner comes."""
 
     def __init__(self, batches: list[tuple[int, int]], start: int = 0) -> None:
         self.start = self.end = start
-        self._batches: list[tuple[int, bytes]] = []
-        for count, timestamp_ms in batches:
-            offsets = tuple(range(self.end, self.end + count))
-            self._batches.append((self.end, batch_of(self.end, offsets, timestamp_ms)))
+        self.cleaned = False
+        """Its cleaner may come while it is copied."""
+        self._batches: list[tuple[int, int, int]] = []
+        self._removed: set[int] = set()
+        for number, (count, timestamp_ms) in enumerate(batches):
+            self._batches.append((self.end, count, timestamp_ms + number))
             self.end += count
 
+    @property
+    def offsets(self) -> list[int]:
+        """Of the records that are left."""
+        return [offset for offset in range(self.start, self.end) if offset not in self._removed]
+
+    def compact(self, first: int, step: int) -> None:
+        """Remove every so manieth record from an offset on; never of the last batch, which is not rolled yet."""
+        self._removed |= set(range(max(first, self.start), self._batches[-1][0], step))
+
     def fetch(self, offset: int, batches: int) -> bytes:
-        """Some batches from the one that starts there."""
-        return b"".join([data for base, data in self._batches if base >= offset][:batches])
+        """Some batches from the one that holds this offset, or is next; batches without records are gone."""
+        found: list[bytes] = []
+        for base, span, timestamp_ms in self._batches:
+            left = tuple(one for one in range(base, base + span) if one not in self._removed)
+            if base + span > offset and left and len(found) < batches:
+                found.append(batch_of(base, left, span, timestamp_ms))
+        return b"".join(found)
 
 
 class _Known(NamedTuple):
@@ -88,6 +109,8 @@ class TargetLog:
         self.log: list[int] = []
         self.claims: list[Segment] = []
         self.appended_at: list[float] = []
+        self.max_bytes = 1 << 20
+        """`max.message.bytes`"""
         self.stored: list[StoredBatch] = []
         """Every batch of ours, in order."""
         self._sequence = 0
@@ -146,6 +169,7 @@ class TargetLog:
             tail=None if newest else self._tail,
             log_end_after=len(self.log),
             has_records=bool(self.log),
+            high_watermark=len(self.log),
         )
 
     def bearings(self, source: Source, now: float) -> Bearings | Refusal:
@@ -158,7 +182,17 @@ class TargetLog:
         if isinstance(verdict, Doubt):
             return Refusal(verdict.reason, transient=verdict.wait)
         return Bearings(
-            verdict, verdict.upstream, SOURCE_ID, LEADER, 0, source.start, source.end, TARGET_ID, LEADER, now
+            verdict,
+            verdict.upstream,
+            SOURCE_ID,
+            LEADER,
+            0,
+            source.start,
+            source.end,
+            TARGET_ID,
+            LEADER,
+            now,
+            compacted=source.cleaned,
         )
 
     def ruling(self) -> Ruling:
@@ -181,9 +215,14 @@ class TargetLog:
             self.claims = [claim for claim in self.claims if claim.incarnation != one.incarnation]
         self.claims += confirmed
 
-    def truth(self) -> list[Segment]:
-        """What the claims say at the end, as any reader would settle them."""
-        return list(self.ruling().true)
+    def truth(self) -> list[int]:
+        """The upstream offset of each record, as any reader of the claims would tell."""
+        claims = self.ruling().true
+        known = []
+        for sequence in range(len(self.log)):
+            (*_, newest) = [claim for claim in claims if claim.sequence <= sequence]
+            known.append(newest.upstream_of(sequence))
+        return known
 
 
 def refused(error: int, base_offset: int = -1) -> Ack:
@@ -300,6 +339,8 @@ class Pump:
         if not self.requests:
             return False
         request = self.requests.popleft()
+        if len(request) > self.world.target.max_bytes:
+            error = TOO_LARGE
         if error and error != 7:
             self.answers.append(refused(error))
             return True

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from model_broker import FRESH_MS, OLD_MS, Pump, Source, TargetLog, World, refused
+from model_broker import FRESH_AFTER_MS, FRESH_MS, OLD_MS, Pump, Source, TargetLog, World, refused
 
 from sparkmirror.offsets.route import Bearings
-from sparkmirror.pump.partition import GRACE_S, MAX_CONFIRMATION_AGE_S, Stage
+from sparkmirror.pump.partition import BACKFILL_OFFSETS, GRACE_S, MAX_CONFIRMATION_AGE_S, Stage
 
 ERRORS = (6, 7, 10, 19)
 """Not the leader, timed out (but appended), too large, too few replicas."""
@@ -60,6 +61,22 @@ def test_a_copy_comes_to_its_end(timestamp_ms: int) -> None:
     assert pump.pool.in_use == 0
 
 
+def test_what_is_thousands_of_offsets_behind_is_backfill_until_it_has_caught_up() -> None:
+    """Without a byte of it: a fetch that is full of others' records tells only where the log ends."""
+    behind, near = Pump(World(Source([(1000, FRESH_MS)] * 6))), Pump(a_world())
+    for pump in (behind, near):
+        pump.start()
+    assert behind.copy.backfilling
+    assert not near.copy.backfilling
+    for end, backfilling in ((120, False), (120 + BACKFILL_OFFSETS, True)):
+        frame = near.pool.take(64)
+        near.copy.feed(frame, frame.view[:0], end, near.world.now)
+        assert near.copy.backfilling is backfilling
+    behind.settle()
+    assert len(behind.world.target.log) == 6000
+    assert not behind.copy.backfilling
+
+
 def test_the_claim_is_durable_before_the_first_batch_is_sent() -> None:
     pump = Pump(a_world())
     pump.start()
@@ -90,6 +107,29 @@ def test_the_first_batch_goes_alone_then_five_are_in_flight() -> None:
     pump.serve()
     pump.receive()
     assert [pump.send() for _ in range(6)] == [True] * 5 + [False]
+
+
+def test_what_was_fresh_at_the_start_is_old_when_the_pump_has_run_for_long() -> None:
+    """Else, where the target keeps state for minutes only, the end of an epoch would send old records pipelined."""
+    world = a_world()
+    pump = running(world)
+    assert pump.copy.sendable(world.now)
+    while pump.copy.sendable(world.now):
+        pump.send()
+    assert len(pump.copy.in_flight) > 1
+    for _ in range(len(pump.copy.in_flight)):
+        pump.serve()
+        pump.receive()
+    world.now += (FRESH_MS - FRESH_AFTER_MS) / 1000 + 1
+    pump.fetch()
+    assert pump.ask()
+    assert pump.hear()
+    pump.send()
+    assert not pump.copy.sendable(world.now)
+    pump.serve()
+    pump.receive()
+    pump.send()
+    assert not pump.copy.sendable(world.now)
 
 
 @pytest.mark.parametrize("error", [6, 10, 19, 45])
@@ -162,6 +202,30 @@ def test_a_refusal_that_state_does_not_survive_loses_nothing() -> None:
     assert world.target.log == list(range(120))
 
 
+def test_old_records_wait_until_nothing_is_in_flight() -> None:
+    """Their arrival may be the end of the leader's state (R4)."""
+    world = World(Source([(10, FRESH_MS)] * 5 + [(10, OLD_MS)] * 4))
+    pump = running(world)
+    assert [pump.send() for _ in range(3)] == [True, True, False]
+    pump.serve()
+    pump.receive()
+    assert not pump.send()
+    pump.serve()
+    pump.receive()
+    assert [pump.send(), pump.send()] == [True, False]
+
+
+def test_over_a_log_that_is_cleaned_one_batch_goes_at_a_time() -> None:
+    """A rival may have seen other records: ours would be a duplicate to the leader, but the next one would be taken."""
+    world = a_world()
+    world.source.cleaned = True
+    pump = running(world)
+    for _ in range(3):
+        assert [pump.send(), pump.send()] == [True, False]
+        pump.serve()
+        pump.receive()
+
+
 # --- the age of a position (R6) -----------------------------------------------------------------------
 
 
@@ -217,6 +281,30 @@ def test_an_acknowledgement_that_lay_in_the_socket_confirms_nothing() -> None:
     assert_exact(world)
 
 
+# --- what is done (R10) -------------------------------------------------------------------------------
+
+
+def test_what_the_leader_has_is_not_done_before_its_replicas_have_it() -> None:
+    """The position is the leader's word: with it all this may vanish, while `--once` would have ended."""
+    world = a_world()
+    pump = running(world)
+    while len(world.target.log) < 120:
+        pump.fetch()
+        while pump.send():
+            pass
+        pump.serve()
+        if len(world.target.log) < 120:
+            pump.receive()
+    pump.lose()
+    assert pump.copy.stage is not Stage.DONE
+    for replicated in (False, False, True):
+        world.now = max(world.now, pump.copy.seek_at)
+        assert pump.ask()
+        assert isinstance(pump.reading, Bearings)
+        pump.reading = replace(pump.reading, replicated=replicated)
+        pump.hear()
+
+
 # --- the quiet rule (R5) ------------------------------------------------------------------------------
 
 
@@ -249,6 +337,19 @@ def test_unclean_and_guarded_does_not_wait() -> None:
     heir.claim()
     heir.claimed()
     assert heir.send()
+
+
+@pytest.mark.parametrize("unclean", [True, False])
+def test_after_an_unclean_takeover_what_comes_first_is_claimed(unclean: bool) -> None:
+    """A predecessor that lives may go on from the same claim; of two that do the log could not tell which did (R14)."""
+    world = a_world()
+    running(world)
+    heir = Pump(world, 2, unclean=unclean)
+    heir.start()
+    heir.fetch()
+    assert bool(heir.copy.claims) == unclean
+    heir.finish()
+    assert_exact(world)
 
 
 def old_after_fresh() -> tuple[World, Pump]:
@@ -309,6 +410,27 @@ def test_a_duplicate_success_is_a_rivals_and_is_read_again() -> None:
     assert pump.copy.records == 30
 
 
+def test_without_timestamps_an_acknowledgement_proves_nothing() -> None:
+    """That of a duplicate is as that of a new batch: its claim is not confirmed, and the log is asked."""
+    world = World(Source([(10, -1)] * 3))
+    pump = Pump(world, until=None)
+    rival = Pump(World(Source([(10, -1)] * 3, start=50), world.target), 1 << 40)
+    for one in (pump, rival):
+        one.start()
+        one.fetch(1)
+        one.claim()
+        one.claimed()
+    for one in (rival, pump):
+        one.send()
+        one.serve()
+    pump.receive()
+    assert pump.copy.confirmed == []
+    pump.start()
+    position = pump.copy.fetch_position()
+    assert position is not None
+    assert position.offset == 60
+
+
 def test_a_batch_that_lands_elsewhere_is_a_doubt() -> None:
     pump = running(a_world())
     pump.send()
@@ -360,16 +482,45 @@ class Copies(RuleBasedStateMachine):
     rivals = 1
     timestamp_ms = FRESH_MS
     in_flight = 5
+    merges = False
+    """Every other pump merges tiny batches."""
+    gaps = False
+    """The source's log has some from the beginning."""
+    cleaned = False
+    """Its cleaner makes more while it is copied."""
 
     def __init__(self) -> None:
         super().__init__()
         self.world = a_world()
         self.pumps: list[Pump] = []
+        self.numbers = itertools.count(1)
+        self.zombies: list[bytes] = []
+        """What pumps that died had sent."""
 
-    @initialize(sizes=st.lists(st.integers(1, 7), min_size=5, max_size=60), start=st.integers(0, 5))
-    def begin(self, sizes: list[int], start: int) -> None:
+    @initialize(
+        sizes=st.lists(st.integers(1, 7), min_size=5, max_size=60),
+        start=st.integers(0, 5),
+        most=st.sampled_from([80, 120, 1000]),
+    )
+    def begin(self, sizes: list[int], start: int, most: int) -> None:
         self.world = World(Source([(size, self.timestamp_ms) for size in sizes], start), TargetLog())
-        self.pumps = [Pump(self.world, n, in_flight=self.in_flight) for n in range(1 + self.rivals)]
+        self.world.source.cleaned = self.cleaned
+        if self.gaps:
+            self.world.source.compact(start + 3, 4)
+            self.world.source.compact(start + 20, 3)
+        if self.merges:
+            self.world.target.max_bytes = most
+        self.pumps = [self.another() for _ in range(1 + self.rivals)]
+
+    def another(self, *, unclean: bool = False) -> Pump:
+        number = next(self.numbers)
+        return Pump(
+            self.world,
+            number << 40,
+            in_flight=self.in_flight,
+            unclean=unclean,
+            merge_tiny=self.merges and number % 2 > 0,
+        )
 
     def pump(self, which: int) -> Pump:
         return self.pumps[which % len(self.pumps)]
@@ -382,7 +533,7 @@ class Copies(RuleBasedStateMachine):
     def hears(self, which: int) -> None:
         self.pump(which).hear()
 
-    @rule(which=st.integers(0, 3), batches=st.integers(1, 6))
+    @rule(which=st.integers(0, 3), batches=st.integers(1, 12))
     def fetches(self, which: int, batches: int) -> None:
         self.pump(which).fetch(batches)
 
@@ -424,6 +575,28 @@ class Copies(RuleBasedStateMachine):
         for _ in range(times):
             self.pump(which).receive()
 
+    @rule(which=st.integers(0, 3))
+    def confirms(self, which: int) -> None:
+        self.pump(which).confirm()
+
+    @rule(which=st.integers(0, 3))
+    def dies(self, which: int) -> None:
+        """What it has sent may arrive yet; an heir takes over, who knows nothing of it."""
+        dead = self.pump(which)
+        self.zombies += dead.requests
+        dead.copy.give_up()
+        self.pumps[which % len(self.pumps)] = self.another(unclean=True)
+
+    @precondition(lambda self: self.zombies and self.timestamp_ms == FRESH_MS)
+    @rule()
+    def arrives_late(self) -> None:
+        self.world.target.append(self.zombies.pop(0), self.world.now)
+
+    @precondition(lambda self: self.cleaned)
+    @rule(first=st.integers(0, 100), step=st.integers(2, 5))
+    def is_cleaned(self, first: int, step: int) -> None:
+        self.world.source.compact(first, step)
+
     @rule(which=st.integers(0, 3), served=st.integers(0, 5))
     def loses_its_connection(self, which: int, served: int) -> None:
         self.pump(which).lose(served)
@@ -443,14 +616,22 @@ class Copies(RuleBasedStateMachine):
 
     @invariant()
     def each_record_is_there_once_in_order(self) -> None:
-        start = self.world.source.start
-        assert self.world.target.log == list(range(start, start + len(self.world.target.log)))
+        log, source = self.world.target.log, self.world.source
+        assert log == sorted(set(log))
+        if log:
+            assert set(log) >= {offset for offset in source.offsets if offset <= log[-1]}
+
+    @invariant()
+    def its_claims_tell_where_each_record_came_from(self) -> None:
+        assert self.world.target.truth() == self.world.target.log
 
     def teardown(self) -> None:
         for pump in self.pumps:
             pump.finish()
             assert pump.pool.in_use == 0
-        assert len(self.world.target.log) == self.world.source.end - self.world.source.start
+        self.each_record_is_there_once_in_order()
+        self.its_claims_tell_where_each_record_came_from()
+        assert set(self.world.target.log) >= set(self.world.source.offsets)
 
 
 class OldRecords(Copies):
@@ -460,8 +641,25 @@ class OldRecords(Copies):
     timestamp_ms = OLD_MS
 
 
+class Gaps(Copies):
+    """As transaction markers leave them; batches are merged, and what is too large is split."""
+
+    merges = gaps = True
+
+
+class CleanedLogs(Copies):
+    """Rivals see different logs: the cleaner has been there between their fetches."""
+
+    rivals = 2
+    merges = gaps = cleaned = True
+
+
 SETTINGS = settings(max_examples=100, stateful_step_count=40, deadline=None)
 TestRivalsWithFreshRecords = Copies.TestCase
 TestRivalsWithFreshRecords.settings = SETTINGS
 TestOnePumpWithOldRecords = OldRecords.TestCase
 TestOnePumpWithOldRecords.settings = SETTINGS
+TestLogsWithGaps = Gaps.TestCase
+TestLogsWithGaps.settings = SETTINGS
+TestLogsThatAreCleaned = CleanedLogs.TestCase
+TestLogsThatAreCleaned.settings = SETTINGS

@@ -123,7 +123,7 @@ class Broker:
 
     def pause(self) -> None:
         """Stop its process in its tracks (SIGSTOP): connections stay open, nothing answers."""
-        self._started().send(signal.SIGSTOP)
+        self._started().stop()
 
     def resume(self) -> None:
         """Let a paused process go on (SIGCONT)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,8 @@ from sparkmirror.demo.spawn import spawn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+_POLL_S = 0.01
 
 # Half the start-up time; the code that runs for long is slower, so measurements pass options of their own.
 QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -87,6 +90,14 @@ class Jvm:
         """Send it a signal; nothing happens if it has ended."""
         self._started().send_signal(what)
 
+    def stop(self, timeout_s: float = 5.0) -> None:
+        """Stop it in its tracks (SIGSTOP); return when all of its threads stand still, where the system tells."""
+        self.send(signal.SIGSTOP)
+        threads = Path(f"/proc/{self.pid}/task")
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline and not all(map(_stands_still, threads.glob("*/stat"))):
+            time.sleep(_POLL_S)
+
     def last_lines(self, count: int = 15) -> str:
         """Return the end of its log and of its own output, for a message to a person."""
         lines = [line for file in (self.log, self._output) if file.exists() for line in _tail(file, count)]
@@ -96,6 +107,14 @@ class Jvm:
         if self._child is None:
             raise RuntimeError("it was never started")
         return self._child
+
+
+def _stands_still(stat: Path) -> bool:
+    """Whether a thread is stopped, or gone: the state comes after the name, which is in brackets."""
+    try:
+        return stat.read_text().rpartition(")")[2].split()[0] in "TtZX"
+    except OSError:
+        return True
 
 
 def _tail(file: Path, count: int) -> list[str]:

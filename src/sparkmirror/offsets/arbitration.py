@@ -5,10 +5,12 @@ it stands, for a rival may have taken the place of the batch before it. What a c
 shows something else; then its last run goes on until the next batch that is in the log and in a claim.
 
 Where a batch can't be recognized any more (`Match.POSSIBLE`), a claim is believed unless somebody else may have
-written there: a rival that claimed other records for it, or one that went on without a claim from the claim
-before. The latter can't be where that claim announced a batch that did not come (the next pump must then claim
-what it sends), nor where it is the same pump's (which knows what it claimed; and a pump claims what it sends first
-after an unclean takeover).
+written other records there: a rival that claimed them, or one that went on from the claim before without a claim.
+The latter can't be where one pump alone can have sent what is before, and
+- it announced the batch itself: it knows what it claimed, and sends nothing else there;
+- or it announced something there that did not come: the next pump must then claim what it sends first.
+Where two pumps may have sent the same (`Segment.shared`) neither holds. After an unclean takeover a pump claims what it
+sends first, so that what goes on without a claim is always of the pump whose claim is before it.
 """
 
 from __future__ import annotations
@@ -74,6 +76,8 @@ class _Stretch:
 
     claim: Segment
     pieces: list[_Piece]
+    shared: bool
+    """Another pump may have sent some of it."""
 
     def end(self) -> int:
         """The sequence after what is known to be true."""
@@ -82,15 +86,28 @@ class _Stretch:
         last = self.pieces[-1]
         return last.sequence + self.claim.batches[last.nth].records
 
-    def holds(self, other: _Stretch) -> bool:
+    def runs_at(self, sequence: int, count: int) -> tuple[Run, ...]:
+        """What it says of these, if nothing else comes: of the batches ahead that it announces nothing is known."""
+        if not self.pieces:
+            return self.claim.runs_at(sequence, count)
+        known = self.claim.part(self.pieces[0].nth, self.pieces[-1].nth + 1, 0, confirmed=False)
+        return known.runs_at(sequence, count)
+
+    def holds(self, other: Segment) -> bool:
         """Whether a confirmed claim says nothing that isn't known already."""
-        mine, its = self.claim, other.claim
-        known = its.runs_at(its.sequence, its.announced) == mine.runs_at(its.sequence, its.announced)
-        same_lead = its.downstream - its.sequence == mine.downstream - mine.sequence
-        return not self.pieces and other.end() <= self.end() and same_lead and known
+        mine = self.claim
+        known = other.runs_at(other.sequence, other.announced) == mine.runs_at(other.sequence, other.announced)
+        known = known and other.upstream == mine.upstream_of(other.sequence)
+        same_lead = other.downstream - other.sequence == mine.downstream - mine.sequence
+        return not self.pieces and other.sequence + other.announced <= self.end() and same_lead and known
 
     def goes_on_with(self, piece: _Piece) -> bool:
         return bool(self.pieces) and piece.claim is self.claim and piece.nth == self.pieces[-1].nth + 1
+
+    def leads_only_to(self, piece: _Piece) -> bool:
+        """Whether nobody can have gone on from it and written other records there without a claim."""
+        announced_more = self.end() == piece.sequence < self.claim.sequence + max(self.claim.announced, 1)
+        return not self.shared and (announced_more or _of_one_pump(self.claim, piece.claim))
 
 
 def unsettled(claims: Iterable[Segment]) -> list[Segment]:
@@ -100,6 +117,8 @@ def unsettled(claims: Iterable[Segment]) -> list[Segment]:
 
 def arbitrate(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) -> Ruling:
     """Judge all claims of one producer id and epoch on one target partition."""
+    claims = list(claims)
+    confirmed = [claim for claim in claims if claim.confirmed]
     places: dict[int, _Place] = defaultdict(_Place)
     judged: dict[int, list[_Piece]] = {}
     asked: list[Segment] = []
@@ -111,7 +130,7 @@ def arbitrate(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) -> 
             place.starts.append(claim)
         else:
             asked.append(claim)
-            judged[claim.incarnation] = _pieces(claim, evidence.get(claim.incarnation, Seen()), log)
+            judged[claim.incarnation] = _pieces(claim, evidence.get(claim.incarnation, Seen()), log, confirmed)
             for piece in judged[claim.incarnation]:
                 places[piece.sequence].pieces.append(piece)
     if any(piece.match is Match.UNREAD for pieces in judged.values() for piece in pieces):
@@ -122,22 +141,24 @@ def arbitrate(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) -> 
         if reason:
             return Ruling((), undecided=reason)
     ruling = _ruling(stretches, judged, asked)
-    settled = [stretch.claim for stretch in stretches if stretch.claim.confirmed]
     for place in places.values():
         for piece in place.pieces:
-            if piece.match is Match.POSSIBLE and not _agrees(piece, place, settled, ruling.true):
+            if piece.match is Match.POSSIBLE and not _agrees(piece, place, ruling.true):
                 return Ruling((), undecided=_undecidable([piece]))
     return ruling
 
 
-def _pieces(claim: Segment, seen: Seen, log: TargetLog) -> list[_Piece]:
+def _pieces(claim: Segment, seen: Seen, log: TargetLog, confirmed: Sequence[Segment]) -> list[_Piece]:
     pieces = []
     sequence = claim.sequence
     for index, match in enumerate(matches(claim, seen, log)):
         there = stored_at(sequence, seen)
         lead = None if there is None or match < Match.POSSIBLE else there.offset - there.sequence
         count = claim.batches[index].records
-        pieces.append(_Piece(claim, index, sequence, claim.runs_at(sequence, count), match, lead))
+        piece = _Piece(claim, index, sequence, claim.runs_at(sequence, count), match, lead)
+        if match is Match.POSSIBLE and any(_contradicts(piece, settled) for settled in confirmed):
+            piece = piece._replace(match=Match.NO)
+        pieces.append(piece)
         sequence += count
     return pieces
 
@@ -147,34 +168,37 @@ def _decide(place: _Place, stretches: list[_Stretch], judged: Mapping[int, Seque
     before = stretches[-1] if stretches else None
     best = max((piece.match for piece in place.pieces), default=Match.NO)
     if place.confirmed and not (best is Match.SURE and _overrule(place.pieces, place.confirmed[-1])):
-        settled = _Stretch(_confirmed(place.confirmed), [])
+        settled = _confirmed(place.confirmed)
+        shared = settled.shared or not all(_of_one_pump(settled, one) for one in place.confirmed)
         if before is None or not before.holds(settled):
-            stretches.append(settled)
+            stretches.append(_Stretch(settled, [], shared))
         return ""
     if best < Match.POSSIBLE:
         if place.starts and before is None:
-            stretches.append(_Stretch(min(place.starts, key=_upstream), []))
+            stretches.append(_Stretch(min(place.starts, key=_upstream), [], shared=len(place.starts) > 1))
         return ""
     rivals = [piece for piece in place.pieces if piece.match is best]
     if best >= Match.LIKELY and len({piece.runs for piece in rivals}) > 1:
         return _undecidable(rivals)
     chosen = max(rivals, key=lambda piece: (before is not None and before.goes_on_with(piece), _ahead(piece, judged)))
+    shared = not all(_of_one_pump(chosen.claim, piece.claim) for piece in rivals)
     if before is None:
-        stretches.append(_Stretch(chosen.claim, [chosen]))
+        stretches.append(_Stretch(chosen.claim, [chosen], shared))
         return ""
-    if before.goes_on_with(chosen):
+    if before.goes_on_with(chosen) and (best >= Match.LIKELY or not before.shared):
         before.pieces.append(chosen)
+        before.shared |= shared
         return ""
     overlap = min(before.end() - chosen.sequence, _count(chosen))
     if overlap > 0:
-        if best is Match.POSSIBLE or before.claim.runs_at(chosen.sequence, overlap) == first_of(chosen.runs, overlap):
+        if best is Match.POSSIBLE or before.runs_at(chosen.sequence, overlap) == first_of(chosen.runs, overlap):
+            before.shared |= not _of_one_pump(before.claim, chosen.claim)
             return ""
-    elif best is Match.POSSIBLE:
-        if before.claim.runs_at(chosen.sequence, _count(chosen)) == chosen.runs:
-            return ""  # whoever wrote it
-        if not _believed(chosen, before):
-            return _undecidable(rivals)
-    stretches.append(_Stretch(chosen.claim, [chosen]))
+    elif before.runs_at(chosen.sequence, _count(chosen)) == chosen.runs:
+        shared = True  # somebody may have gone on from the claim before
+    elif best is Match.POSSIBLE and not before.leads_only_to(chosen):
+        return _undecidable(rivals)
+    stretches.append(_Stretch(chosen.claim, [chosen], shared))
     return ""
 
 
@@ -191,11 +215,8 @@ def _overrule(pieces: Iterable[_Piece], confirmed: Segment) -> bool:
     return all(confirmed.runs_at(piece.sequence, _count(piece)) != piece.runs for piece in sure)
 
 
-def _believed(piece: _Piece, before: _Stretch) -> bool:
-    """Whether nobody can have gone on from the claim before and written other records there, without a claim."""
-    claim = before.claim
-    announced_more = before.end() == piece.sequence < claim.sequence + max(claim.announced, 1)
-    return announced_more or 0 < piece.claim.incarnation - claim.incarnation < ONE_PUMP
+def _of_one_pump(one: Segment, other: Segment) -> bool:
+    return abs(one.incarnation - other.incarnation) < ONE_PUMP
 
 
 def _ruling(stretches: Sequence[_Stretch], judged: Mapping[int, Sequence[_Piece]], asked: Iterable[Segment]) -> Ruling:
@@ -212,32 +233,41 @@ def _ruling(stretches: Sequence[_Stretch], judged: Mapping[int, Sequence[_Piece]
         expected = claim.downstream - claim.sequence
         lead = next((piece.lead for piece in stretch.pieces if piece.lead is not None), expected)
         settled = Match.OPEN not in ahead
-        part = claim.part(first.nth, stop, first.sequence + lead, confirmed=settled)
+        part = claim.part(first.nth, stop, first.sequence + lead, confirmed=settled, shared=stretch.shared)
         true.append(part)
         if settled:
             confirmed.append(part)
         if first.nth == 0:
             kept.add(claim.incarnation)
+    # What may have been sent by two is told by a confirmed claim only: until there is one, both stay.
+    spared = len(confirmed) < sum(bool(stretch.pieces) for stretch in stretches)
     false = [
         claim
         for claim in asked
-        if claim.incarnation not in kept and all(piece.match is not Match.OPEN for piece in judged[claim.incarnation])
+        if claim.incarnation not in kept and _has_failed(judged[claim.incarnation], even_in_part=not spared)
     ]
     return Ruling(tuple(true), tuple(confirmed), tuple(false))
 
 
-def _agrees(piece: _Piece, place: _Place, settled: Sequence[Segment], true: Sequence[Segment]) -> bool:
+def _has_failed(pieces: Iterable[_Piece], *, even_in_part: bool) -> bool:
+    """Whether nothing of a claim can come any more; `even_in_part`: what of it is in the log may be another's."""
+    return all(piece.match is Match.NO or (even_in_part and piece.match is not Match.OPEN) for piece in pieces)
+
+
+def _contradicts(piece: _Piece, confirmed: Segment) -> bool:
+    """Whether a confirmed claim leaves no room for it: one begins inside it, or had other records there."""
+    end = piece.sequence + _count(piece)
+    if confirmed.sequence <= piece.sequence:
+        overlap = min(confirmed.sequence + confirmed.announced, end) - piece.sequence
+        return overlap > 0 and confirmed.runs_at(piece.sequence, overlap) != first_of(piece.runs, overlap)
+    return confirmed.sequence < end
+
+
+def _agrees(piece: _Piece, place: _Place, true: Sequence[Segment]) -> bool:
     """Whether what may have been written there is what is believed, or is known not to have been."""
-    count = _count(piece)
-    if place.confirmed or any(one.match >= Match.LIKELY for one in place.pieces):
+    if any(one.match >= Match.LIKELY for one in place.pieces):
         return True
-    for claim in settled:
-        known = claim.sequence + claim.announced
-        if claim.sequence < piece.sequence < known:
-            overlap = min(known - piece.sequence, count)
-            if claim.runs_at(piece.sequence, overlap) != first_of(piece.runs, overlap):
-                return True
-    return _told(true, piece.sequence, count) == piece.runs
+    return _told(true, piece.sequence, _count(piece)) == piece.runs
 
 
 def _told(true: Sequence[Segment], sequence: int, count: int) -> tuple[Run, ...]:

@@ -167,6 +167,15 @@ class OffsetMap:
         for index in range(len(self._table)):
             yield CopiedRun(*self._table.row(index))
 
+    def pass_over(self, upstream: int, downstream: int) -> None:
+        """Take in what a receipt says: when the copy ended at `downstream`, nothing was left below `upstream`.
+
+        Claims tell how far records were copied, but not that only markers or aborted data follow. Of another moment
+        it says nothing here.
+        """
+        if downstream == self.copied.downstream and upstream > self.copied.upstream:
+            self.copied = self.copied._replace(upstream=upstream)
+
     def close(self) -> None:
         """Free the file, if there is one."""
         self._table.close()

@@ -43,6 +43,8 @@ class TargetReading:
     """Only read where there is no state."""
     log_end_after: int
     has_records: bool
+    high_watermark: int
+    """Read last."""
 
     @property
     def last_sequence(self) -> int | None:

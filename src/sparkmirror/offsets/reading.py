@@ -142,6 +142,7 @@ class PositionReader:
                     end,
                     ids[route.target_topic],
                     target_leader,
+                    read[route.target].high_watermark,
                     read_at,
                 )
             except Unserved as unserved:
@@ -171,6 +172,7 @@ class PositionReader:
         end: int,
         target_topic_id: bytes,
         target_leader: int,
+        high_watermark: int,
         read_at: float,
     ) -> Bearings | Refusal:
         position = settled.position
@@ -204,6 +206,7 @@ class PositionReader:
             target_topic_id,
             target_leader,
             read_at,
+            position.downstream <= high_watermark,
             "compact" in self._policies.get(route.source_topic, "compact"),
             found.losses,
         )

@@ -44,6 +44,8 @@ class Bearings:
     target_leader: int
     read_at: float
     """When the target's leader was asked, by the reader's clock: the position is not younger."""
+    replicated: bool = True
+    """Everything before the position is below the target's high watermark (R10)."""
     compacted: bool = False
     """The source's cleaner may remove records: two pumps may see different logs."""
     losses: tuple[Loss, ...] = ()

@@ -2,7 +2,7 @@
 
 A run is (upstream, downstream, count): so many records, whose offsets grow by one on both sides. Runs are stored
 in blocks of rows; the first offsets of each block stay in memory, so that a search reads one block. With 100
-million runs that is 2.4 GB on disk and 3 MB of memory, however much is asked.
+million runs that is 2.4 GB on disk and an index of 3 MB in memory, however much is asked.
 """
 
 from __future__ import annotations

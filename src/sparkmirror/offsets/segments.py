@@ -25,7 +25,7 @@ from sparkmirror.wire.splice import Run
 
 _VERSION = 1
 _IDENTITY, _SEGMENT = 0, 1
-_CONFIRMED = 1
+_CONFIRMED, _SHARED = 1, 2
 _KIND = struct.Struct(">hb")
 _SEGMENT_KEY = struct.Struct(">hb16siqq")
 _SEGMENT_VALUE = struct.Struct(">hbqh16siqq")
@@ -69,6 +69,8 @@ class Segment:
     runs: tuple[Run, ...]
     batches: tuple[AnnouncedBatch, ...] = ()
     confirmed: bool = False
+    shared: bool = False
+    """Another pump may have sent these batches as well: which of them did, the log did not tell."""
 
     @property
     def upstream(self) -> int:
@@ -107,7 +109,7 @@ class Segment:
                 runs.append(Run(run.upstream + cut, length))
         return tuple(runs)
 
-    def part(self, start: int, stop: int, downstream: int, *, confirmed: bool) -> Segment:
+    def part(self, start: int, stop: int, downstream: int, *, confirmed: bool, shared: bool = False) -> Segment:
         """Only what its announced batches from index `start` to before `stop` hold, found at `downstream`."""
         sequence = self.sequence + sum(batch.records for batch in self.batches[:start])
         batches = self.batches[start:stop]
@@ -118,6 +120,7 @@ class Segment:
             runs=self.runs_at(sequence, sum(batch.records for batch in batches)),
             batches=batches,
             confirmed=confirmed,
+            shared=shared,
         )
 
     def from_sequence(self, sequence: int, downstream: int, incarnation: int) -> Segment:
@@ -193,7 +196,7 @@ def segment_record(segment: Segment) -> Record:
     value = [
         _SEGMENT_VALUE.pack(
             _VERSION,
-            _CONFIRMED if segment.confirmed else 0,
+            _CONFIRMED * segment.confirmed | _SHARED * segment.shared,
             segment.producer_id,
             segment.producer_epoch,
             segment.source_topic_id,
@@ -276,6 +279,7 @@ def _read(key: bytes, value: bytes | None) -> Segment | Identity | Retracted | N
         tuple(runs),
         tuple(batches),
         bool(flags & _CONFIRMED),
+        bool(flags & _SHARED),
     )
 
 

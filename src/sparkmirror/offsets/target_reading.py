@@ -48,6 +48,7 @@ class TargetReader:
         ]
         tails, unsettled = self._read_tails(stateless, topics, leader)
         after = list_offsets(self._target, leader, asked, LATEST, replica_id=DEBUG_CONSUMER)
+        marks = list_offsets(self._target, leader, asked, LATEST)
         readings: dict[TopicPartition, TargetReading | Unserved] = {}
         for where in partitions:
             try:
@@ -64,6 +65,7 @@ class TargetReader:
                     tail=tails.get(where),
                     log_end_after=end,
                     has_records=end > start,
+                    high_watermark=listed_offset(marks[where], where),
                 )
             except Unserved as unserved:
                 readings[where] = unserved

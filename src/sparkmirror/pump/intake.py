@@ -12,7 +12,6 @@ from typing import NamedTuple
 from sparkmirror.pump.batch import Batch
 from sparkmirror.wire.batches import (
     CODEC_MASK,
-    HEADER_SIZE,
     MAGIC,
     TRANSACTIONAL_BIT,
     BatchHeader,
@@ -20,8 +19,8 @@ from sparkmirror.wire.batches import (
     slow_path_reason,
 )
 from sparkmirror.wire.buffers import Frame
-from sparkmirror.wire.primitives import Reader
 from sparkmirror.wire.splice import RecordTooLarge, Run, Spliced, splice
+from sparkmirror.wire.transactions import Transactions
 
 TINY_BYTES = 4096
 """Smaller batches may be merged."""
@@ -31,8 +30,6 @@ MERGED_BYTES = 256 << 10
 
 BACKLOG_BATCHES = 8
 """So many tiny batches in a row in one fetch answer are a backlog; fewer keep their batches."""
-
-_ABORT = 0
 
 
 class Skipped(NamedTuple):
@@ -71,7 +68,7 @@ class Intake:
     ) -> Iterator[Batch | Skipped]:
         """All of one answer from `upstream` on; each batch's frame is held once."""
         tiny: list[tuple[BatchHeader, memoryview]] = []
-        transactions = _Transactions(aborted) if self._read_committed else None
+        transactions = Transactions(aborted) if self._read_committed else None
         for position, header in batch_headers(records):
             if header.is_corrupt(records, position):
                 yield from self._flush(frame, tiny, upstream)
@@ -103,7 +100,7 @@ class Intake:
                     yield item
         yield from self._flush(frame, tiny, upstream)
 
-    def _is_passed_over(self, header: BatchHeader, view: memoryview, transactions: _Transactions | None) -> bool:
+    def _is_passed_over(self, header: BatchHeader, view: memoryview, transactions: Transactions | None) -> bool:
         dropped = transactions is not None and transactions.is_aborted(header, view)
         return header.is_control or header.records == 0 or dropped
 
@@ -198,33 +195,3 @@ def _whole(frame: Frame, header: BatchHeader, view: memoryview) -> Batch:
         header.max_timestamp,
         header.leader_epoch,
     )
-
-
-class _Transactions:
-    """Which batches of an answer belong to aborted transactions (`exactness.md` section 8)."""
-
-    def __init__(self, aborted: Sequence[tuple[int, int]]) -> None:
-        self._ahead = sorted(((first, producer_id) for producer_id, first in aborted), reverse=True)
-        self._open: set[int] = set()
-
-    def is_aborted(self, header: BatchHeader, view: memoryview) -> bool:
-        """Whether a batch is aborted data; batches must be given in order, markers too."""
-        while self._ahead and self._ahead[-1][0] < header.next_offset:
-            self._open.add(self._ahead.pop()[1])
-        if header.is_control:
-            if _marker_type(view) == _ABORT:
-                self._open.discard(header.producer_id)
-            return False
-        return bool(header.attributes & TRANSACTIONAL_BIT) and header.producer_id in self._open
-
-
-def _marker_type(view: memoryview) -> int:
-    """Of a control batch's only record: its key is int16 version, int16 type (0 abort, 1 commit)."""
-    reader = Reader(view, HEADER_SIZE)
-    reader.uvarint()  # length
-    reader.int8()  # attributes
-    reader.uvarint()  # timestamp delta
-    reader.uvarint()  # offset delta
-    reader.uvarint()  # key length
-    reader.int16()  # key version
-    return reader.int16()

@@ -78,11 +78,11 @@ class Bucket:
 class Limits:
     """One flow's limits in one pump."""
 
-    def __init__(self, pool: FramePool, memory_bytes: int, share: float) -> None:
+    def __init__(self, pool: FramePool, memory_bytes: int, share: float, clock: Callable[[], float] = now_s) -> None:
         self._pool = pool
         self._memory_bytes = memory_bytes
         self._share = share
-        self._all, self._backfill = Bucket(), Bucket()
+        self._all, self._backfill = Bucket(clock), Bucket(clock)
 
     def set_rates(self, bytes_per_second: float | None, backfill_bytes_per_second: float | None) -> None:
         """The whole flow's caps; this pump gets its share."""

@@ -41,6 +41,10 @@ PATIENCE_S = 60.0
 BACKFILL_BYTES = 256 << 10
 """An answer of so much that does not reach the log's end shows that the partition is far behind."""
 
+BACKFILL_OFFSETS = 5_000
+"""So many offsets from the log's end it is far behind, whatever the answer held: under a cap each partition of a
+topic full of history would take one fetch's bytes from the live tail before that shows."""
+
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 _SHORTEST_RETRY_S = 0.5
 _FIRST_PARK_S, _LONGEST_PARK_S = 5.0, 300.0
@@ -57,7 +61,10 @@ class Stage(Enum):
 
 
 class PartitionCopy:
-    """The copy of one partition. `now` is always `clock.now_s()`."""
+    """The copy of one partition. `now` is always `clock.now_s()`.
+
+    `fresh_after_ms`: older records may take the leader's state with them, as of the first `now`.
+    """
 
     def __init__(
         self,
@@ -113,7 +120,7 @@ class PartitionCopy:
         """A follower nearby to fetch from (KIP-392); None: the leader."""
         self._identity = identity
         self._from_latest = from_latest
-        self._fresh_after_ms = fresh_after_ms
+        self._fresh_after_ms, self._fresh_since = fresh_after_ms, now
         self._max_in_flight = max_in_flight
         self._intake = intake
         self._claimer = Claimer(route, identity, incarnation)
@@ -173,6 +180,7 @@ class PartitionCopy:
         if self._must_stay_quiet(bearings, now):
             return
         self._upstream = upstream
+        self.backfilling = self.backfilling or bearings.source_end - upstream >= BACKFILL_OFFSETS
         self._sequence = position.sequence
         self._downstream = position.downstream
         self._fetched_epoch = position.leader_epoch if upstream == position.upstream else -1
@@ -192,7 +200,10 @@ class PartitionCopy:
         if position.source_topic_id is None and self._from_latest:
             # Durable before there is anything to send: in the next epoch the latest would be another one.
             self.claims.append(self._claimer.claim_start(position.sequence, position.downstream))
-        self._finish_if_done()
+        if self.until is not None and upstream >= self.until and not bearings.replicated:
+            self.doubt("all is in the target leader's log, but its replicas have not confirmed it yet", now)
+        else:
+            self._finish_if_done()
 
     def _resume_at(self, bearings: Bearings) -> int:
         """Where to fetch next; where nothing was ever copied, and `latest` is wanted, it is that of the first look."""
@@ -232,7 +243,7 @@ class PartitionCopy:
         if not self._quiet:
             return False
         sequence, newest_ms = bearings.position.sequence, bearings.position.newest_timestamp_ms
-        guarded = newest_ms is not None and newest_ms >= self._fresh_after_ms
+        guarded = newest_ms is not None and self._is_fresh(newest_ms, now)
         guarded = guarded and bearings.resume_at == bearings.position.upstream
         if guarded and self._quiet_sequence is None:
             return False
@@ -334,7 +345,7 @@ class PartitionCopy:
             self._obstacle = str(obstacle)
         if self._upstream >= high_watermark:
             self.backfilling = False
-        elif len(records) >= BACKFILL_BYTES:
+        elif len(records) >= BACKFILL_BYTES or high_watermark - self._upstream >= BACKFILL_OFFSETS:
             self.backfilling = True
         if self.stage is Stage.RUNNING:
             claim = self._claimer.finish()
@@ -377,7 +388,7 @@ class PartitionCopy:
         if now >= self._quiet_until and self._quiet_sequence is None:
             self._quiet = False
             return False
-        if max_timestamp >= self._fresh_after_ms:
+        if self._is_fresh(max_timestamp, now):
             return False
         sequence = self.queue[0].sequence if self.queue else self._sequence
         self.drop_queue()
@@ -396,11 +407,11 @@ class PartitionCopy:
             and (self.queue[0].claim is None or self.queue[0].claim.durable)
             and self.asked_at is None
             and not (self.losses or self.noting)
-            and len(self.in_flight) < self._most_in_flight()
+            and len(self.in_flight) < self._most_in_flight(now)
             and not self._stale(now)
         )
 
-    def _most_in_flight(self) -> int:
+    def _most_in_flight(self, now: float) -> int:
         """One, unless the leader's state is sure to outlive the answers.
 
         Old records take the state with them at the broker's next tick; then a batch would be accepted though its
@@ -408,11 +419,15 @@ class PartitionCopy:
         records: if it appended as many of them, our batch is a duplicate to the broker, but the next would be appended.
         """
         head = self.queue[0]
-        if self._alone or head.max_timestamp < self._fresh_after_ms or (self._tells_nothing(head) and head.claim):
+        if self._alone or not self._is_fresh(head.max_timestamp, now) or (self._tells_nothing(head) and head.claim):
             return 1
         if self.bearings is not None and self.bearings.compacted:
             return 1
         return self._max_in_flight
+
+    def _is_fresh(self, timestamp_ms: int, now: float) -> bool:
+        """Whether the leader's state is sure to outlive a record of that time; what was fresh ages meanwhile (R4)."""
+        return timestamp_ms >= self._fresh_after_ms + (now - self._fresh_since) * 1000
 
     def send(self, now: float) -> Batch:
         """The batch to send; it is in flight from now on."""
@@ -459,7 +474,7 @@ class PartitionCopy:
         unproven = self._tells_nothing(batch)
         verify = unproven and (self._first or batch.claim is not None)
         self._first = False
-        self._alone = batch.max_timestamp < self._fresh_after_ms
+        self._alone = not self._is_fresh(batch.max_timestamp, now)
         self._confirmed_at = batch.sent_at
         self._failures = 0
         self._troubled_since = None

@@ -1,0 +1,143 @@
+"""What brokers refuse or delay: the partition says why, the others go on, and after the remedy it goes on by itself."""
+
+from __future__ import annotations
+
+import time
+
+import mirror_process as mp
+import pytest
+from kafka.protocol.admin import AlterClientQuotasRequest
+from loaded_flow import assert_copied
+
+from conftest import StartMirror
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.config import ClusterConfig
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.engine.mirror import Mirror
+from sparkmirror.pump.orders import Receipt
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
+
+IN_2001_MS = 1_000_000_000_000
+QUOTA = 300_000
+
+
+def receipt(mirror: Mirror, topic: str) -> Receipt | None:
+    """The newest of a topic's only partition."""
+    (driver,) = mirror.drivers
+    found = [view.receipt for key, view in driver.view.partitions.items() if key.topic == topic]
+    return found[0] if found else None
+
+
+def wait_until_parked(mirror: Mirror, topic: str, *words: str) -> None:
+    def parked() -> bool:
+        now = receipt(mirror, topic)
+        return now is not None and now.state == "parked" and all(word in now.reason for word in words)
+
+    try:
+        mp.wait_for(parked, 90, f"{topic} parked")
+    finally:
+        print(receipt(mirror, topic))
+
+
+def test_limits_of_a_target_topic(
+    start_mirror: StartMirror, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str
+) -> None:
+    """Too old, and too large: both say with which limit of the target topic, and what it is set to."""
+    here, there = source_cluster.bootstrap_servers, target_cluster.bootstrap_servers
+    old, large, fine = (f"{topic_name}-{kind}" for kind in ("old", "large", "fine"))
+    limits: tuple[dict[str, str], ...] = (
+        {"message.timestamp.before.max.ms": "86400000"},
+        {"max.message.bytes": "5000"},
+        {},
+    )
+    for topic, configs in zip((old, large, fine), limits, strict=True):
+        mp.create_topic(here, topic, 1)
+        mp.create_topic(there, f"A.{topic}", 1, configs)
+        mp.produce(here, topic, 1, 50)
+    mp.produce(here, old, 1, 50, timestamp_ms=IN_2001_MS)
+    mp.produce(here, large, 1, 1, size=20_000, codec=None)
+    for topic in (old, large):
+        mp.produce(here, topic, 1, 50)
+    with start_mirror(f"{topic_name}-.*", {}) as mirror:
+        wait_until_parked(
+            mirror,
+            old,
+            "source offset 50: INVALID_TIMESTAMP",
+            "2001-09-09",
+            f"topic A.{old} has ",
+            "message.timestamp.before.max.ms=86400000: raise what stands in the way",
+        )
+        wait_until_parked(
+            mirror, large, "source offset 50: MESSAGE_SIZE_TOO_LARGE", f"topic A.{large} has max.message.bytes=5000"
+        )
+        assert [mp.end_offsets(there, f"A.{topic}", 1)[0] for topic in (old, large)] == [50, 50]
+        mp.produce(here, fine, 1, 50)
+        mp.wait_for(lambda: mp.end_offsets(there, f"A.{fine}", 1) == [100], 60, "the third topic goes on")
+        mp.alter_topic(there, f"A.{old}", {"message.timestamp.before.max.ms": str(2**62)})
+        mp.alter_topic(there, f"A.{large}", {"max.message.bytes": "100000"})
+        mp.wait_for(lambda: mp.end_offsets(there, f"A.{old}", 1) == [150], 120, "the old ones copied")
+        mp.wait_for(lambda: mp.end_offsets(there, f"A.{large}", 1) == [101], 120, "the large one copied")
+        mp.produce(here, old, 1, 50)
+        mp.wait_for(lambda: mp.end_offsets(there, f"A.{old}", 1) == [200], 60, "and what follows")
+        assert mirror.epoch == 1
+    assert_copied(source_cluster, target_cluster, {topic: f"A.{topic}" for topic in (old, fine)}, 300)
+    assert_copied(source_cluster, target_cluster, {large: f"A.{large}"}, 101)
+
+
+def set_quota(cluster: KafkaCluster, client_id: str, bytes_per_s: float | None) -> None:
+    """A quota on what a client id may produce; None takes it away."""
+    request = AlterClientQuotasRequest(
+        entries=[
+            AlterClientQuotasRequest.EntryData(
+                entity=[AlterClientQuotasRequest.EntryData.EntityData(entity_type="client-id", entity_name=client_id)],
+                ops=[
+                    AlterClientQuotasRequest.EntryData.OpData(
+                        key="producer_byte_rate", value=bytes_per_s or 0.0, remove=bytes_per_s is None
+                    )
+                ],
+            )
+        ],
+        validate_only=False,
+    )
+    client = ClusterClient(ClusterConfig(alias="B", bootstrap_servers=(cluster.bootstrap_servers,)), "test")
+    try:
+        client.metadata([])
+        (entry,) = client.ask(1, request).entries
+        assert not entry.error_code, entry.error_message
+    finally:
+        client.close()
+
+
+def test_a_quota_at_the_target(
+    start_mirror: StartMirror,
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The broker mutes the connection for seconds after each answer; that is no dead connection, and no doubt."""
+    here, there = source_cluster.bootstrap_servers, target_cluster.bootstrap_servers
+    mp.create_topic(here, topic_name, 4)
+    mp.produce(here, topic_name, 4, 8_000, codec=None, size=1000)
+    client_id = "A->B|sparkmirror-produce"
+    set_quota(target_cluster, client_id, QUOTA)
+    try:
+        # A muted connection must not be taken for a dead one, however short the time for an answer.
+        with start_mirror(topic_name, {"B.producer.request.timeout.ms": "5000"}) as mirror:
+            mp.wait_for(lambda: sum(mp.end_offsets(there, f"A.{topic_name}", 4)) > 0, 90, "it runs")
+            reasons = set()
+            began, before = time.monotonic(), sum(mp.end_offsets(there, f"A.{topic_name}", 4))
+            while time.monotonic() - began < 15:
+                reasons |= {view.receipt.reason for view in mirror.drivers[0].view.partitions.values() if view.receipt}
+                time.sleep(0.2)
+            rate = (sum(mp.end_offsets(there, f"A.{topic_name}", 4)) - before) * 1000 / (time.monotonic() - began)
+            print(f"{rate:,.0f} bytes/s under a quota of {QUOTA:,}; {reasons}")
+            assert rate < 2 * QUOTA
+            assert reasons <= {""}
+            set_quota(target_cluster, client_id, None)
+            mp.wait_for(lambda: sum(mp.end_offsets(there, f"A.{topic_name}", 4)) == 8_000, 120, "the rest")
+            assert mirror.epoch == 1
+    finally:
+        set_quota(target_cluster, client_id, None)
+    assert_copied(source_cluster, target_cluster, {topic_name: f"A.{topic_name}"}, 8_000)

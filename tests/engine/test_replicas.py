@@ -1,0 +1,161 @@
+"""Replicas: a follower nearby is fetched from (KIP-392), and too few of them in sync stop a partition for a while."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import mirror_process as mp
+import pytest
+from loaded_flow import assert_copied
+from pyspark.sql import SparkSession
+from test_rival_views import SteppedPump, driver_of
+
+from conftest import run_mirror
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.demo.brokers import Broker
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
+
+PARTITIONS = 3
+
+
+class RackedCluster(KafkaCluster):
+    """Three brokers, each in a rack of its own; consumers are sent to the replica in theirs."""
+
+    def _settings(self, broker: Broker) -> dict[str, str]:
+        return super()._settings(broker) | {
+            "broker.rack": f"rack-{broker.node_id}",
+            "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+        }
+
+
+@pytest.fixture(scope="module")
+def racked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
+    cluster = RackedCluster(tmp_path_factory.mktemp("racked", numbered=False), brokers=3)
+    cluster.start()
+    try:
+        yield cluster
+    finally:
+        cluster.cleanup(keep_logs=True)
+
+
+def test_the_nearest_replica_is_fetched_from(
+    racked: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+) -> None:
+    """From the follower in our rack; when it stops, from the leader; when it is back, from it again."""
+    nearby = racked.brokers[1]
+    mp.create_topic(racked.bootstrap_servers, topic_name, PARTITIONS, replication_factor=3)
+    mp.produce(racked.bootstrap_servers, topic_name, PARTITIONS, 300)
+    settings = {"A.consumer.client.rack": f"rack-{nearby.node_id}"}
+    with driver_of(racked, target_cluster, topic_name, tmp_path, settings) as driver:
+        pump = SteppedPump(driver.order(driver.partitions()))
+
+        def fetched_from() -> dict[int, int]:
+            """Partition to broker."""
+            return {copy.route.partition: leg.lane.broker for copy, leg in pump.fetching.items()}
+
+        def copied() -> int:
+            return sum(max(copy.acked_upstream, 0) for copy in pump.copies)
+
+        def follow(records: int) -> None:
+            mp.produce(racked.bootstrap_servers, topic_name, PARTITIONS, 300)
+            pump.turn_until(lambda: copied() == records)
+
+        pump.turn_until(lambda: copied() == 300)
+        leaders = {copy.route.partition: copy.bearings.source_leader for copy in pump.copies if copy.bearings}
+        assert sorted(leaders.values()) == [1, 2, 3], "one led by each broker, so two are followed by the nearest"
+        pump.turn_until(lambda: set(fetched_from().values()) == {nearby.node_id})
+        follow(600)
+        assert fetched_from() == dict.fromkeys(range(PARTITIONS), nearby.node_id)
+        nearby.terminate()
+        follow(900)
+        assert nearby.node_id not in fetched_from().values()
+        kept = {index: leader for index, leader in leaders.items() if leader != nearby.node_id}
+        assert kept.items() <= fetched_from().items()
+        nearby.start()
+        pump.turn_until(lambda: fetched_from() == dict.fromkeys(range(PARTITIONS), nearby.node_id))
+        follow(1200)
+        pump.close()
+    assert_copied(racked, target_cluster, {topic_name: f"A.{topic_name}"}, 1200)
+
+
+def test_the_follower_is_killed_under_load(
+    racked: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+) -> None:
+    mp.create_topic(racked.bootstrap_servers, topic_name, PARTITIONS, replication_factor=3)
+    path = mp.write_properties(
+        tmp_path / "mm2.properties",
+        racked.bootstrap_servers,
+        target_cluster.bootstrap_servers,
+        topic_name,
+        {"A.consumer.client.rack": "rack-2"},
+    )
+
+    def copied() -> int:
+        return sum(mp.end_offsets(target_cluster.bootstrap_servers, f"A.{topic_name}", PARTITIONS))
+
+    def written() -> int:
+        return sum(mp.end_offsets(racked.bootstrap_servers, topic_name, PARTITIONS))
+
+    with (
+        mp.load(racked.bootstrap_servers, topic_name, PARTITIONS, per_s=500) as stop,
+        mp.MirrorProcess(path, tmp_path / "mirror.log") as mirror,
+    ):
+        mp.wait_for(lambda: copied() > 0, 90, "the first records")
+        for _ in range(2):
+            racked.brokers[1].kill()
+            time.sleep(6)
+            racked.brokers[1].start()
+            seen = copied()
+            mp.wait_for(lambda: copied() > seen, 90, "fresh records")  # noqa: B023
+        stop.set()
+        time.sleep(1)
+        mp.wait_for(lambda: copied() == written(), 90, "caught up")
+        assert mirror.terminate(60) == 0
+    assert_copied(racked, target_cluster, {topic_name: f"A.{topic_name}"}, written())
+
+
+def test_too_few_replicas_in_sync(
+    source_cluster: KafkaCluster, racked: KafkaCluster, topic_name: str, tmp_path: Path, spark: SparkSession
+) -> None:
+    """min.insync.replicas above the live ones: nothing is written there; a topic that needs fewer goes on."""
+    strict, easy = f"{topic_name}-strict", f"{topic_name}-easy"
+    for topic, needed in ((strict, 3), (easy, 2)):
+        mp.create_topic(source_cluster.bootstrap_servers, topic, 1)
+        mp.produce(source_cluster.bootstrap_servers, topic, 1, 100)
+        mp.create_topic(
+            racked.bootstrap_servers, f"A.{topic}", 1, {"min.insync.replicas": str(needed)}, replication_factor=3
+        )
+    path = mp.write_properties(
+        tmp_path / "mm2.properties",
+        source_cluster.bootstrap_servers,
+        racked.bootstrap_servers,
+        f"{topic_name}-.*",
+        {"replication.factor": "3"},
+    )
+
+    def copied(topic: str) -> int:
+        return mp.end_offsets(racked.bootstrap_servers, f"A.{topic}", 1)[0]
+
+    with run_mirror(path, spark) as mirror:
+        for topic in (strict, easy):
+            mp.wait_for(lambda: copied(topic) == 100, 90, f"{topic} copied")  # noqa: B023
+        racked.brokers[2].terminate()
+        for topic in (strict, easy):
+            mp.produce(source_cluster.bootstrap_servers, topic, 1, 100)
+        mp.wait_for(lambda: copied(easy) == 200, 90, "the easy one goes on")
+        (driver,) = mirror.drivers
+
+        def reasons() -> set[str]:
+            views = driver.view.partitions.items()
+            return {view.receipt.reason for key, view in views if key.topic == strict and view.receipt}
+
+        mp.wait_for(lambda: any("too few replicas in sync" in reason for reason in reasons()), 60, "the reason")
+        time.sleep(5)
+        assert copied(strict) == 100
+        racked.brokers[2].start()
+        mp.wait_for(lambda: copied(strict) == 200, 90, "the strict one goes on by itself")
+        mp.wait_for(lambda: reasons() == {""}, 30, "no reason any more")
+    assert_copied(source_cluster, racked, {topic: f"A.{topic}" for topic in (strict, easy)}, 400)

@@ -1,0 +1,96 @@
+"""What the two sides of a partition show to be lost, and where the copy goes on (cuts: `test_cuts`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sparkmirror.config import LossPolicy
+from sparkmirror.offsets.foreign import ForeignRecords
+from sparkmirror.offsets.losses import LossKind
+from sparkmirror.offsets.position import Position
+from sparkmirror.offsets.route import Route
+from sparkmirror.offsets.segments import Segment
+from sparkmirror.offsets.sentinel import Found, look_for_losses, shrunk, target_recreated, target_truncated
+from sparkmirror.wire.splice import Run
+
+ROUTE = Route("orders", "us.orders", 3)
+OLD, NEW, TARGET = b"o" * 16, b"n" * 16, b"t" * 16
+COPIED = Position(20, 70, 25, False, 4, OLD, None)
+"""Twenty records, the source's up to offset 69; what comes next lands at 25."""
+HALT = LossPolicy(expired="halt", truncated="halt", recreated="halt")
+GO_ON = LossPolicy(expired="continue", truncated="continue", recreated="restart")
+
+
+def look(policy: LossPolicy = GO_ON, **changed: Any) -> Found:
+    values: dict[str, Any] = {"foreign": (), "source_topic_id": OLD, "source_start": 0, **changed}
+    return look_for_losses(ROUTE, COPIED, policy=policy, target_topic_id=TARGET, **values)
+
+
+def test_nothing_is_lost_where_the_source_has_what_comes_next() -> None:
+    assert look(HALT) == Found((), 70)
+    assert look(HALT, source_start=70) == Found((), 70)
+    assert look(HALT, cut_at=70) == Found((), 70)
+    assert look(HALT, cut_at=None) == Found((), 70)
+
+
+def test_nothing_can_be_lost_of_what_was_never_copied() -> None:
+    never = Position(0, None, 0, True, -1, None, None)
+    found = look_for_losses(ROUTE, never, (), NEW, 500, HALT, target_topic_id=TARGET)
+    assert found == Found((), None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "changed", "first", "end", "resume_at", "gone_on"),
+    [
+        (LossKind.EXPIRED, {"source_start": 82}, 70, 82, 82, "continued"),
+        (LossKind.TRUNCATED, {"cut_at": 60}, 60, 70, 60, "continued"),
+        (LossKind.TRUNCATED, {"cut_at": 60, "source_start": 65}, 60, 70, 65, "continued"),
+        (LossKind.RECREATED, {"source_topic_id": NEW, "source_start": 5}, 70, 70, 5, "restarted"),
+        (LossKind.RECREATED, {"source_topic_id": NEW, "source_start": 90, "cut_at": 8}, 70, 70, 90, "restarted"),
+    ],
+)
+def test_a_loss_halts_or_is_stepped_over_as_the_user_says(
+    kind: LossKind, changed: dict[str, Any], first: int, end: int, resume_at: int, gone_on: str
+) -> None:
+    for policy, action in ((HALT, "halted"), (GO_ON, gone_on)):
+        found = look(policy, **changed)
+        (loss,) = found.losses
+        assert (loss.kind, loss.first, loss.end, loss.action) == (kind, first, end, action)
+        assert (loss.source_topic, loss.target_topic, loss.partition) == ("orders", "us.orders", 3)
+        assert (loss.downstream, loss.target_topic_id) == (25, TARGET.hex())
+        assert ("set sparkmirror.on." in loss.words) == (action == "halted")
+        assert found.resume_at == resume_at
+
+
+def test_what_somebody_else_wrote_halts_nothing() -> None:
+    found = look(HALT, foreign=(ForeignRecords(4, 9), ForeignRecords(12, 13)))
+    assert [(one.kind, one.first, one.end, one.downstream, one.action) for one in found.losses] == [
+        (LossKind.FOREIGN, 4, 9, 4, "continued"),
+        (LossKind.FOREIGN, 12, 13, 12, "continued"),
+    ]
+    assert found.resume_at == 70
+
+
+def test_the_same_loss_has_the_same_key_while_it_grows() -> None:
+    (one,), (other,) = look(source_start=82).losses, look(source_start=90).losses
+    assert one.key == other.key
+    assert one.key != look(source_topic_id=NEW).losses[0].key
+
+
+def test_what_the_target_lost_is_copied_again() -> None:
+    loss = target_truncated(ROUTE, TARGET, 25, 40)
+    assert (loss.kind, loss.first, loss.end, loss.action) == (LossKind.TARGET_TRUNCATED, 25, 40, "healed")
+
+
+@pytest.mark.parametrize(("source_start", "end"), [(0, 30), (30, 30), (44, 44), (None, 30)])
+def test_a_new_target_topic_is_filled_from_what_the_source_has(source_start: int | None, end: int) -> None:
+    loss = target_recreated(ROUTE, TARGET, 30, source_start)
+    assert (loss.kind, loss.first, loss.end, loss.action) == (LossKind.TARGET_RECREATED, 30, end, "healed")
+
+
+def test_a_partition_that_is_gone_was_copied_up_to_its_last_claim() -> None:
+    newest = Segment(TARGET, 3, 10, 1, 4000, 0, OLD, 4, 15, (Run(100, 4), Run(110, 2)), confirmed=True)
+    loss = shrunk(ROUTE, newest, target_end=20)
+    assert (loss.kind, loss.first, loss.end, loss.downstream, loss.action) == (LossKind.SHRUNK, 111, 111, 20, "halted")
