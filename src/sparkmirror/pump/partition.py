@@ -127,7 +127,7 @@ class PartitionCopy:
         self._upstream = -1
         self._sequence = -1
         self._downstream = -1
-        self._fetched_epoch = self._acked_epoch = -1
+        self._fetched_epoch = -1
         self._latest: int | None = None
         self._obstacle = ""
         """Why what comes after the queue can't be copied."""
