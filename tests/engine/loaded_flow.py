@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -14,6 +15,16 @@ from bench.records import TopicReader
 from sparkmirror.demo import KafkaCluster
 
 PARTITIONS = 4
+
+
+@contextlib.contextmanager
+def running(cluster: KafkaCluster) -> Iterator[None]:
+    """A cluster for the tests of one module; its logs stay in pytest's directory."""
+    cluster.start()
+    try:
+        yield
+    finally:
+        cluster.cleanup(keep_logs=True)
 
 
 class LoadedFlow:

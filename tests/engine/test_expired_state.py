@@ -14,7 +14,7 @@ from pathlib import Path
 import mirror_process as mp
 import psutil
 import pytest
-from loaded_flow import PARTITIONS, LoadedFlow
+from loaded_flow import PARTITIONS, LoadedFlow, running
 from loss_tools import delete_records, records
 
 from sparkmirror.cluster.client import ClusterClient
@@ -30,11 +30,8 @@ EXPIRY = {"producer.id.expiration.ms": "5000", "producer.id.expiration.check.int
 @pytest.fixture(scope="module")
 def forgetful_target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
     cluster = KafkaCluster(tmp_path_factory.mktemp("idle", numbered=False), properties=EXPIRY)
-    cluster.start()
-    try:
+    with running(cluster):
         yield cluster
-    finally:
-        cluster.cleanup(keep_logs=True)
 
 
 @pytest.fixture

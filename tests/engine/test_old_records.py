@@ -11,7 +11,7 @@ from pathlib import Path
 
 import mirror_process as mp
 import pytest
-from loaded_flow import LoadedFlow
+from loaded_flow import LoadedFlow, running
 from test_kills import run_killed
 
 from sparkmirror.demo import KafkaCluster
@@ -27,11 +27,8 @@ def forgetful_target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka
         tmp_path_factory.mktemp("forgetful", numbered=False),
         properties={"producer.id.expiration.check.interval.ms": "1000"},
     )
-    cluster.start()
-    try:
+    with running(cluster):
         yield cluster
-    finally:
-        cluster.cleanup(keep_logs=True)
 
 
 @pytest.fixture

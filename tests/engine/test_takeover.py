@@ -11,7 +11,7 @@ from pathlib import Path
 import mirror_process as mp
 import psutil
 import pytest
-from loaded_flow import LoadedFlow
+from loaded_flow import LoadedFlow, running
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
@@ -38,11 +38,8 @@ Fault = Callable[[mp.MirrorProcess, KafkaCluster], None]
 @pytest.fixture(scope="module")
 def proxied_target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
     cluster = KafkaCluster(tmp_path_factory.mktemp("proxied", numbered=False), proxied=True)
-    cluster.start()
-    try:
+    with running(cluster):
         yield cluster
-    finally:
-        cluster.cleanup(keep_logs=True)
 
 
 @pytest.fixture
