@@ -11,6 +11,7 @@ from sparkmirror.config.scopes import Level, ScopedKey, Scopes
 from sparkmirror.config.security import HONOURED, is_exception, meant_clusters
 from sparkmirror.config.settings import (
     CLUSTERS_KEY,
+    CONTROL_SETTINGS,
     ENABLED,
     FETCH_SETTINGS,
     FLOW_SETTINGS,
@@ -23,7 +24,9 @@ from sparkmirror.config.settings import (
 CLOSE = 0.8
 """How alike a key and a known one must be for a suggestion; 1 is the same."""
 
-_BARE = {setting.name: setting for setting in (*FLOW_SETTINGS, *LOSS_SETTINGS, ENABLED, SOURCE_SERVERS)}
+_BARE = {
+    setting.name: setting for setting in (*FLOW_SETTINGS, *CONTROL_SETTINGS, *LOSS_SETTINGS, ENABLED, SOURCE_SERVERS)
+}
 _FETCH = {setting.name: setting for setting in FETCH_SETTINGS}
 _PRODUCE = {setting.name: setting for setting in PRODUCE_SETTINGS}
 

@@ -16,6 +16,19 @@ REVEAL = {"secrets": "revealed"}
 DEFAULT_POLICY = "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"
 IDENTITY_POLICY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 
+MIRROR = "org.apache.kafka.connect.mirror."
+DEFAULT_CONFIG_EXCLUDE = (
+    "follower.replication.throttled.replicas",
+    "leader.replication.throttled.replicas",
+    "message.timestamp.difference.max.ms",
+    "log.message.timestamp.before.max.ms",
+    "log.message.timestamp.after.max.ms",
+    "message.timestamp.type",
+    "unclean.leader.election.enable",
+    "min.insync.replicas",
+)
+"""Of `config.properties.exclude` (`mm2.md` 1.2): regular expressions that match a whole name."""
+
 
 class Model(BaseModel):
     """A frozen value; an unknown field is a bug of ours, not of the user's."""
@@ -117,6 +130,60 @@ class LossPolicy(Model):
     recreated: Literal["halt", "restart"] = "restart"
 
 
+class TopicSyncConfig(Model):
+    """How remote topics are kept like the source's: configuration and ACLs (`mm2.md` 1.2, 3.2)."""
+
+    config_property_filter_class: str = MIRROR + "DefaultConfigPropertyFilter"
+    config_properties_exclude: tuple[str, ...] = DEFAULT_CONFIG_EXCLUDE
+    use_defaults_from: str = "target"
+    sync_topic_configs_enabled: bool = True
+    sync_topic_configs_interval_seconds: int = 600
+    sync_topic_acls_enabled: bool = True
+    sync_topic_acls_interval_seconds: int = 600
+
+
+class GroupConfig(Model):
+    """Which consumer groups' positions are translated, and what is done with them (`mm2.md` 1.3)."""
+
+    groups: tuple[str, ...] = (".*",)
+    groups_exclude: tuple[str, ...] = ("console-consumer-.*", "connect-.*", "__.*")
+    group_filter_class: str = MIRROR + "DefaultGroupFilter"
+    refresh_groups_enabled: bool = True
+    refresh_groups_interval_seconds: int = 600
+    emit_checkpoints_enabled: bool = True
+    emit_checkpoints_interval_seconds: int = 60
+    checkpoints_topic_replication_factor: int = 3
+    sync_group_offsets_enabled: bool = False
+    sync_group_offsets_interval_seconds: int = 60
+
+
+class OffsetSyncConfig(Model):
+    """MirrorMaker 2's offset syncs (`mm2.md` 1.2, 3.5)."""
+
+    emit_offset_syncs_enabled: bool = True
+    offset_syncs_topic_location: str = "source"
+    offset_syncs_topic_replication_factor: int = 3
+    offset_lag_max: int = 100
+
+
+class HeartbeatConfig(Model):
+    """Heartbeats into the target (`mm2.md` 1.4)."""
+
+    emit_heartbeats_enabled: bool = True
+    emit_heartbeats_interval_seconds: int = 1
+    heartbeats_topic_replication_factor: int = 3
+
+
+class ConnectStorage(Model):
+    """Where MirrorMaker 2's Connect workers keep the offsets of this flow (`mm2.md` 1.6, 2.2)."""
+
+    offset_storage_topic: str = ""
+    """Empty: `mm2-offsets.<source>.internal`."""
+    offset_storage_partitions: int = 25
+    offset_storage_replication_factor: int = 3
+    offset_flush_interval_ms: int = 60_000
+
+
 class FlowConfig(Model):
     """One ordered pair of clusters, `source->target`, and what goes along it."""
 
@@ -125,6 +192,7 @@ class FlowConfig(Model):
     tasks_max: int = Field(default=1, ge=1)
     topics: tuple[str, ...] = (".*",)
     topics_exclude: tuple[str, ...] = (r"mm2.*\.internal", r".*\.replica", r"__.*")
+    topic_filter_class: str = MIRROR + "DefaultTopicFilter"
     heartbeats_replication_enabled: bool = True
     replication_policy_class: str = DEFAULT_POLICY
     replication_policy_separator: str = "."
@@ -133,13 +201,17 @@ class FlowConfig(Model):
     """Of topics that we create at the target; -1 is the broker's default."""
     refresh_topics_enabled: bool = True
     refresh_topics_interval_seconds: int = 600
-    offset_lag_max: int = 100
     admin_timeout_ms: int = 60_000
     group_session_timeout_ms: int = 10_000
     """Of the lease: how long after its death a process is replaced (`mm2.md` 1.6, session.timeout.ms)."""
     fetch: FetchConfig = FetchConfig()
     produce: ProduceConfig = ProduceConfig()
     loss: LossPolicy = LossPolicy()
+    topic_sync: TopicSyncConfig = TopicSyncConfig()
+    group: GroupConfig = GroupConfig()
+    offset_sync: OffsetSyncConfig = OffsetSyncConfig()
+    heartbeat: HeartbeatConfig = HeartbeatConfig()
+    connect: ConnectStorage = ConnectStorage()
     merge_tiny_batches: bool = True
     """Under a backlog, batches of less than 4 KiB become larger ones."""
 
@@ -163,3 +235,5 @@ class MirrorConfig(Model):
     """`spark.*` keys of the file."""
     warnings: tuple[str, ...] = ()
     """One line each: what was ignored, corrected or guessed, naming file and key."""
+    beats: tuple[FlowConfig, ...] = ()
+    """Pairs that copy nothing and still send heartbeats into their target (`mm2.md` 1.4, 1.6)."""

@@ -11,12 +11,17 @@ from sparkmirror.config.advice import Advisor
 from sparkmirror.config.entries import COMMAND_LINE, Entry, Properties, read_entries, seen_aliases
 from sparkmirror.config.model import (
     ClusterConfig,
+    ConnectStorage,
     FetchConfig,
     FlowConfig,
+    GroupConfig,
+    HeartbeatConfig,
     LossPolicy,
     MirrorConfig,
+    OffsetSyncConfig,
     ProduceConfig,
     SslConfig,
+    TopicSyncConfig,
 )
 from sparkmirror.config.refusals import refuse_expression, refuse_unsupported
 from sparkmirror.config.scopes import Level, ScopedKey, Scopes
@@ -26,13 +31,18 @@ from sparkmirror.config.settings import (
     ENABLED,
     FETCH_SETTINGS,
     FLOW_SETTINGS,
+    GROUP_SETTINGS,
+    HEARTBEAT_SETTINGS,
     LOSS_SETTINGS,
     NAME_CHARACTERS,
+    OFFSET_SYNC_SETTINGS,
     PRODUCE_SETTINGS,
     SECURITY_PROTOCOL,
     SOURCE_SERVERS,
     SSL_SETTINGS,
+    STORAGE_SETTINGS,
     TARGET_SERVERS,
+    TOPIC_SYNC_SETTINGS,
     Setting,
     for_place,
 )
@@ -129,6 +139,11 @@ class _Reader:
             "fetch": FetchConfig.model_validate(self._given(FETCH_SETTINGS, source, target)),
             "produce": ProduceConfig.model_validate(self._given(PRODUCE_SETTINGS, source, target)),
             "loss": LossPolicy.model_validate(self._given(LOSS_SETTINGS, source, target)),
+            "topic_sync": TopicSyncConfig.model_validate(self._given(TOPIC_SYNC_SETTINGS, source, target)),
+            "group": GroupConfig.model_validate(self._given(GROUP_SETTINGS, source, target)),
+            "offset_sync": OffsetSyncConfig.model_validate(self._given(OFFSET_SYNC_SETTINGS, source, target)),
+            "heartbeat": HeartbeatConfig.model_validate(self._given(HEARTBEAT_SETTINGS, source, target)),
+            "connect": ConnectStorage.model_validate(self._given(STORAGE_SETTINGS, source, target)),
         }
         return FlowConfig.model_validate(fields)
 

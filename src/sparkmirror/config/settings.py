@@ -16,11 +16,16 @@ from sparkmirror.config.model import (
     DEFAULT_POLICY,
     IDENTITY_POLICY,
     ClusterConfig,
+    ConnectStorage,
     FetchConfig,
     FlowConfig,
+    GroupConfig,
+    HeartbeatConfig,
     LossPolicy,
+    OffsetSyncConfig,
     ProduceConfig,
     SslConfig,
+    TopicSyncConfig,
 )
 from sparkmirror.config.values import (
     LONG_MAX,
@@ -43,6 +48,7 @@ class Place(Enum):
 
     CONNECTOR = (FLOW + "{name}", "{name}")
     WORKER = ("{target}.{name}",)
+    STORAGE = ("{name}", "{target}.{name}")
     CONSUMER = (FLOW + "source.consumer.{name}", "{source}.consumer.{name}", FLOW + "consumer.{name}")
     PRODUCER = (FLOW + "producer.override.{name}", "{target}.producer.{name}")
     PAIR = (FLOW + "{name}",)
@@ -81,6 +87,15 @@ class Setting:
 
 def _flow(name: str, kind: Kind, doc: str, origin: str, renamed: str = "") -> Setting:
     return Setting(name, kind, Place.CONNECTOR, doc, origin, FlowConfig, renamed)
+
+
+def _of(model: type[BaseModel], name: str, kind: Kind, doc: str, origin: str) -> Setting:
+    place = Place.PAIR if name == "use.defaults.from" else Place.CONNECTOR
+    return Setting(name, kind, place, doc, origin, model)
+
+
+def _storage(name: str, kind: Kind, doc: str, place: Place) -> Setting:
+    return Setting(name, kind, place, doc, "1.6", ConnectStorage)
 
 
 def _fetch(name: str, kind: Kind, doc: str) -> Setting:
@@ -172,7 +187,6 @@ FLOW_SETTINGS: tuple[Setting, ...] = (
     _flow("tasks.max", Integer(1), "Most tasks that this flow is spread over.", "1.1"),
     _flow("refresh.topics.enabled", Boolean(), "Whether new topics and partitions are looked for.", "1.2"),
     _flow("refresh.topics.interval.seconds", SECONDS, "How often they are looked for.", "1.2"),
-    _flow("offset.lag.max", Integer(0, LONG_MAX), "How stale an offset sync may be, in records.", "1.2"),
     _flow("heartbeats.replication.enabled", Boolean(), "Whether heartbeats are always copied.", "1.2"),
     _flow("admin.timeout.ms", Integer(1, LONG_MAX), "How long an administrative duty may take.", "1.1"),
     Setting(
@@ -194,6 +208,69 @@ FLOW_SETTINGS: tuple[Setting, ...] = (
         "merge_tiny_batches",
     ),
 )
+
+FACTOR = Integer(1, 32_767, also=-1)
+
+TOPIC_SYNC_SETTINGS: tuple[Setting, ...] = (
+    _of(TopicSyncConfig, "config.properties.exclude", Names(), "Regexes of properties that are not copied.", "1.2"),
+    _of(TopicSyncConfig, "use.defaults.from", Choice(("target", "source")), "Whose defaults a copy has.", "1.5"),
+    _of(TopicSyncConfig, "sync.topic.configs.enabled", Boolean(), "Whether topics' properties are kept equal.", "1.2"),
+    _of(TopicSyncConfig, "sync.topic.configs.interval.seconds", SECONDS, "How often they are.", "1.2"),
+    _of(TopicSyncConfig, "sync.topic.acls.enabled", Boolean(), "Whether topics' ACLs are copied.", "1.2"),
+    _of(TopicSyncConfig, "sync.topic.acls.interval.seconds", SECONDS, "How often they are.", "1.2"),
+)
+"""How remote topics are kept like the source's."""
+
+GROUP_SETTINGS: tuple[Setting, ...] = (
+    _of(GroupConfig, "groups", Names(), "Regexes of consumer groups to translate.", "1.3"),
+    _of(GroupConfig, "groups.exclude", Names(), "Regexes of groups not to, though `groups` matches.", "1.3"),
+    _of(GroupConfig, "refresh.groups.enabled", Boolean(), "Whether new groups are looked for.", "1.3"),
+    _of(GroupConfig, "refresh.groups.interval.seconds", SECONDS, "How often they are looked for.", "1.3"),
+    _of(GroupConfig, "emit.checkpoints.enabled", Boolean(), "Whether checkpoints are written.", "1.3"),
+    _of(GroupConfig, "emit.checkpoints.interval.seconds", SECONDS, "How often they are written.", "1.3"),
+    _of(GroupConfig, "checkpoints.topic.replication.factor", FACTOR, "Of the topic of checkpoints.", "1.3"),
+    _of(GroupConfig, "sync.group.offsets.enabled", Boolean(), "Whether groups' offsets are set at the target.", "1.3"),
+    _of(GroupConfig, "sync.group.offsets.interval.seconds", SECONDS, "How often they are set.", "1.3"),
+)
+"""Consumer groups and their positions."""
+
+OFFSET_SYNC_SETTINGS: tuple[Setting, ...] = (
+    _of(OffsetSyncConfig, "offset.lag.max", Integer(0, LONG_MAX), "How stale a sync may be, in records.", "1.2"),
+    _of(OffsetSyncConfig, "emit.offset-syncs.enabled", Boolean(), "Whether offset syncs are written.", "1.2"),
+    _of(
+        OffsetSyncConfig,
+        "offset-syncs.topic.location",
+        Choice(("source", "target")),
+        "The cluster that they are written to.",
+        "1.2",
+    ),
+    _of(OffsetSyncConfig, "offset-syncs.topic.replication.factor", FACTOR, "Of the topic of offset syncs.", "1.2"),
+)
+"""MirrorMaker 2's offset syncs."""
+
+HEARTBEAT_SETTINGS: tuple[Setting, ...] = (
+    _of(HeartbeatConfig, "emit.heartbeats.enabled", Boolean(), "Whether heartbeats are sent.", "1.4"),
+    _of(HeartbeatConfig, "emit.heartbeats.interval.seconds", SECONDS, "How often they are sent.", "1.4"),
+    _of(HeartbeatConfig, "heartbeats.topic.replication.factor", FACTOR, "Of the topic of heartbeats.", "1.4"),
+)
+"""Heartbeats; their topic's factor and the interval count also for pairs that copy nothing."""
+
+STORAGE_SETTINGS: tuple[Setting, ...] = (
+    _storage("offset.storage.topic", NAME_CHARACTERS, "Where Kafka Connect keeps its offsets.", Place.STORAGE),
+    _storage("offset.storage.partitions", Integer(1, also=-1), "Of that topic.", Place.STORAGE),
+    _storage("offset.storage.replication.factor", FACTOR, "Of that topic.", Place.STORAGE),
+    _storage("offset.flush.interval.ms", Integer(1, LONG_MAX), "How often they are written.", Place.WORKER),
+)
+"""The offsets of MirrorMaker 2's Connect workers, which it can be handed back to by."""
+
+CONTROL_SETTINGS: tuple[Setting, ...] = (
+    *TOPIC_SYNC_SETTINGS,
+    *GROUP_SETTINGS,
+    *OFFSET_SYNC_SETTINGS,
+    *HEARTBEAT_SETTINGS,
+    *STORAGE_SETTINGS,
+)
+"""All of what is done beside copying."""
 
 LOSS_SETTINGS: tuple[Setting, ...] = (
     _loss("sparkmirror.on.expired", ("continue", "halt"), "Records expired before they were copied."),

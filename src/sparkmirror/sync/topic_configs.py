@@ -9,23 +9,12 @@ import re
 from collections.abc import Iterable
 
 from sparkmirror.cluster.admin import ConfigEntry
-
-DEFAULT_EXCLUDE = (
-    "follower.replication.throttled.replicas",
-    "leader.replication.throttled.replicas",
-    "message.timestamp.difference.max.ms",
-    "log.message.timestamp.before.max.ms",
-    "log.message.timestamp.after.max.ms",
-    "message.timestamp.type",
-    "unclean.leader.election.enable",
-    "min.insync.replicas",
-)
-"""Of `config.properties.exclude`: regular expressions that match a whole name."""
+from sparkmirror.config.model import DEFAULT_CONFIG_EXCLUDE
 
 LEFT_TO_THE_TARGET = frozenset({"DEFAULT_CONFIG", "STATIC_BROKER_CONFIG"})
 
 
-def creation_configs(entries: Iterable[ConfigEntry], exclude: Iterable[str] = DEFAULT_EXCLUDE) -> dict[str, str]:
+def creation_configs(entries: Iterable[ConfigEntry], exclude: Iterable[str] = DEFAULT_CONFIG_EXCLUDE) -> dict[str, str]:
     """Return the properties that someone set: for the topic, or for the source's brokers while they ran."""
     excluded = re.compile("|".join(f"(?:{pattern})" for pattern in exclude) or r"(?!)")
     return {

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec, TopicDescription
-from sparkmirror.sync.topic_configs import DEFAULT_EXCLUDE, creation_configs
+from sparkmirror.config.model import DEFAULT_CONFIG_EXCLUDE
+from sparkmirror.sync.topic_configs import creation_configs
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +35,7 @@ class TopicRules:
     """The name that the replication policy gives it at the target."""
     replication_factor: int
     """Of created topics; -1 is the target's default."""
-    config_properties_exclude: tuple[str, ...] = DEFAULT_EXCLUDE
+    config_properties_exclude: tuple[str, ...] = DEFAULT_CONFIG_EXCLUDE
 
 
 @dataclass(frozen=True, slots=True)
