@@ -9,21 +9,18 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-
-from kafka.protocol.producer import InitProducerIdRequest
 
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.engine.assignment import PartitionKey, PartitionLoad
-from sparkmirror.engine.forecast import Forecast
+from sparkmirror.engine.flow_view import FlowView, PartitionView
+from sparkmirror.engine.identity import agree_identity
 from sparkmirror.engine.lease import Lease
 from sparkmirror.engine.lookout import Lookout
 from sparkmirror.engine.loss_watch import LossWatch
-from sparkmirror.errors import ClusterUnreachable, ConfigError
+from sparkmirror.errors import ConfigError
 from sparkmirror.offsets.losses import Loss, LossLedger, losses_topic
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Identity, segments_topic
@@ -58,59 +55,9 @@ TIDY_S = 600.0
 LOOK_S = 5.0
 """How often the source's ends are read for the lag."""
 
-_NOT_YET = {14, 15, 16}
-_ID_TRIES, _ID_PAUSE_S = 50, 0.2
 _FAILED_WATCH_PAUSE_S = 1.0
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class PartitionView:
-    """The newest that is known about one partition."""
-
-    receipt: Receipt | None = None
-    bytes_per_s: float = 0.0
-    seen_at: float = 0.0
-    """When the pump reported it, in seconds since 1970."""
-    pump: str = ""
-
-
-@dataclass(slots=True)
-class FlowView:
-    """The newest that is known about a flow; counts since this process began."""
-
-    pumps: dict[str, FlowReport] = field(default_factory=dict)
-    source_ends: Mapping[tuple[str, int], int] = field(default_factory=dict)
-    """High watermarks at the source, read by the driver: pumps don't see those that they don't fetch."""
-    partitions: dict[PartitionKey, PartitionView] = field(default_factory=dict)
-    forecast: Forecast | None = None
-    """The partition whose records the source deletes first before they are copied, if there is one."""
-    gone: tuple[str, ...] = ()
-    """Source topics that were copied and are not there any more; their copies stay."""
-
-    past_records: int = 0
-    past_bytes: int = 0
-    """Of pumps of epochs before the newest."""
-
-    @property
-    def records(self) -> int:
-        return self.past_records + sum(report.records for report in list(self.pumps.values()))
-
-    @property
-    def bytes(self) -> int:
-        return self.past_bytes + sum(report.bytes for report in list(self.pumps.values()))
-
-    def note(self, report: FlowReport) -> None:
-        """Keep a pump's newest report; those of earlier epochs are summed up."""
-        if any(other.epoch > report.epoch for other in list(self.pumps.values())):
-            return  # of a pump that was cancelled and lived on
-        for pump, old in list(self.pumps.items()):
-            if old.epoch < report.epoch:
-                self.past_records += old.records
-                self.past_bytes += old.bytes
-                del self.pumps[pump]
-        self.pumps[report.pump] = report
 
 
 class FlowDriver:
@@ -240,7 +187,7 @@ class FlowDriver:
                 )
         self._losses.start()
         self.unclean = state.unclean
-        self._identity = self._agree()
+        self._identity = agree_identity(self.flow)
         lifetime = self._opened(self._target).broker_config(STATE_LIFETIME_KEY)
         self._state_lifetime_ms = int(lifetime) if lifetime else STATE_LIFETIME_DEFAULT_MS
         self._charge_term = term
@@ -248,24 +195,6 @@ class FlowDriver:
     def take_charge_again(self) -> None:
         """Have the next `take_charge` announce us anew: an announcement that was late may stand behind ours."""
         self._charge_term = -1
-
-    def _agree(self) -> Identity:
-        client = ClusterClient(self.flow.target, f"{self.name}|sparkmirror-identity")
-        try:
-            segments = SegmentLog(TopicLog(client, segments_topic(self.flow.source.alias)))
-            client.metadata([])
-            agreed = segments.agree(client.cluster_id, None)
-            if agreed is None:
-                producer_id, epoch = _new_producer_id(client)
-                agreed = segments.agree(client.cluster_id, Identity(client.cluster_id, producer_id, epoch))
-            if agreed is None:
-                raise ClusterUnreachable(
-                    f"cluster {self.flow.target.alias}: our own record in {segments_topic(self.flow.source.alias)} "
-                    "can't be read back"
-                )
-            return agreed
-        finally:
-            client.close()
 
     # --- topics and orders ----------------------------------------------------------------------
 
@@ -490,24 +419,4 @@ def topic_rules(flow: FlowConfig) -> TopicRules:
         wanted=wanted,
         remote_name=lambda topic: policy.format_remote_topic(flow.source.alias, topic),
         replication_factor=flow.replication_factor,
-    )
-
-
-def _new_producer_id(client: ClusterClient) -> tuple[int, int]:
-    """A producer id and epoch that nobody else has; a fresh broker needs a moment (R13)."""
-    answer = None
-    for _ in range(_ID_TRIES):
-        answer = client.ask_any(
-            lambda: InitProducerIdRequest(
-                transactional_id=None, transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1
-            )
-        )
-        if not answer.error_code:
-            return answer.producer_id, answer.producer_epoch
-        if answer.error_code not in _NOT_YET:
-            break
-        time.sleep(_ID_PAUSE_S)
-    raise ClusterUnreachable(
-        f"cluster {client.config.alias} gives no producer id: {error_name(answer.error_code if answer else -1)}; "
-        "grant our principal IDEMPOTENT_WRITE on the cluster"
     )
