@@ -136,17 +136,19 @@ class Mirror:
             started = time.monotonic()
             while not self._stop.is_set() and not self._finished():
                 held = self._held()
+                # On this machine a waiting Spark costs memory only, and no takeover has to wait for it.
+                if self._session is None and (held or is_local(self._config.spark)):
+                    self._session = self._start_session()
                 if not held:
                     self._stand_by(started)
                     continue
-                if self._session is None:
-                    self._session = self._start_session()
                 ready = self._prepare(held)
                 if not ready:
                     continue
                 if any(driver.partitions() for driver in ready):
-                    if self._spark_is_up():
-                        self._run_epoch(self._session.result(), held, ready)
+                    spark = self._spark_when_up()
+                    if spark is not None:
+                        self._run_epoch(spark, held, ready)
                 else:
                     self._idle(ready)
         finally:
@@ -171,13 +173,13 @@ class Mirror:
             raise CopyIncomplete("\n".join(f"{driver.name}: {driver.standing_by}" for driver in waiting))
         self._stop.wait(_TURN_S)
 
-    def _spark_is_up(self) -> bool:
+    def _spark_when_up(self) -> SparkSession | None:
         """Wait for Spark, but not longer than until we are stopped."""
         while self._session is not None and not self._session.done():
             self._show()
             if self._stop.wait(_TURN_S):
-                return False
-        return True
+                return None
+        return self._session.result() if self._session is not None else None
 
     # --- between epochs -------------------------------------------------------------------------
 
