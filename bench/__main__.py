@@ -103,6 +103,7 @@ def _plan(options: argparse.Namespace) -> Plan:
         partitions=options.partitions,
         latency_s=options.seconds,
         sweep=options.sweep,
+        verify=options.verify,
     )
 
 
@@ -119,6 +120,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--partitions", type=int, default=8, help="of each topic (8)")
     parser.add_argument(
         "--sweep", action=argparse.BooleanOptionalAction, help="look for each one's best settings first (yes)"
+    )
+    parser.add_argument(
+        "--verify", action="store_true", help="measure `sparkmirror verify`, too, on each of our copies"
     )
     parser.add_argument("--quick", action="store_true", help="0.5 GB, one round, 15 s, no sweep: to try it out")
     parser.add_argument(

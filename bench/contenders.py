@@ -213,11 +213,11 @@ class RunningMirror:
         self._name = contender.name
         self._account = account
         directory.mkdir(parents=True)
-        file = directory / "mm2.properties"
-        file.write_text(dumps(dict(settings)))
-        self._command = account.command(contender.command(file))
+        self.file = directory / "mm2.properties"
+        self.file.write_text(dumps(dict(settings)))
+        self._command = account.command(contender.command(self.file))
         self._output = directory / "output.log"
-        self._log = file.with_suffix(".log")
+        self._log = self.file.with_suffix(".log")
         self._child: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
