@@ -478,6 +478,7 @@ class FlowPump:
     def _receipt(self, copy: PartitionCopy) -> Receipt:
         paused = copy.stage is Stage.RUNNING and self._control.is_paused(copy.route.source_topic)
         state = _STATES[copy.stage]
+        last_upstream, last_downstream = copy.last_copied
         return Receipt(
             flow=self.name,
             source_topic=copy.route.source_topic,
@@ -495,6 +496,8 @@ class FlowPump:
             timestamp_ms=copy.acked_timestamp_ms,
             target_topic_id=copy.appended[0].hex(),
             appended=copy.appended[1],
+            last_upstream=last_upstream,
+            last_downstream=last_downstream,
         )
 
     def close(self) -> None:

@@ -104,6 +104,10 @@ class Receipt(_Value):
     """Of `appended`; as hexadecimal digits."""
     appended: int = -1
     """The target's offset after the last record that it has acknowledged; -1: none."""
+    last_upstream: int = -1
+    """Of the last record that was acknowledged; the next offset may be further on, behind a gap or a marker."""
+    last_downstream: int = -1
+    """Of the same record."""
 
 
 class FlowReport(_Value):
