@@ -19,7 +19,8 @@ from sparkmirror.config import (
     ProduceConfig,
     load_mm2_properties,
 )
-from sparkmirror.config.settings import FETCH_SETTINGS, FLOW_SETTINGS, LOSS_SETTINGS, PRODUCE_SETTINGS, Setting
+from sparkmirror.config.setting import Setting
+from sparkmirror.config.settings import FETCH_SETTINGS, FLOW_SETTINGS, LOSS_SETTINGS, PRODUCE_SETTINGS
 from sparkmirror.config.values import Integer, Names
 
 Load = Callable[..., MirrorConfig]

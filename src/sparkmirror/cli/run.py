@@ -18,15 +18,17 @@ Clusters = Annotated[
     typer.Option("--clusters", help="Only the flows into these clusters: --clusters B C, as with MirrorMaker 2."),
 ]
 
+Spark = Annotated[
+    list[str] | None, typer.Option("--spark", metavar="KEY=VALUE", help="A setting of the Spark session.")
+]
+
 
 def run(
     file: File,
     more_clusters: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
     clusters: Clusters = None,
     once: Annotated[bool, typer.Option("--once", help="Copy up to the end offsets of now, then exit.")] = False,
-    spark: Annotated[
-        list[str] | None, typer.Option("--spark", metavar="KEY=VALUE", help="A setting of the Spark session.")
-    ] = None,
+    spark: Spark = None,
     lease: Annotated[bool, typer.Option("--lease/--no-lease", hidden=True)] = True,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
@@ -52,12 +54,20 @@ def run(
 
 def load(file: str, clusters: list[str] | None, spark: list[str] | None) -> MirrorConfig:
     """The file's model, with the command line's Spark settings over the file's."""
-    wanted = [alias for group in clusters or () for alias in group.replace(",", " ").split()]
-    config = load_mm2_properties(file, clusters=wanted)
-    settings = dict(config.spark)
+    return load_mm2_properties(file, clusters=wanted_clusters(clusters), overrides=spark_overrides(spark))
+
+
+def wanted_clusters(clusters: list[str] | None) -> list[str]:
+    """The aliases behind `--clusters`, however they were separated."""
+    return [alias for group in clusters or () for alias in group.replace(",", " ").split()]
+
+
+def spark_overrides(spark: list[str] | None) -> dict[str, str]:
+    """What `--spark` sets. Raises `ConfigError`."""
+    settings = {}
     for setting in spark or ():
         key, equals, value = setting.partition("=")
         if not equals or not key.startswith("spark."):
             raise ConfigError("write spark.KEY=VALUE", where="--spark", key=key)
         settings[key] = value
-    return config.model_copy(update={"spark": settings})
+    return settings

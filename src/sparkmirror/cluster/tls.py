@@ -13,6 +13,8 @@ from cryptography.x509 import Certificate
 
 from sparkmirror.cluster.stores import KeyPair, read_key_store, read_trust_store, store_bytes, store_error
 from sparkmirror.config.model import ClusterConfig
+from sparkmirror.config.providers import with_secrets
+from sparkmirror.errors import ConfigError
 
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 
@@ -25,6 +27,10 @@ def ssl_context(config: ClusterConfig) -> ssl.SSLContext | None:
     """
     if not config.encrypted:
         return None
+    try:
+        config = with_secrets(config)
+    except ValueError as error:
+        raise ConfigError(str(error), where=f"cluster {config.alias}", key="ssl") from None
     trusted = store_bytes(config, "truststore", config.ssl.truststore_location)
     own = store_bytes(config, "keystore", config.ssl.keystore_location)
     return _context(config, trusted, own)

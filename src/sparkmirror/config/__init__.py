@@ -1,5 +1,6 @@
 """Every configuration format in, one typed model out."""
 
+from sparkmirror.config.effective import EffectiveValue
 from sparkmirror.config.model import (
     DEFAULT_POLICY,
     IDENTITY_POLICY,
@@ -10,16 +11,18 @@ from sparkmirror.config.model import (
     MirrorConfig,
     ProduceConfig,
 )
-from sparkmirror.config.properties import load_mm2_properties
+from sparkmirror.config.properties import explain_mm2_properties, load_mm2_properties
 
 __all__ = [
     "DEFAULT_POLICY",
     "IDENTITY_POLICY",
     "ClusterConfig",
+    "EffectiveValue",
     "FetchConfig",
     "FlowConfig",
     "LossPolicy",
     "MirrorConfig",
     "ProduceConfig",
+    "explain_mm2_properties",
     "load_mm2_properties",
 ]

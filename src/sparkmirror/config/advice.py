@@ -6,19 +6,20 @@ from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 
 from sparkmirror.config import known_keys
+from sparkmirror.config.control_settings import CONTROL_SETTINGS
+from sparkmirror.config.providers import FAMILY, PARAMETERS, PROVIDERS_KEY
 from sparkmirror.config.refusals import ACCEPTED
 from sparkmirror.config.scopes import Level, ScopedKey, Scopes
 from sparkmirror.config.security import HONOURED, is_exception, meant_clusters
+from sparkmirror.config.setting import Setting
 from sparkmirror.config.settings import (
     CLUSTERS_KEY,
-    CONTROL_SETTINGS,
     ENABLED,
     FETCH_SETTINGS,
     FLOW_SETTINGS,
     LOSS_SETTINGS,
     PRODUCE_SETTINGS,
     SOURCE_SERVERS,
-    Setting,
 )
 
 CLOSE = 0.8
@@ -30,17 +31,20 @@ _BARE = {
 _FETCH = {setting.name: setting for setting in FETCH_SETTINGS}
 _PRODUCE = {setting.name: setting for setting in PRODUCE_SETTINGS}
 
-_TOP_NAMES = {*_BARE, CLUSTERS_KEY} | known_keys.CONNECTOR | known_keys.CONNECT
-_CLIENT_NAMES = {*_FETCH, *_PRODUCE} | known_keys.CLIENT
+_CONNECT = known_keys.CONNECTOR | known_keys.CONNECTOR_BASE | known_keys.CONNECT
+_TOP_NAMES = {*_BARE, CLUSTERS_KEY, *_CONNECT}
+_CLIENT_NAMES = {*_FETCH, *_PRODUCE, *known_keys.CLIENT}
 _ALL_NAMES = sorted(_TOP_NAMES | _CLIENT_NAMES, key=len, reverse=True)
 
 
 class Advisor:
     """Explains each key that has no effect, for one set of running flows."""
 
-    def __init__(self, scopes: Scopes, encrypted: Collection[str]) -> None:
+    def __init__(self, scopes: Scopes, encrypted: Collection[str], extended: Collection[str] = ()) -> None:
         self._scopes = scopes
         self._encrypted = encrypted
+        self._extended = {f"{flow}." for flow in extended}
+        """The flows with classes of the user's, which may have keys of their own."""
 
     def advise(self, key: ScopedKey) -> str | None:
         """A warning about a key without effect; None if it asks for what is done anyway."""
@@ -49,7 +53,13 @@ class Advisor:
         text = self._needless(key)
         if text is None and is_exception(key):
             return None  # it passed: it says what holds for the whole cluster anyway
-        return key.entry.note(text or self._misplaced(key) or _known(key) or self._unknown(key))
+        text = text or self._misplaced(key) or _known(key)
+        return None if text is None and self._may_be_theirs(key) else key.entry.note(text or self._unknown(key))
+
+    def _may_be_theirs(self, key: ScopedKey) -> bool:
+        """Whether the key reaches a class of the user's (`mm2.md` section 1.6, connectorBaseConfig)."""
+        common = key.level is Level.TOP and key.name.startswith("replication.policy.")
+        return key.prefix in self._extended or (common and bool(self._extended))
 
     def _needless(self, key: ScopedKey) -> str | None:
         """Why a security setting can't have an effect; None if it can, or is none."""
@@ -97,28 +107,49 @@ def _close_name(key: ScopedKey) -> str | None:
 
 
 def _asks_for_nothing(key: ScopedKey) -> bool:
-    """Whether a known key switches off what isn't done, or states what is the only possibility."""
+    """Whether a known key switches off what isn't done, or asks for what is done anyway."""
     value = key.entry.value.strip().lower()
-    switched_off = value == "false" and key.name in known_keys.CONNECTOR | known_keys.CONNECT | known_keys.CLIENT
     if key.name in HONOURED:
         return value == "plaintext"
-    return switched_off or key.name in ACCEPTED or (key.name == "compression.type" and value == "none")
+    if key.name in known_keys.DONE_ANYWAY:
+        return value in known_keys.DONE_ANYWAY[key.name]
+    return key.name in ACCEPTED or (value == "false" and key.name in _CONNECT | known_keys.CLIENT)
 
 
 def _known(key: ScopedKey) -> str | None:
     """Why a key that Kafka knows does nothing; None if Kafka doesn't know it either."""
     name = key.name
-    if name.startswith(known_keys.PROVIDER_FAMILY):
-        return "has no effect: config providers are not supported in this release"
+    if name.startswith(FAMILY):
+        return _of_a_provider(key)
     if name in known_keys.REMOVED:
         instead = known_keys.REMOVED[name]
         return "has no effect since Kafka 4.0" + (f"; write {key.prefix}{instead}" if instead else "")
-    if not key.role and (name in known_keys.CONNECT or name.startswith(known_keys.CONNECT_FAMILIES)):
-        return "has no effect: it is for Kafka Connect, which isn't used here"
+    if not key.role and (reason := _in_connect(name)) is not None:
+        return f"has no effect: {reason}"
     client = key.role or key.level is not Level.TOP
+    if client and name in known_keys.CLIENT and known_keys.CLIENT[name].reason != known_keys.NOT_YET:
+        return f"has no effect: {known_keys.CLIENT[name].reason}"
     if name in known_keys.CONNECTOR or name.startswith("ssl.") or (client and name in _CLIENT_NAMES):
         return "has no effect in this release"
     return None
+
+
+def _in_connect(name: str) -> str | None:
+    """Why a key of Kafka Connect's has no effect; None if it is none."""
+    if name in _CONNECT:
+        return _CONNECT[name].reason
+    families = known_keys.CONNECT_FAMILIES
+    return next((reason for family, reason in families.items() if name.startswith(family)), None)
+
+
+def _of_a_provider(key: ScopedKey) -> str:
+    if key.prefix or key.role:
+        return "has no effect: config providers are declared once for the whole file; write it without a prefix"
+    name = key.name.removeprefix(FAMILY).partition(".")[0]
+    if key.name == f"{FAMILY}{name}.class":
+        return f"has no effect: {name} is not among {PROVIDERS_KEY}"
+    known = " or ".join(sorted({f"{FAMILY}{name}.param.{parameter}" for parameter in PARAMETERS.values()}))
+    return f"has no effect: a provider's parameter is {known}"
 
 
 def _meant(key: ScopedKey) -> Setting | None:
@@ -131,7 +162,7 @@ def _meant(key: ScopedKey) -> Setting | None:
         return _PRODUCE.get(key.name)
     if key.role:
         return None
-    if key.name in _BARE or key.name in known_keys.CONNECT:
+    if key.name in _BARE or key.name in _CONNECT:
         return _BARE.get(key.name)
     # In a cluster's own settings a name may be the worker's, too; then nothing can be guessed.
     shared = key.level is Level.CLUSTER and key.name in known_keys.CLIENT

@@ -1,89 +1,247 @@
-"""Keys that MirrorMaker 2, Kafka Connect and Kafka's clients know and this release does nothing with.
+"""Keys that MirrorMaker 2, Kafka Connect and Kafka's clients know and that have no effect here, each with the reason.
 
 Source: `mm2.md` sections 1.1 to 1.6 and the configuration classes of Kafka 4.3.1. Settings that have an
-effect are in `settings`; a name may be in both, as it can mean different things in different places.
+effect are in `settings` and `control_settings`; a name may be in both, as it can mean different things in
+different places.
 """
 
 from __future__ import annotations
 
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+from dataclasses import dataclass
 
 
-CONNECTOR = _names(
-    """
-    checkpoints.topic.replication.factor config.properties.exclude config.property.filter.class
-    config.providers consumer.poll.timeout.ms emit.checkpoints.enabled emit.checkpoints.interval.seconds
-    emit.heartbeats.enabled emit.heartbeats.interval.seconds emit.offset-syncs.enabled
-    forwarding.admin.class group.filter.class groups groups.exclude heartbeats.topic.replication.factor
-    metric.names.formats metric.reporters offset-syncs.topic.location
-    offset-syncs.topic.replication.factor refresh.groups.enabled refresh.groups.interval.seconds
-    security.protocol source.cluster.alias sync.group.offsets.enabled sync.group.offsets.interval.seconds
-    sync.topic.acls.enabled sync.topic.acls.interval.seconds sync.topic.configs.enabled
-    sync.topic.configs.interval.seconds target.cluster.alias topic.filter.class use.defaults.from
-    """
-)
-"""Of the three connectors and their filters."""
+@dataclass(frozen=True, slots=True)
+class IdleKey:
+    """A key without effect: its default in Kafka (`-`: none), and why it has none here."""
 
-CONNECT = _names(
-    """
-    access.control.allow.methods access.control.allow.origin admin.listeners config.action.reload
-    config.storage.replication.factor config.storage.topic connect.protocol connector.class
-    connector.client.config.override.policy connector.plugin.version
-    dedicated.mode.enable.internal.rest errors.log.enable errors.log.include.messages
-    errors.retry.delay.max.ms errors.retry.timeout errors.tolerance exactly.once.source.support
-    exactly.once.support header.converter header.converter.plugin.version
-    inter.worker.key.generation.algorithm inter.worker.key.size inter.worker.key.ttl.ms
-    inter.worker.signature.algorithm inter.worker.verification.algorithms key.converter
-    key.converter.plugin.version listeners name offset.flush.interval.ms offset.flush.timeout.ms
-    offset.storage.partitions offset.storage.replication.factor offset.storage.topic plugin.discovery
-    plugin.path predicates rebalance.timeout.ms response.http.headers.config rest.advertised.host.name
-    rest.advertised.listener rest.advertised.port rest.extension.classes
-    scheduled.rebalance.max.delay.ms status.storage.partitions status.storage.replication.factor
-    status.storage.topic task.shutdown.graceful.timeout.ms tasks.max.enforce topic.creation.enable
-    topic.tracking.allow.reset topic.tracking.enable transforms value.converter
-    value.converter.plugin.version worker.sync.timeout.ms worker.unsync.backoff.ms
-    """
-)
-"""Of Kafka Connect, which isn't here: its workers, REST interface, storage topics, error handling."""
+    name: str
+    default: str
+    reason: str
 
-CONNECT_FAMILIES = (
-    "config.storage.",
-    "header.converter.",
-    "key.converter.",
-    "listeners.https.",
-    "metrics.context.",
-    "offset.storage.",
-    "predicates.",
-    "status.storage.",
-    "topic.creation.",
-    "transforms.",
-    "value.converter.",
-)
 
-CLIENT = _names(
-    """
-    acks allow.auto.create.topics auto.commit.interval.ms batch.size bootstrap.controllers buffer.memory
-    check.crcs client.dns.lookup client.id compression.gzip.level compression.lz4.level compression.type
-    compression.zstd.level config.providers connections.max.idle.ms default.api.timeout.ms
-    delivery.timeout.ms enable.auto.commit enable.idempotence enable.metrics.push
-    exclude.internal.topics group.id group.instance.id group.protocol group.remote.assignor
-    heartbeat.interval.ms interceptor.classes key.deserializer key.serializer linger.ms max.block.ms
-    max.poll.interval.ms max.poll.records metadata.max.age.ms metadata.max.idle.ms
-    metadata.recovery.rebootstrap.trigger.ms metadata.recovery.strategy metric.reporters
-    metrics.num.samples metrics.recording.level metrics.sample.window.ms
-    partition.assignment.strategy partitioner.adaptive.partitioning.enable
-    partitioner.availability.timeout.ms partitioner.class partitioner.ignore.keys receive.buffer.bytes
-    reconnect.backoff.max.ms reconnect.backoff.ms request.timeout.ms retries retry.backoff.max.ms
-    retry.backoff.ms security.protocol security.providers send.buffer.bytes session.timeout.ms
-    socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms transaction.timeout.ms
-    transaction.two.phase.commit.enable transactional.id value.deserializer value.serializer
-    """
-)
+def _table(text: str) -> dict[str, IdleKey]:
+    """Lines of a reason with a colon behind it, each followed by indented names, with `= default` or without."""
+    keys: dict[str, IdleKey] = {}
+    reason = ""
+    for line in filter(None, map(str.rstrip, text.splitlines())):
+        if not line.startswith(" "):
+            reason = line
+            continue
+        name, _, default = line.strip().partition(" = ")
+        keys[name] = IdleKey(name, default or "-", reason)
+    return keys
+
+
+CONNECTOR = _table("""
+pumps wait for records as consumer.fetch.max.wait.ms says
+    consumer.poll.timeout.ms = 1000
+topics are created by Kafka's own admin requests, without a class of yours
+    forwarding.admin.class = org.apache.kafka.clients.admin.ForwardingAdmin
+there is no JVM to have JMX metrics
+    metric.names.formats = legacy
+    metric.reporters = org.apache.kafka.common.metrics.JmxReporter
+aliases come from the flow's own name
+    source.cluster.alias
+    target.cluster.alias = target
+""")
+"""Of the three connectors; also those that are refused unless they say what is done anyway."""
+
+CONNECTOR_BASE = _table("""
+there are no connectors to be named
+    name
+    connector.class
+    connector.plugin.version
+tasks.max is never exceeded
+    tasks.max.enforce = true
+records are copied as bytes, without converters
+    key.converter
+    value.converter
+    header.converter
+    key.converter.plugin.version
+    value.converter.plugin.version
+    header.converter.plugin.version
+records are copied unchanged
+    transforms
+    predicates
+secrets from config providers are read anew with each connection, all other values when a run starts
+    config.action.reload = restart
+a partition that can't be copied is parked with the reason and tried again, and the others go on
+    errors.retry.timeout = 0
+    errors.retry.delay.max.ms = 60000
+no record is ever skipped: a partition that can't be copied is parked with the reason
+    errors.tolerance = none
+what fails is always logged, and what a record holds never
+    errors.log.enable = false
+    errors.log.include.messages = false
+""")
+"""Of every connector of Kafka Connect."""
+
+CONNECT = _table("""
+each record is copied exactly once, whatever this says
+    exactly.once.source.support = disabled
+    exactly.once.support = requested
+exactly once needs no transactions here
+    transaction.boundary = poll
+    transaction.boundary.interval.ms
+a flow's offsets are in one topic: write <target>.offset.storage.topic
+    offsets.storage.topic
+topics are created as they are at the source, with replication.factor
+    topic.creation.enable = true
+    topic.creation.groups
+a write of Connect's offsets may take admin.timeout.ms
+    offset.flush.timeout.ms = 5000
+a pump may be stopped at any moment
+    task.shutdown.graceful.timeout.ms = 5000
+processes on the same file agree through the target cluster, without REST
+    dedicated.mode.enable.internal.rest = false
+    inter.worker.key.generation.algorithm = HmacSHA256
+    inter.worker.key.size
+    inter.worker.key.ttl.ms = 3600000
+    inter.worker.signature.algorithm = HmacSHA256
+    inter.worker.verification.algorithms = HmacSHA256
+there is no REST interface
+    access.control.allow.methods
+    access.control.allow.origin
+    admin.listeners
+    listeners = http://:8083
+    response.http.headers.config
+    rest.advertised.host.name
+    rest.advertised.listener
+    rest.advertised.port
+    rest.extension.classes
+each process reads the file itself, so that no configuration is stored
+    config.storage.topic = mm2-configs.<source>.internal
+    config.storage.replication.factor = 3
+no connectors' states are stored
+    status.storage.topic = mm2-status.<source>.internal
+    status.storage.partitions = 5
+    status.storage.replication.factor = 3
+work is dealt out by load, not by Connect's rebalancing
+    connect.protocol = sessioned
+    rebalance.timeout.ms = 60000
+    scheduled.rebalance.max.delay.ms = 300000
+    worker.sync.timeout.ms = 3000
+    worker.unsync.backoff.ms = 300000
+Java plug-ins can't be loaded; Python ones are found on PYTHONPATH
+    plugin.path
+    plugin.discovery = hybrid_warn
+a flow's own producer.override settings are always obeyed
+    connector.client.config.override.policy = All
+which topics are copied is always known
+    topic.tracking.enable = true
+    topic.tracking.allow.reset = true
+""")
+"""Of Kafka Connect's workers and source connectors, which aren't here."""
+
+CONNECT_FAMILIES = {
+    "config.storage.": CONNECT["config.storage.topic"].reason,
+    "header.converter.": CONNECTOR_BASE["header.converter"].reason,
+    "key.converter.": CONNECTOR_BASE["key.converter"].reason,
+    "value.converter.": CONNECTOR_BASE["value.converter"].reason,
+    "listeners.https.": CONNECT["listeners"].reason,
+    "metrics.context.": CONNECTOR["metric.reporters"].reason,
+    "offset.storage.": "its topic is compacted, and otherwise as the broker makes it",
+    "predicates.": CONNECTOR_BASE["predicates"].reason,
+    "status.storage.": CONNECT["status.storage.topic"].reason,
+    "topic.creation.": CONNECT["topic.creation.enable"].reason,
+    "transforms.": CONNECTOR_BASE["transforms"].reason,
+}
+"""How such keys begin, and why they have no effect."""
+
+CLIENT = _table("""
+a batch counts as written when all in-sync replicas have it, and exactly once
+    acks = all
+    enable.idempotence = true
+    transactional.id
+    transaction.timeout.ms = 60000
+    transaction.two.phase.commit.enable = false
+what fails is tried again until it succeeds
+    delivery.timeout.ms = 120000
+    max.block.ms = 60000
+    retries = 2147483647
+batches are copied as they are at the source
+    batch.size = 16384
+    buffer.memory = 33554432
+    linger.ms = 5
+    partitioner.adaptive.partitioning.enable = true
+    partitioner.availability.timeout.ms = 0
+    partitioner.class
+    partitioner.ignore.keys = false
+    key.deserializer
+    key.serializer
+    value.deserializer
+    value.serializer
+    max.poll.records = 500
+    check.crcs = true
+a codec's usual level is used
+    compression.gzip.level = -1
+    compression.lz4.level = 9
+    compression.zstd.level = 3
+what was copied is known from the target, without a consumer group
+    auto.commit.interval.ms = 5000
+    enable.auto.commit = true
+    group.id
+    group.instance.id
+    group.protocol = classic
+    group.remote.assignor
+    heartbeat.interval.ms = 3000
+    max.poll.interval.ms = 300000
+    partition.assignment.strategy
+    session.timeout.ms = 45000
+a topic's partitions are known from the topics' refresh
+    allow.auto.create.topics = true
+    exclude.internal.topics = true
+Java classes can't be loaded
+    interceptor.classes
+    metric.reporters
+    security.providers
+there is no JVM to have JMX metrics
+    enable.metrics.push = true
+    metrics.num.samples = 2
+    metrics.recording.level = INFO
+    metrics.sample.window.ms = 30000
+config providers are declared once for the whole file: write it without a prefix
+    config.providers
+in this release
+    bootstrap.controllers
+    client.dns.lookup = use_all_dns_ips
+    client.id
+    compression.type = none
+    connections.max.idle.ms = 540000
+    default.api.timeout.ms = 60000
+    metadata.max.age.ms = 300000
+    metadata.max.idle.ms = 300000
+    metadata.recovery.rebootstrap.trigger.ms = 300000
+    metadata.recovery.strategy = rebootstrap
+    receive.buffer.bytes = 65536
+    reconnect.backoff.max.ms = 1000
+    reconnect.backoff.ms = 50
+    request.timeout.ms = 30000
+    retry.backoff.max.ms = 1000
+    retry.backoff.ms = 100
+    security.protocol = PLAINTEXT
+    send.buffer.bytes = 131072
+    socket.connection.setup.timeout.max.ms = 30000
+    socket.connection.setup.timeout.ms = 10000
+""")
 """Of consumers, producers and admin clients."""
 
-PROVIDER_FAMILY = "config.providers."
+NOT_YET = "in this release"
+"""The reason that is none; it is said without a colon."""
+
+DONE_ANYWAY: dict[str, tuple[str, ...]] = {
+    "acks": ("all", "-1"),
+    "check.crcs": ("true",),
+    "compression.type": ("none",),
+    "enable.idempotence": ("true",),
+    "errors.tolerance": ("none",),
+    "exactly.once.source.support": ("enabled",),
+    "exactly.once.support": ("required", "requested"),
+    "metric.reporters": ("",),
+    "tasks.max.enforce": ("true",),
+    "topic.creation.enable": ("true",),
+}
+"""Values of keys without effect that ask for what is done anyway, so that nothing needs to be said."""
 
 REMOVED = {
     "topics.blacklist": "topics.exclude",

@@ -6,6 +6,7 @@ Defaults: `mm2.md` sections 1.1 and 1.2, and Kafka's own consumer and producer d
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr, SerializationInfo
@@ -16,7 +17,18 @@ REVEAL = {"secrets": "revealed"}
 DEFAULT_POLICY = "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"
 IDENTITY_POLICY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 
+POLICIES = (
+    DEFAULT_POLICY,
+    IDENTITY_POLICY,
+    "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy",
+    "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy",
+)
+"""The Java classes that `replication.policy.class` may name: MirrorMaker 2's, and two that keep topics' names."""
+
 MIRROR = "org.apache.kafka.connect.mirror."
+DEFAULT_TOPIC_FILTER = MIRROR + "DefaultTopicFilter"
+DEFAULT_GROUP_FILTER = MIRROR + "DefaultGroupFilter"
+DEFAULT_CONFIG_FILTER = MIRROR + "DefaultConfigPropertyFilter"
 DEFAULT_CONFIG_EXCLUDE = (
     "follower.replication.throttled.replicas",
     "leader.replication.throttled.replicas",
@@ -45,6 +57,9 @@ Secret = Annotated[SecretStr, PlainSerializer(_write_secret, when_used="json")]
 
 NO_SECRET = SecretStr("")
 
+REFERENCE = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
+"""`${provider:path:name}`, the path being optional: as Kafka's `ConfigTransformer` finds them."""
+
 
 class SslConfig(Model):
     """How TLS is spoken with one cluster: Kafka's `ssl.` settings, with the defaults of Kafka 4.3.1."""
@@ -69,10 +84,17 @@ class SslConfig(Model):
     protocol: str = "TLSv1.3"
     """The newest that is offered, whatever `enabled_protocols` says."""
 
-    @property
-    def has_secrets(self) -> bool:
-        """Whether anything in here must not be read by others."""
-        return any(isinstance(value, SecretStr) and value.get_secret_value() for _, value in self)
+
+class ProviderConfig(Model):
+    """One of the file's config providers; what it is: `config/providers.py`."""
+
+    name: str
+    kind: str
+    """The Java class, without its package."""
+    allowlist_pattern: str = ".*"
+    """Of environment variables: whole names that may be read."""
+    allowed_paths: tuple[str, ...] | None = None
+    """Files and directories that may be read; None: all."""
 
 
 class ClusterConfig(Model):
@@ -86,11 +108,20 @@ class ClusterConfig(Model):
     ssl: SslConfig = SslConfig()
     client_id: str = ""
     request_timeout_ms: int = 30_000
+    providers: tuple[ProviderConfig, ...] = ()
+    """Where secrets of `ssl` are references to: they are resolved where a connection is made."""
 
     @property
     def encrypted(self) -> bool:
         """Whether TLS is spoken with this cluster."""
         return self.security_protocol.endswith("SSL")
+
+    @property
+    def has_secrets(self) -> bool:
+        """Whether anything in here must not be read by others; a mere reference may be."""
+        names = {provider.name for provider in self.providers}
+        secrets = [value.get_secret_value() for _, value in self.ssl if isinstance(value, SecretStr)]
+        return any(REFERENCE.sub(lambda found: "" if found[1] in names else found[0], text) for text in secrets)
 
 
 class FetchConfig(Model):
@@ -133,7 +164,7 @@ class LossPolicy(Model):
 class TopicSyncConfig(Model):
     """How remote topics are kept like the source's: configuration and ACLs (`mm2.md` 1.2, 3.2)."""
 
-    config_property_filter_class: str = MIRROR + "DefaultConfigPropertyFilter"
+    config_property_filter_class: str = DEFAULT_CONFIG_FILTER
     config_properties_exclude: tuple[str, ...] = DEFAULT_CONFIG_EXCLUDE
     use_defaults_from: str = "target"
     sync_topic_configs_enabled: bool = True
@@ -147,7 +178,7 @@ class GroupConfig(Model):
 
     groups: tuple[str, ...] = (".*",)
     groups_exclude: tuple[str, ...] = ("console-consumer-.*", "connect-.*", "__.*")
-    group_filter_class: str = MIRROR + "DefaultGroupFilter"
+    group_filter_class: str = DEFAULT_GROUP_FILTER
     refresh_groups_enabled: bool = True
     refresh_groups_interval_seconds: int = 600
     emit_checkpoints_enabled: bool = True
@@ -192,7 +223,7 @@ class FlowConfig(Model):
     tasks_max: int = Field(default=1, ge=1)
     topics: tuple[str, ...] = (".*",)
     topics_exclude: tuple[str, ...] = (r"mm2.*\.internal", r".*\.replica", r"__.*")
-    topic_filter_class: str = MIRROR + "DefaultTopicFilter"
+    topic_filter_class: str = DEFAULT_TOPIC_FILTER
     heartbeats_replication_enabled: bool = True
     replication_policy_class: str = DEFAULT_POLICY
     replication_policy_separator: str = "."
@@ -214,6 +245,8 @@ class FlowConfig(Model):
     connect: ConnectStorage = ConnectStorage()
     merge_tiny_batches: bool = True
     """Under a backlog, batches of less than 4 KiB become larger ones."""
+    originals: dict[str, str] = {}
+    """For filters and policies in Python: the keys that MirrorMaker 2 would give to its own, without secrets."""
 
     @property
     def name(self) -> str:
@@ -223,7 +256,7 @@ class FlowConfig(Model):
     @property
     def has_secrets(self) -> bool:
         """Whether an order for this flow holds anything that must not be read by others."""
-        return self.source.ssl.has_secrets or self.target.ssl.has_secrets
+        return self.source.has_secrets or self.target.has_secrets
 
 
 class MirrorConfig(Model):

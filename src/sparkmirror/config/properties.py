@@ -7,10 +7,23 @@ from difflib import get_close_matches
 from itertools import permutations
 from types import MappingProxyType
 
+from pydantic import BaseModel
+
 from sparkmirror.config.advice import Advisor
+from sparkmirror.config.clusters import read_cluster
+from sparkmirror.config.combinations import combination_notes
+from sparkmirror.config.control_settings import (
+    GROUP_SETTINGS,
+    HEARTBEAT_SETTINGS,
+    OFFSET_SYNC_SETTINGS,
+    STORAGE_SETTINGS,
+    TOPIC_SYNC_SETTINGS,
+)
+from sparkmirror.config.effective import EffectiveValue, effective_values
 from sparkmirror.config.entries import COMMAND_LINE, Entry, Properties, read_entries, seen_aliases
+from sparkmirror.config.heartbeats import heartbeat_pairs, is_stated, read_beats
+from sparkmirror.config.lookup import Lookup, Pair
 from sparkmirror.config.model import (
-    ClusterConfig,
     ConnectStorage,
     FetchConfig,
     FlowConfig,
@@ -20,33 +33,26 @@ from sparkmirror.config.model import (
     MirrorConfig,
     OffsetSyncConfig,
     ProduceConfig,
-    SslConfig,
+    ProviderConfig,
     TopicSyncConfig,
 )
-from sparkmirror.config.refusals import refuse_expression, refuse_unsupported
+from sparkmirror.config.originals import originals_for
+from sparkmirror.config.providers import declared_providers, provider_keys, resolve
+from sparkmirror.config.refusals import refuse_unsupported
 from sparkmirror.config.scopes import Level, ScopedKey, Scopes
 from sparkmirror.config.security import refuse_exceptions
+from sparkmirror.config.setting import Setting
 from sparkmirror.config.settings import (
     CLUSTERS_KEY,
     ENABLED,
     FETCH_SETTINGS,
     FLOW_SETTINGS,
-    GROUP_SETTINGS,
-    HEARTBEAT_SETTINGS,
     LOSS_SETTINGS,
-    NAME_CHARACTERS,
-    OFFSET_SYNC_SETTINGS,
     PRODUCE_SETTINGS,
-    SECURITY_PROTOCOL,
     SOURCE_SERVERS,
-    SSL_SETTINGS,
-    STORAGE_SETTINGS,
     TARGET_SERVERS,
-    TOPIC_SYNC_SETTINGS,
-    Setting,
-    for_place,
 )
-from sparkmirror.config.values import Names, Value, repeated
+from sparkmirror.config.values import NAME_CHARACTERS, Names
 from sparkmirror.errors import ConfigError
 
 SPARK = "spark."
@@ -61,13 +67,23 @@ def load_mm2_properties(
     `clusters` leaves only the flows into these targets, as `--clusters` does. `overrides` are keys and
     values that replace the file's. Raises `ConfigError` for what can't be run, or can't be run as written.
     """
+    return explain_mm2_properties(path, clusters=clusters, overrides=overrides)[0]
+
+
+def explain_mm2_properties(
+    path: str, *, clusters: Sequence[str] = (), overrides: Mapping[str, str] = NOTHING
+) -> tuple[MirrorConfig, tuple[EffectiveValue, ...]]:
+    """The same, and where each value of each flow comes from."""
     in_file = read_entries(path)
     on_top = [Entry(key, value, COMMAND_LINE) for key, value in overrides.items()]
-    aliases = _aliases(path, [*in_file, *on_top])
-    return _Reader(path, Properties(in_file, on_top, aliases), aliases).read(clusters)
+    providers = declared_providers([*in_file, *on_top])
+    aliases = _aliases(path, [*in_file, *on_top], providers)
+    lookup = Lookup(path, Properties(in_file, on_top, aliases), providers)
+    config = _Reader(lookup, aliases).read(clusters)
+    return config, tuple(effective_values(config, lookup))
 
 
-def _aliases(path: str, entries: Sequence[Entry]) -> tuple[str, ...]:
+def _aliases(path: str, entries: Sequence[Entry], providers: Sequence[ProviderConfig]) -> tuple[str, ...]:
     """The clusters' aliases, each once; the last statement counts."""
     stated = next((entry for entry in reversed(entries) if entry.key == CLUSTERS_KEY), None)
     text = stated.value.strip() if stated else ""
@@ -76,118 +92,99 @@ def _aliases(path: str, entries: Sequence[Entry]) -> tuple[str, ...]:
         reason = f"names no clusters: write {CLUSTERS_KEY} = {suggested}"
         raise ConfigError(reason, where=stated.where if stated else path, key=CLUSTERS_KEY)
     try:
+        text = resolve(text, providers)
         return tuple(NAME_CHARACTERS.parse(alias) for alias in dict.fromkeys(Names().parse(text)))
     except ValueError as error:
         raise stated.error(str(error)) from None
 
 
 class _Reader:
-    """One reading of one file: remembers which keys were looked up, to explain the others."""
+    """One reading of one file."""
 
-    def __init__(self, path: str, properties: Properties, aliases: tuple[str, ...]) -> None:
-        self._path = path
-        self._properties = properties
+    def __init__(self, lookup: Lookup, aliases: tuple[str, ...]) -> None:
+        self._lookup = lookup
         self._aliases = aliases
-        self._warnings = properties.warnings
-        self._looked_up = {CLUSTERS_KEY}
+        lookup.looked_up.update((CLUSTERS_KEY, *provider_keys(lookup.providers)))
 
     def read(self, clusters: Sequence[str]) -> MirrorConfig:
         """The whole file as the model."""
         pairs = self._running_pairs(clusters)
         scopes = Scopes(self._aliases, pairs)
-        keys = [key for entry in self._properties.values() if (key := scopes.split(entry)) is not None]
+        keys = [key for entry in self._lookup.properties.values() if (key := scopes.split(entry)) is not None]
         for_spark = [key for key in keys if key.level is Level.TOP and key.name.startswith(SPARK)]
         refuse_unsupported(keys, pairs)
-        flows = tuple(self._flow(source, target) for source, target in pairs)
+        flows = tuple(self._flow(pair) for pair in pairs)
         encrypted = {cluster.alias for flow in flows for cluster in (flow.source, flow.target) if cluster.encrypted}
-        refuse_exceptions(keys, pairs, encrypted, self._properties)
-        self._looked_up.update(key.name for key in for_spark)
-        self._explain(keys, Advisor(scopes, encrypted))
+        refuse_exceptions(keys, pairs, encrypted, self._lookup.properties)
+        beats = read_beats(self._lookup, heartbeat_pairs(self._aliases, pairs, clusters))
+        self._lookup.looked_up.update(key.name for key in for_spark)
+        self._explain(keys, Advisor(scopes, encrypted, {flow.name for flow in flows if flow.originals}))
         return MirrorConfig(
-            path=self._path,
+            path=self._lookup.path,
             flows=flows,
-            spark={key.name: key.entry.value.strip() for key in for_spark},
-            warnings=tuple(self._warnings),
+            spark={key.name: self._for_spark(key.entry) for key in for_spark},
+            warnings=tuple(self._lookup.warnings),
+            beats=beats,
         )
 
-    def _running_pairs(self, clusters: Sequence[str]) -> list[tuple[str, str]]:
-        """The enabled flows, in the order of `clusters` in the file, into the targets chosen."""
+    def _running_pairs(self, clusters: Sequence[str]) -> list[Pair]:
+        """The enabled flows, in the order of `clusters` in the file, into the targets chosen.
+
+        There may be none if the file asks for some pair's heartbeats in so many words. That they are sent by
+        default is no reason to start, as it is for MirrorMaker 2: who forgot `enabled` must be told.
+        """
         for alias in clusters:
             if alias not in self._aliases:
                 meant = get_close_matches(alias, self._aliases, n=1)
                 hint = f"did you mean {meant[0]}?" if meant else f"there are {', '.join(self._aliases)}"
                 raise ConfigError(f"{alias} is not among the file's clusters: {hint}", where="--clusters")
-        enabled = [pair for pair in permutations(self._aliases, 2) if self._value(ENABLED, *pair)]
-        if not enabled:
-            raise ConfigError(f"no flow is enabled: write {self._example_flow()}", where=self._path)
+        enabled = [pair for pair in permutations(self._aliases, 2) if self._lookup.value(ENABLED, pair)]
         pairs = [pair for pair in enabled if not clusters or pair[1] in clusters]
-        if not pairs:
-            there = ", ".join(f"{source}->{target}" for source, target in enabled)
-            raise ConfigError(f"no enabled flow leads into {', '.join(clusters)}: {there}", where="--clusters")
-        return pairs
+        if pairs or any(is_stated(self._lookup, pair) for pair in heartbeat_pairs(self._aliases, enabled, clusters)):
+            return pairs
+        if not enabled:
+            raise ConfigError(f"no flow is enabled: write {self._example_flow()}", where=self._lookup.path)
+        there = ", ".join(f"{source}->{target}" for source, target in enabled)
+        raise ConfigError(f"no enabled flow leads into {', '.join(clusters)}: {there}", where="--clusters")
 
     def _example_flow(self) -> str:
         if len(self._aliases) == 1:
             return f"a second alias into {CLUSTERS_KEY}, and {self._aliases[0]}-><alias>.enabled = true"
         return f"{self._aliases[0]}->{self._aliases[1]}.enabled = true"
 
-    def _flow(self, source: str, target: str) -> FlowConfig:
+    def _flow(self, pair: Pair) -> FlowConfig:
+        source, target = pair
+
+        def part(model: type[BaseModel], settings: Sequence[Setting]) -> BaseModel:
+            return model.model_validate(self._lookup.given(settings, pair))
+
         fields: dict[str, object] = {
-            **self._given(FLOW_SETTINGS, source, target),
-            "source": self._cluster(SOURCE_SERVERS, source, source, target),
-            "target": self._cluster(TARGET_SERVERS, target, source, target),
-            "fetch": FetchConfig.model_validate(self._given(FETCH_SETTINGS, source, target)),
-            "produce": ProduceConfig.model_validate(self._given(PRODUCE_SETTINGS, source, target)),
-            "loss": LossPolicy.model_validate(self._given(LOSS_SETTINGS, source, target)),
-            "topic_sync": TopicSyncConfig.model_validate(self._given(TOPIC_SYNC_SETTINGS, source, target)),
-            "group": GroupConfig.model_validate(self._given(GROUP_SETTINGS, source, target)),
-            "offset_sync": OffsetSyncConfig.model_validate(self._given(OFFSET_SYNC_SETTINGS, source, target)),
-            "heartbeat": HeartbeatConfig.model_validate(self._given(HEARTBEAT_SETTINGS, source, target)),
-            "connect": ConnectStorage.model_validate(self._given(STORAGE_SETTINGS, source, target)),
+            **self._lookup.given(FLOW_SETTINGS, pair),
+            "source": read_cluster(self._lookup, SOURCE_SERVERS, source, pair),
+            "target": read_cluster(self._lookup, TARGET_SERVERS, target, pair),
+            "fetch": part(FetchConfig, FETCH_SETTINGS),
+            "produce": part(ProduceConfig, PRODUCE_SETTINGS),
+            "loss": part(LossPolicy, LOSS_SETTINGS),
+            "topic_sync": part(TopicSyncConfig, TOPIC_SYNC_SETTINGS),
+            "group": part(GroupConfig, GROUP_SETTINGS),
+            "offset_sync": part(OffsetSyncConfig, OFFSET_SYNC_SETTINGS),
+            "heartbeat": part(HeartbeatConfig, HEARTBEAT_SETTINGS),
+            "connect": part(ConnectStorage, STORAGE_SETTINGS),
         }
-        return FlowConfig.model_validate(fields)
+        flow = FlowConfig.model_validate(fields)
+        for note in combination_notes(self._lookup, flow):
+            self._lookup.warn(note)
+        return flow.model_copy(update={"originals": originals_for(flow, self._lookup)})
 
-    def _cluster(self, servers: Setting, alias: str, source: str, target: str) -> ClusterConfig:
-        protocol, *ssl = for_place((SECURITY_PROTOCOL, *SSL_SETTINGS), servers.place)
-        fields: dict[str, object] = {"alias": alias, **self._given((servers, protocol), source, target)}
-        if servers.field not in fields:
-            key = f"{alias}.{servers.name}"
-            raise ConfigError(f"is missing: write {key} = host:9092", where=self._path, key=key)
-        cluster = ClusterConfig.model_validate(fields)
-        if not cluster.encrypted:
-            return cluster
-        return cluster.model_copy(update={"ssl": SslConfig.model_validate(self._given(ssl, source, target))})
-
-    def _given(self, settings: Sequence[Setting], source: str, target: str) -> dict[str, Value]:
-        values = ((setting.field, self._value(setting, source, target)) for setting in settings)
-        return {field: value for field, value in values if value is not None}
-
-    def _value(self, setting: Setting, source: str, target: str) -> Value | None:
-        """What the strongest of the setting's keys says; None if none of them is there."""
-        keys = setting.place.keys(setting.name, source, target)
-        self._looked_up.update(keys)
-        entry = next((self._properties[key] for key in keys if key in self._properties), None)
-        if entry is None:
-            return None
-        refuse_expression(entry)
+    def _for_spark(self, entry: Entry) -> str:
+        """Spark has references of its own; only those to declared providers are ours."""
         try:
-            value = setting.kind.parse(entry.value)
+            return resolve(entry.value, self._lookup.providers).strip()
         except ValueError as error:
             raise entry.error(str(error)) from None
-        return self._without_repetitions(entry, value) if isinstance(value, tuple) else value
-
-    def _without_repetitions(self, entry: Entry, items: tuple[str, ...]) -> tuple[str, ...]:
-        """Kafka 4.2 and later take repeated items out of a list and warn."""
-        if again := repeated(items):
-            self._warn(entry.note(f"names {', '.join(again)} more than once"))
-        return tuple(dict.fromkeys(items))
 
     def _explain(self, keys: Sequence[ScopedKey], advisor: Advisor) -> None:
         """Say what became of the keys that no flow has looked up."""
         for key in keys:
-            if key.entry.key not in self._looked_up and (text := advisor.advise(key)) is not None:
-                self._warn(text)
-
-    def _warn(self, text: str) -> None:
-        if text not in self._warnings:
-            self._warnings.append(text)
+            if key.entry.key not in self._lookup.looked_up and (text := advisor.advise(key)) is not None:
+                self._lookup.warn(text)

@@ -5,16 +5,12 @@ No message here repeats a value.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
-from sparkmirror.config.entries import Entry
 from sparkmirror.config.scopes import ScopedKey
+from sparkmirror.config.values import Choice, Kind, Words
 
-MIRROR = "org.apache.kafka.connect.mirror."
 CONVERTERS = ("org.apache.kafka.connect.converters.ByteArrayConverter", "ByteArrayConverter", "ByteArray")
-PROVIDER = re.compile(r"\$\{[^}]*:[^}]*\}")
-"""A config provider's expression, `${provider:path:key}`."""
 
 _UNCHANGED = "records are copied unchanged: take this key out"
 _CONVERTER = "records are copied as bytes: take this key out, or write " + CONVERTERS[0]
@@ -27,7 +23,6 @@ ACCEPTED: dict[str, tuple[tuple[str, ...], str]] = {
     "key.converter": (CONVERTERS, _CONVERTER),
     "value.converter": (CONVERTERS, _CONVERTER),
     "header.converter": (CONVERTERS, _CONVERTER),
-    "topic.filter.class": ((MIRROR + "DefaultTopicFilter",), _JAVA + MIRROR + "DefaultTopicFilter"),
     "forwarding.admin.class": (
         ("org.apache.kafka.clients.admin.ForwardingAdmin",),
         _JAVA + "org.apache.kafka.clients.admin.ForwardingAdmin",
@@ -38,10 +33,13 @@ ACCEPTED: dict[str, tuple[tuple[str, ...], str]] = {
 """The values that ask for nothing special, and what to say about any other; at every level and role."""
 
 
-def refuse_expression(entry: Entry) -> None:
-    """Stop at a config provider's expression in a value that is needed."""
-    if PROVIDER.search(entry.value):
-        raise entry.error("config providers are not supported in this release: write the value itself")
+CHECKED: dict[str, Kind] = {
+    "metric.names.formats": Words(("legacy", "new")),
+    "errors.tolerance": Choice(("none", "all")),
+    "exactly.once.source.support": Choice(("disabled", "preparing", "enabled"), any_case=True),
+    "exactly.once.support": Choice(("requested", "required"), any_case=True),
+}
+"""Keys without effect whose values are Kafka's few words: any other is a mistake, which Kafka refuses, too."""
 
 
 def refuse_unsupported(keys: Iterable[ScopedKey], flows: Iterable[tuple[str, str]]) -> None:
@@ -59,6 +57,11 @@ def _refuse_value(key: ScopedKey) -> None:
         # A security protocol may be written in any case.
         if not {value, value.upper()} & set(accepted):
             raise key.entry.error(reason)
+    if key.name in CHECKED:
+        try:
+            CHECKED[key.name].parse(key.entry.value)
+        except ValueError as error:
+            raise key.entry.error(str(error)) from None
 
 
 def _refuse_other_cluster(key: ScopedKey, flows: tuple[tuple[str, str], ...]) -> None:

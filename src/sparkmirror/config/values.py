@@ -111,6 +111,20 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class ClassName:
+    """One of the Java classes that are `known`, or a class of Python's: `module:Class`."""
+
+    known: tuple[str, ...]
+
+    def parse(self, text: str) -> str:
+        """Read `text`; whether a Python class is there is seen when it is loaded."""
+        word = text.strip()
+        if word not in self.known and not is_python_class(word):
+            raise _refused(text, " or ".join(self.known) + ", or a Python class as module:Class")
+        return word
+
+
+@dataclass(frozen=True, slots=True)
 class Names:
     """A list, separated by commas; it may be empty, its items may not."""
 
@@ -122,6 +136,20 @@ class Names:
         if "" in items:
             raise ValueError("has an empty item: take out the comma that separates nothing")
         return items
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A list of one or more of a few words."""
+
+    options: tuple[str, ...]
+
+    def parse(self, text: str) -> tuple[str, ...]:
+        """Read `text`."""
+        words = Names().parse(text)
+        if not words or not set(words) <= set(self.options):
+            raise _refused(text, "a list of " + " and ".join(self.options))
+        return words
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +169,17 @@ class Endpoints:
         match = re.fullmatch(r"(?:\[[0-9A-Fa-f:.%\w]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})", endpoint)
         if match is None or not 0 < int(match[1]) <= PORT_MAX:
             raise _refused(endpoint, "host:port, the port from 1 to 65535 and an IPv6 address in brackets")
+
+
+def is_python_class(word: str) -> bool:
+    """Whether it is written as `module:Class`."""
+    return re.fullmatch(r"[\w.]+:\w+", word) is not None
+
+
+NAME_CHARACTERS = Text(r"[A-Za-z0-9._-]", "letters, digits, '.', '_' and '-', as a topic's name is")
+SECONDS = Integer(1, LONG_MAX // 1000)
+FACTOR = Integer(1, 32_767, also=-1)
+"""Of replication; -1 is the broker's default."""
 
 
 def repeated(items: Sequence[str]) -> list[str]:

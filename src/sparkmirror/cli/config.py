@@ -1,0 +1,44 @@
+"""`sparkmirror config`: what a file comes to."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from sparkmirror.cli.logs import warn
+from sparkmirror.cli.run import Clusters, File, Spark, spark_overrides, wanted_clusters
+from sparkmirror.config import explain_mm2_properties
+from sparkmirror.errors import ConfigError
+
+_WIDEST = 48
+"""Characters that a column is filled up to; a longer value pushes the rest of its line."""
+
+
+def config(
+    file: File,
+    more_clusters: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
+    clusters: Clusters = None,
+    spark: Spark = None,
+) -> None:
+    """Print what counts for each flow of FILE, and where it comes from; secrets are masked.
+
+    A line is a flow, a key, its value, and the key that set it or "default"; in a pipe, tabs are between them.
+    Warnings go to standard error. Exit codes: 0 the file can be run, 2 it is wrong.
+    """
+    if more_clusters and not clusters:
+        raise ConfigError("one file only; clusters go after --clusters", where="command line", key=more_clusters[0])
+    wanted = wanted_clusters([*(clusters or ()), *(more_clusters or ())])
+    read, values = explain_mm2_properties(file, clusters=wanted, overrides=spark_overrides(spark))
+    for line in read.warnings:
+        warn(line)
+    rows = [(value.flow, value.key, value.value, value.where) for value in values]
+    for line in _aligned(rows) if sys.stdout.isatty() else map("\t".join, rows):
+        typer.echo(line)
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [min(max(map(len, column)), _WIDEST) for column in zip(*rows, strict=True)]
+    return ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]

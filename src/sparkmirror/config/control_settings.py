@@ -1,0 +1,108 @@
+"""Settings of what is done beside copying: topics, groups, offset syncs, heartbeats, Connect's offsets."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from sparkmirror.config.model import (
+    DEFAULT_CONFIG_FILTER,
+    DEFAULT_GROUP_FILTER,
+    ConnectStorage,
+    GroupConfig,
+    HeartbeatConfig,
+    OffsetSyncConfig,
+    TopicSyncConfig,
+)
+from sparkmirror.config.setting import Place, Setting
+from sparkmirror.config.values import (
+    FACTOR,
+    LONG_MAX,
+    NAME_CHARACTERS,
+    SECONDS,
+    Boolean,
+    Choice,
+    ClassName,
+    Integer,
+    Kind,
+    Names,
+)
+
+
+def _of(model: type[BaseModel], name: str, kind: Kind, doc: str, origin: str) -> Setting:
+    place = Place.PAIR if name == "use.defaults.from" else Place.CONNECTOR
+    return Setting(name, kind, place, doc, origin, model)
+
+
+def _storage(name: str, kind: Kind, doc: str, place: Place) -> Setting:
+    return Setting(name, kind, place, doc, "1.6", ConnectStorage)
+
+
+TOPIC_SYNC_SETTINGS: tuple[Setting, ...] = (
+    _of(TopicSyncConfig, "config.properties.exclude", Names(), "Regexes of properties that are not copied.", "1.2"),
+    _of(
+        TopicSyncConfig,
+        "config.property.filter.class",
+        ClassName((DEFAULT_CONFIG_FILTER,)),
+        "What decides by `config.properties.exclude`.",
+        "1.2",
+    ),
+    _of(TopicSyncConfig, "use.defaults.from", Choice(("target", "source")), "Whose defaults a copy has.", "1.5"),
+    _of(TopicSyncConfig, "sync.topic.configs.enabled", Boolean(), "Whether topics' properties are kept equal.", "1.2"),
+    _of(TopicSyncConfig, "sync.topic.configs.interval.seconds", SECONDS, "How often they are.", "1.2"),
+    _of(TopicSyncConfig, "sync.topic.acls.enabled", Boolean(), "Whether topics' ACLs are copied.", "1.2"),
+    _of(TopicSyncConfig, "sync.topic.acls.interval.seconds", SECONDS, "How often they are.", "1.2"),
+)
+"""How remote topics are kept like the source's."""
+
+GROUP_SETTINGS: tuple[Setting, ...] = (
+    _of(GroupConfig, "groups", Names(), "Regexes of consumer groups to translate.", "1.3"),
+    _of(GroupConfig, "groups.exclude", Names(), "Regexes of groups not to, though `groups` matches.", "1.3"),
+    _of(GroupConfig, "group.filter.class", ClassName((DEFAULT_GROUP_FILTER,)), "What decides by `groups`.", "1.3"),
+    _of(GroupConfig, "refresh.groups.enabled", Boolean(), "Whether new groups are looked for.", "1.3"),
+    _of(GroupConfig, "refresh.groups.interval.seconds", SECONDS, "How often they are looked for.", "1.3"),
+    _of(GroupConfig, "emit.checkpoints.enabled", Boolean(), "Whether checkpoints are written.", "1.3"),
+    _of(GroupConfig, "emit.checkpoints.interval.seconds", SECONDS, "How often they are written.", "1.3"),
+    _of(GroupConfig, "checkpoints.topic.replication.factor", FACTOR, "Of the topic of checkpoints.", "1.3"),
+    _of(GroupConfig, "sync.group.offsets.enabled", Boolean(), "Whether groups' offsets are set at the target.", "1.3"),
+    _of(GroupConfig, "sync.group.offsets.interval.seconds", SECONDS, "How often they are set.", "1.3"),
+)
+"""Consumer groups and their positions."""
+
+OFFSET_SYNC_SETTINGS: tuple[Setting, ...] = (
+    _of(OffsetSyncConfig, "offset.lag.max", Integer(0, LONG_MAX), "How stale a sync may be, in records.", "1.2"),
+    _of(OffsetSyncConfig, "emit.offset-syncs.enabled", Boolean(), "Whether offset syncs are written.", "1.2"),
+    _of(
+        OffsetSyncConfig,
+        "offset-syncs.topic.location",
+        Choice(("source", "target")),
+        "The cluster that they are written to.",
+        "1.2",
+    ),
+    _of(OffsetSyncConfig, "offset-syncs.topic.replication.factor", FACTOR, "Of the topic of offset syncs.", "1.2"),
+)
+"""MirrorMaker 2's offset syncs."""
+
+EMIT_HEARTBEATS = _of(HeartbeatConfig, "emit.heartbeats.enabled", Boolean(), "Whether heartbeats are sent.", "1.4")
+HEARTBEAT_SETTINGS: tuple[Setting, ...] = (
+    EMIT_HEARTBEATS,
+    _of(HeartbeatConfig, "emit.heartbeats.interval.seconds", SECONDS, "How often they are sent.", "1.4"),
+    _of(HeartbeatConfig, "heartbeats.topic.replication.factor", FACTOR, "Of the topic of heartbeats.", "1.4"),
+)
+"""Heartbeats; their topic's factor and the interval count also for pairs that copy nothing."""
+
+STORAGE_SETTINGS: tuple[Setting, ...] = (
+    _storage("offset.storage.topic", NAME_CHARACTERS, "Where Kafka Connect keeps its offsets.", Place.STORAGE),
+    _storage("offset.storage.partitions", Integer(1, also=-1), "Of that topic.", Place.STORAGE),
+    _storage("offset.storage.replication.factor", FACTOR, "Of that topic.", Place.STORAGE),
+    _storage("offset.flush.interval.ms", Integer(1, LONG_MAX), "How often they are written.", Place.WORKER),
+)
+"""The offsets of MirrorMaker 2's Connect workers, which it can be handed back to by."""
+
+CONTROL_SETTINGS: tuple[Setting, ...] = (
+    *TOPIC_SYNC_SETTINGS,
+    *GROUP_SETTINGS,
+    *OFFSET_SYNC_SETTINGS,
+    *HEARTBEAT_SETTINGS,
+    *STORAGE_SETTINGS,
+)
+"""All of what is done beside copying."""

@@ -1,0 +1,117 @@
+"""What counts for each flow in the end, and where it comes from: what `sparkmirror config` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel, SecretStr
+
+from sparkmirror.config.control_settings import (
+    GROUP_SETTINGS,
+    HEARTBEAT_SETTINGS,
+    OFFSET_SYNC_SETTINGS,
+    STORAGE_SETTINGS,
+    TOPIC_SYNC_SETTINGS,
+)
+from sparkmirror.config.entries import Entry
+from sparkmirror.config.lookup import Lookup
+from sparkmirror.config.model import ClusterConfig, FlowConfig, MirrorConfig
+from sparkmirror.config.originals import is_secret
+from sparkmirror.config.setting import Setting, for_place
+from sparkmirror.config.settings import (
+    ADMIN_TIMEOUT,
+    ENABLED,
+    FETCH_SETTINGS,
+    FLOW_SETTINGS,
+    LOSS_SETTINGS,
+    POLICY_SETTINGS,
+    PRODUCE_SETTINGS,
+    SECURITY_PROTOCOL,
+    SOURCE_SERVERS,
+    SSL_SETTINGS,
+    TARGET_SERVERS,
+)
+from sparkmirror.config.values import Hidden
+
+MASK = "********"
+DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveValue:
+    """One setting of one flow: `value` is safe to show; `where` names the key that gave it, or is `DEFAULT`."""
+
+    flow: str
+    key: str
+    value: str
+    where: str
+
+
+def effective_values(config: MirrorConfig, lookup: Lookup) -> Iterator[EffectiveValue]:
+    """All of them, flow after flow; then what goes to Spark, as the flow `*`."""
+    for flow in config.flows:
+        shown = _Shown(flow, lookup)
+        yield shown.row(ENABLED, True)
+        yield from shown.cluster(SOURCE_SERVERS, flow.source)
+        yield from shown.cluster(TARGET_SERVERS, flow.target)
+        yield from shown.part(FLOW_SETTINGS, flow)
+        yield from shown.part(FETCH_SETTINGS, flow.fetch)
+        yield from shown.part(PRODUCE_SETTINGS, flow.produce)
+        yield from shown.part(LOSS_SETTINGS, flow.loss)
+        yield from shown.part(TOPIC_SYNC_SETTINGS, flow.topic_sync)
+        yield from shown.part(GROUP_SETTINGS, flow.group)
+        yield from shown.part(OFFSET_SYNC_SETTINGS, flow.offset_sync)
+        yield from shown.part(HEARTBEAT_SETTINGS, flow.heartbeat)
+        yield from shown.part(STORAGE_SETTINGS, flow.connect)
+    for beat in config.beats:
+        shown = _Shown(beat, lookup)
+        yield shown.row(ENABLED, False)
+        yield from shown.cluster(TARGET_SERVERS, beat.target)
+        yield from shown.part((*POLICY_SETTINGS, ADMIN_TIMEOUT), beat)
+        yield from shown.part(HEARTBEAT_SETTINGS, beat.heartbeat)
+    for key, value in config.spark.items():
+        entry = lookup.properties[key]
+        hidden = is_secret(key) or lookup.references(entry)
+        yield EffectiveValue("*", key, MASK if hidden else value, _where(entry, lookup))
+
+
+class _Shown:
+    """One flow's settings as they are shown."""
+
+    def __init__(self, flow: FlowConfig, lookup: Lookup) -> None:
+        self._flow = flow
+        self._lookup = lookup
+        self._pair = (flow.source.alias, flow.target.alias)
+
+    def cluster(self, servers: Setting, cluster: ClusterConfig) -> Iterator[EffectiveValue]:
+        protocol, *ssl = for_place((SECURITY_PROTOCOL, *SSL_SETTINGS), servers.place)
+        yield from self.part((servers, protocol), cluster)
+        if cluster.encrypted:
+            yield from self.part(ssl, cluster.ssl)
+
+    def part(self, settings: Sequence[Setting], part: BaseModel) -> Iterator[EffectiveValue]:
+        for setting in settings:
+            yield self.row(setting, getattr(part, setting.field))
+
+    def row(self, setting: Setting, value: object) -> EffectiveValue:
+        entry = self._lookup.entry(setting, self._pair)
+        text = _text(value)
+        hidden = isinstance(setting.kind, Hidden) or (entry is not None and self._lookup.references(entry))
+        where = DEFAULT if entry is None else _where(entry, self._lookup)
+        key = setting.place.general(setting.name, *self._pair)
+        return EffectiveValue(self._flow.name, key, MASK if hidden and text else text, where)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value.get_secret_value() if isinstance(value, SecretStr) else str(value)
+
+
+def _where(entry: Entry, lookup: Lookup) -> str:
+    """The key, and the references behind its value: they are no secrets, and what one looks for."""
+    references = lookup.references(entry)
+    return f"{entry.where}: {entry.key}" + (f" = {' '.join(references)}" if references else "")

@@ -1,0 +1,84 @@
+"""What MirrorMaker 2 hands to a filter or policy of the user's own: its connector's configuration.
+
+The rules are `MirrorMakerConfig.connectorBaseConfig`'s (`mm2.md` section 1.6), one more beside: no secrets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from sparkmirror.config.control_settings import CONTROL_SETTINGS
+from sparkmirror.config.known_keys import CONNECTOR, CONNECTOR_BASE
+from sparkmirror.config.lookup import Lookup
+from sparkmirror.config.model import FlowConfig
+from sparkmirror.config.setting import Place
+from sparkmirror.config.settings import FLOW_SETTINGS
+from sparkmirror.config.values import is_python_class
+
+CONNECTOR_NAMES = {*CONNECTOR, *CONNECTOR_BASE, "enabled", "security.protocol", "config.providers"} | {
+    setting.name
+    for setting in (*FLOW_SETTINGS, *CONTROL_SETTINGS)
+    if setting.place is Place.CONNECTOR and not setting.name.startswith("sparkmirror.")
+}
+"""The names in the three connectors' definitions, but for TLS and SASL."""
+
+_SECRET = re.compile(r"password|secret|token|jaas|credential|keystore\.key", re.IGNORECASE)
+_CLIENT = re.compile(r"bootstrap\.servers|security\.protocol|(ssl|sasl)\..*")
+_ROLES = ("consumer", "producer", "admin")
+
+
+def originals_for(flow: FlowConfig, lookup: Lookup) -> dict[str, str]:
+    """The keys for this flow's own classes; nothing if it has none."""
+    classes = (
+        flow.topic_filter_class,
+        flow.replication_policy_class,
+        flow.group.group_filter_class,
+        flow.topic_sync.config_property_filter_class,
+    )
+    if not any(map(is_python_class, classes)):
+        return {}
+    raw = {key: entry.value for key, entry in lookup.properties.items() if not lookup.references(entry)}
+    keys = connector_originals(raw, flow.source.alias, flow.target.alias)
+    return {key: value for key, value in sorted(keys.items()) if not is_secret(key)}
+
+
+def is_secret(key: str) -> bool:
+    """Whether a value under this key must not be seen by others; told by its name."""
+    return _SECRET.search(key) is not None
+
+
+def connector_originals(raw: Mapping[str, str], source: str, target: str) -> dict[str, str]:
+    """The configuration of the source connector of `source->target`, secrets included."""
+    keys = {key: value for key, value in raw.items() if _is_connectors(key)}
+    for end, alias in (("source", source), ("target", target)):
+        for key, value in _cluster_keys(raw, alias).items():
+            keys[f"{end}.{key}" if key.startswith(_ROLES) else f"{end}.cluster.{key}"] = value
+        keys.setdefault(f"{end}.cluster.alias", alias)
+    keys.setdefault("name", "MirrorSourceConnector")
+    keys.setdefault("connector.class", "org.apache.kafka.connect.mirror.MirrorSourceConnector")
+    keys.update(_stripped(raw, f"{source}->{target}."))
+    keys.setdefault("enabled", "false")
+    return keys
+
+
+def _is_connectors(key: str) -> bool:
+    # Its definitions know all client settings of TLS and SASL by name.
+    families = ("config.providers", "replication.policy", "ssl.", "sasl.")
+    return key in CONNECTOR_NAMES or key.startswith(families)
+
+
+def _cluster_keys(raw: Mapping[str, str], alias: str) -> dict[str, str]:
+    """`clusterProps`: a cluster's own keys, and what all clusters have in common for each client."""
+    own = _stripped(raw, f"{alias}.")
+    common = {key: value for key, value in raw.items() if _CLIENT.fullmatch(key)}
+    keys = common | own
+    for key, value in keys.copy().items():
+        if _CLIENT.fullmatch(key):
+            for role in _ROLES:
+                keys.setdefault(f"{role}.{key}", value)
+    return keys
+
+
+def _stripped(raw: Mapping[str, str], prefix: str) -> dict[str, str]:
+    return {key.removeprefix(prefix): value for key, value in raw.items() if key.startswith(prefix)}

@@ -1,0 +1,167 @@
+"""Config providers: values that stand elsewhere, written `${provider:path:name}` (KIP-297, KIP-421, KIP-887).
+
+Each behaves as Kafka's class of that name, but what a declared provider doesn't have is an error here; Kafka
+leaves the text as it stands. Only the names in `config.providers` are looked for; any other text stays.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePath
+
+import javaproperties
+from pydantic import SecretStr
+
+from sparkmirror.config.entries import Entry
+from sparkmirror.config.model import REFERENCE, ClusterConfig, ProviderConfig
+from sparkmirror.config.values import Names
+
+PROVIDERS_KEY = "config.providers"
+FAMILY = PROVIDERS_KEY + "."
+PACKAGE = "org.apache.kafka.common.config.provider."
+CLASSES = ("EnvVarConfigProvider", "FileConfigProvider", "DirectoryConfigProvider")
+PARAMETERS = {CLASSES[0]: "allowlist.pattern", CLASSES[1]: "allowed.paths", CLASSES[2]: "allowed.paths"}
+"""The one parameter of each class."""
+
+
+def declared_providers(entries: Iterable[Entry]) -> tuple[ProviderConfig, ...]:
+    """The providers that a file declares, in order; the last statement of each key counts. Raises `ConfigError`."""
+    own = {entry.key: entry for entry in entries if entry.key == PROVIDERS_KEY or entry.key.startswith(FAMILY)}
+    stated = own.get(PROVIDERS_KEY)
+    if stated is None:
+        return ()
+    try:
+        names = Names().parse(stated.value)
+    except ValueError as error:
+        raise stated.error(str(error)) from None
+    return tuple(_provider(name, stated, own) for name in dict.fromkeys(names))
+
+
+def provider_keys(providers: Iterable[ProviderConfig]) -> Iterator[str]:
+    """The keys that have an effect on these providers."""
+    yield PROVIDERS_KEY
+    for provider in providers:
+        yield f"{FAMILY}{provider.name}.class"
+        yield f"{FAMILY}{provider.name}.param.{PARAMETERS[provider.kind]}"
+
+
+def _provider(name: str, stated: Entry, own: Mapping[str, Entry]) -> ProviderConfig:
+    class_entry = own.get(f"{FAMILY}{name}.class")
+    known = ", ".join(PACKAGE + kind for kind in CLASSES)
+    if class_entry is None:
+        raise stated.error(f"{name} has no class: write {FAMILY}{name}.class = one of {known}")
+    kind = class_entry.value.strip().removeprefix(PACKAGE)
+    kind = kind if kind in CLASSES else f"{kind}ConfigProvider"
+    if kind not in CLASSES:
+        raise class_entry.error(f"Java classes can't be loaded: write one of {known}")
+    parameter = own.get(f"{FAMILY}{name}.param.{PARAMETERS[kind]}")
+    if parameter is None:
+        return ProviderConfig(name=name, kind=kind)
+    if kind == CLASSES[0]:
+        return ProviderConfig(name=name, kind=kind, allowlist_pattern=_pattern(parameter))
+    return ProviderConfig(name=name, kind=kind, allowed_paths=_paths(parameter))
+
+
+def _pattern(parameter: Entry) -> str:
+    try:
+        return re.compile(parameter.value.strip()).pattern
+    except re.error as error:
+        raise parameter.error(f"is no regular expression: {error}") from None
+
+
+def _paths(parameter: Entry) -> tuple[str, ...] | None:
+    """As Kafka's `AllowedPaths` reads them; None: all paths are allowed."""
+    paths = [path.strip() for path in parameter.value.split(",") if path.strip()]
+    for path in paths:
+        if not os.path.isabs(path) or not os.path.exists(path):
+            raise parameter.error(f"{path} must be an absolute path of something that exists")
+    return tuple(os.path.normpath(path) for path in paths) or None
+
+
+def resolve(text: str, providers: Iterable[ProviderConfig]) -> str:
+    """Put in what the providers have; raises `ValueError` that names the reference, never a value."""
+    by_name = {provider.name: provider for provider in providers}
+
+    def value(reference: re.Match[str]) -> str:
+        provider = by_name.get(reference[1])
+        if provider is None:
+            return reference[0]
+        try:
+            return _value(provider, reference[3] or "", reference[4])
+        except ValueError as error:
+            raise ValueError(f"{reference[0]} has no value: {error}") from None
+
+    return REFERENCE.sub(value, text)
+
+
+def references(text: str, providers: Iterable[ProviderConfig]) -> tuple[list[str], list[str]]:
+    """The references to declared providers in `text`, and those to others."""
+    names = {provider.name for provider in providers}
+    found = list(REFERENCE.finditer(text))
+    return [one[0] for one in found if one[1] in names], [one[0] for one in found if one[1] not in names]
+
+
+def with_secrets(cluster: ClusterConfig) -> ClusterConfig:
+    """The cluster with its references to secrets replaced by them; raises `ValueError`.
+
+    They are resolved where a connection is made, so that they don't travel and renewed ones count.
+    """
+    if not cluster.providers:
+        return cluster
+    secrets = {
+        field: SecretStr(resolve(value.get_secret_value(), cluster.providers).strip())
+        for field, value in cluster.ssl
+        if isinstance(value, SecretStr)
+    }
+    return cluster.model_copy(update={"ssl": cluster.ssl.model_copy(update=secrets), "providers": ()})
+
+
+def _value(provider: ProviderConfig, path: str, name: str) -> str:
+    if provider.kind == CLASSES[0]:
+        return _variable(provider, path, name)
+    if not path:
+        raise ValueError("it names no path: write ${" + provider.name + ":path:name}")
+    if provider.allowed_paths is not None:
+        path = os.path.normpath(path)
+        if not any(PurePath(path).is_relative_to(allowed) for allowed in provider.allowed_paths):
+            raise ValueError("its path is not among allowed.paths")
+    return _property(path, name) if provider.kind == CLASSES[1] else _file(path, name)
+
+
+def _variable(provider: ProviderConfig, path: str, name: str) -> str:
+    if path:
+        raise ValueError("an environment variable has no path: write ${" + provider.name + ":" + name + "}")
+    if not re.fullmatch(provider.allowlist_pattern, name):
+        raise ValueError("its name does not match allowlist.pattern")
+    if name not in os.environ:
+        raise ValueError("there is no such environment variable")
+    return os.environ[name]
+
+
+def _property(path: str, name: str) -> str:
+    """Of a properties file, which this provider reads as UTF-8."""
+    try:
+        content = Path(path).read_text("utf-8")
+        properties = javaproperties.loads(content)
+    except OSError as error:
+        raise ValueError(f"the file can't be read: {error.strerror}") from None
+    except (UnicodeDecodeError, javaproperties.InvalidUEscapeError):
+        raise ValueError("the file is no properties file in UTF-8") from None
+    if name not in properties:
+        raise ValueError("the file has no such key")
+    return str(properties[name])
+
+
+def _file(directory: str, name: str) -> str:
+    """A whole file; it lies in the directory itself."""
+    path = Path(directory, name)
+    if "/" in name or not path.is_file():
+        raise ValueError("the directory has no such file")
+    try:
+        return path.read_text("utf-8")
+    except OSError as error:
+        raise ValueError(f"the file can't be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ValueError("the file is no text in UTF-8") from None

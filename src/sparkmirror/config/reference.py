@@ -1,0 +1,203 @@
+"""`docs/configuration.md`, made of the settings as they are declared, so that it can't go stale.
+
+`python -m sparkmirror.config.reference > docs/configuration.md` writes it anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from pydantic import SecretStr
+
+from sparkmirror.config import known_keys
+from sparkmirror.config.control_settings import (
+    GROUP_SETTINGS,
+    HEARTBEAT_SETTINGS,
+    OFFSET_SYNC_SETTINGS,
+    STORAGE_SETTINGS,
+    TOPIC_SYNC_SETTINGS,
+)
+from sparkmirror.config.providers import CLASSES, FAMILY, PACKAGE, PARAMETERS, PROVIDERS_KEY
+from sparkmirror.config.refusals import ACCEPTED
+from sparkmirror.config.setting import Setting
+from sparkmirror.config.settings import (
+    ENABLED,
+    FETCH_SETTINGS,
+    FLOW_SETTINGS,
+    LOSS_SETTINGS,
+    PRODUCE_SETTINGS,
+    SECURITY_PROTOCOL,
+    SOURCE_SERVERS,
+    SSL_SETTINGS,
+)
+from sparkmirror.config.values import INT_MAX, LONG_MAX, Boolean, Choice, ClassName, Integer, Kind, TlsVersions
+
+_HEAD = """\
+# Configuration
+
+The file is MirrorMaker 2's own `mm2.properties`. `sparkmirror config FILE` prints what counts for each flow of a file
+and which key gave it; a key without effect is named with the reason, also by `sparkmirror run`.
+This page is made from the code: `python -m sparkmirror.config.reference > docs/configuration.md`.
+
+`A->B.` before a key means this flow only, `A.` its source, `B.` its target, "alone" all flows. Where a key
+can be written in several places they are given in order: the first that is there counts. As with MirrorMaker 2,
+`consumer.`, `producer.` and `admin.` without an alias before them count nowhere; here a warning says so.
+
+Lists are separated by commas. An empty item stops the run; repeated ones are taken out with a warning. A key that
+is there more than once: the last one counts, with a warning.
+
+A filter or policy of your own is a Python class, written `module:Class`. It is given the keys that MirrorMaker 2
+would give to a Java class, but no secrets and nothing that comes from a config provider.
+Its own keys are written behind `A->B.`; those of a policy may also stand alone, as `replication.policy.<name>`.
+"""
+
+_CLUSTERS = """
+`clusters` names the aliases; every ordered pair of them with `A->B.enabled = true` is a flow. As with MirrorMaker 2,
+the other pairs send heartbeats into their targets, too, unless `emit.heartbeats.enabled` is false for them. If no
+flow is enabled the run stops, but not where `A->B.emit.heartbeats.enabled = true` asks for a pair's heartbeats.
+"""
+
+_PROVIDERS = """
+`${name:path:key}` is replaced by what the provider `name` has, in any value. Only names listed in `config.providers`
+are looked for. A value that is needed and can't be found stops the run, where Kafka would go on with the text itself.
+`sparkmirror config` masks what came from a provider. Passwords and keys of `ssl.` are resolved where a connection is
+made, so Spark's workers need the same variables and files, and nothing secret travels to them. All else is resolved
+once, when a run starts.
+
+| key | default | what it does here |
+|---|---|---|"""
+
+_REFUSED = """
+These would change what is copied, or how. Other values than the ones given stop the run.
+
+| key | value | why |
+|---|---|---|
+"""
+
+_IDLE = """
+MirrorMaker 2, Kafka Connect or Kafka's clients know these. They have no effect here, which a warning says unless
+the value asks for what is done anyway. The defaults are Kafka's.
+"""
+
+
+def reference() -> str:
+    """The whole page."""
+    return "\n".join(_page()) + "\n"
+
+
+def _page() -> Iterator[str]:
+    yield _HEAD
+    yield "## Clusters and flows"
+    yield _CLUSTERS
+    yield from _settings((ENABLED, SOURCE_SERVERS, SECURITY_PROTOCOL, *SSL_SETTINGS))
+    sections = {
+        "Copying": FLOW_SETTINGS,
+        "Losses": LOSS_SETTINGS,
+        "Fetching from the source": FETCH_SETTINGS,
+        "Writing to the target": PRODUCE_SETTINGS,
+        "Topics' properties and ACLs": TOPIC_SYNC_SETTINGS,
+        "Consumer groups": GROUP_SETTINGS,
+        "Offset syncs": OFFSET_SYNC_SETTINGS,
+        "Heartbeats": HEARTBEAT_SETTINGS,
+        "Offsets of Kafka Connect": STORAGE_SETTINGS,
+    }
+    for title, settings in sections.items():
+        yield f"## {title}\n"
+        yield from _settings(settings)
+    yield "## Config providers"
+    yield _PROVIDERS
+    yield from _providers()
+    yield "## What is refused"
+    yield _REFUSED + "\n".join(_refused()) + "\n"
+    yield "## What has no effect"
+    yield _IDLE
+    titles: dict[str, Mapping[str, known_keys.IdleKey]] = {
+        "Of MirrorMaker 2's connectors": known_keys.CONNECTOR,
+        "Of every connector": known_keys.CONNECTOR_BASE,
+        "Of Kafka Connect": known_keys.CONNECT,
+        "Of consumers, producers and admin clients, where no table above has them": known_keys.CLIENT,
+    }
+    for title, keys in titles.items():
+        yield f"### {title}\n"
+        yield from _idle(keys.values())
+
+
+def _settings(settings: Iterable[Setting]) -> Iterator[str]:
+    yield "| key | values | default | what it does here | where |"
+    yield "|---|---|---|---|---|"
+    for setting in settings:
+        cells = (_code(setting.name), _values(setting.kind), _default(setting), setting.doc, _places(setting))
+        yield _row(cells)
+    yield ""
+
+
+def _providers() -> Iterator[str]:
+    environment, files, _ = CLASSES
+    classes = ", ".join(map(_code, CLASSES)) + f"; also with `{PACKAGE}` before it."
+    parameter = f"{FAMILY}<name>.param."
+    yield _row((_code(PROVIDERS_KEY), "", "The names that are looked for."))
+    yield _row((_code(f"{FAMILY}<name>.class"), "", classes))
+    allowed = "Environment variables that may be read: a regex for whole names."
+    yield _row((_code(parameter + PARAMETERS[environment]), "`.*`", allowed))
+    allowed = "Files and directories that may be read: absolute paths, separated by commas."
+    yield _row((_code(parameter + PARAMETERS[files]), "all", allowed))
+    yield ""
+
+
+def _refused() -> Iterator[str]:
+    for key, (accepted, reason) in ACCEPTED.items():
+        yield _row((_code(key), ", ".join(_code(value) if value else "nothing" for value in accepted), reason))
+
+
+def _idle(keys: Iterable[known_keys.IdleKey]) -> Iterator[str]:
+    yield "| key | default | why it has no effect |"
+    yield "|---|---|---|"
+    for key in keys:
+        reason = "not in this release" if key.reason == known_keys.NOT_YET else key.reason
+        yield _row((_code(key.name), "" if key.default == "-" else _code(key.default), reason))
+    yield ""
+
+
+def _values(kind: Kind) -> str:
+    match kind:
+        case Boolean():
+            return "true, false"
+        case Choice():
+            return ", ".join(_code(option) if option else "nothing" for option in kind.options)
+        case Integer():
+            high = "" if kind.high in (INT_MAX, LONG_MAX, LONG_MAX // 1000) else f" to {kind.high}"
+            also = "" if kind.also is None else f", or {kind.also}"
+            return f"from {kind.low}{high}{also}"
+        case ClassName():
+            return ", ".join(map(_code, (*kind.known, "module:Class")))
+        case TlsVersions():
+            return ", ".join(map(_code, kind.spoken))
+    return {"Names": "list", "Endpoints": "host:port, …"}.get(type(kind).__name__, "text")
+
+
+def _default(setting: Setting) -> str:
+    value = setting.default
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ", ".join(map(_code, value))
+    return "" if value is None or isinstance(value, SecretStr) or value == "" else _code(str(value))
+
+
+def _places(setting: Setting) -> str:
+    prefixes = [key.removesuffix(setting.name) for key in setting.place.keys(setting.name, "A", "B")]
+    if prefixes[0] == "A.":
+        prefixes[:1] = ["A.` or `B."]
+    return ", ".join(f"`{prefix}`" if prefix else "alone" for prefix in prefixes)
+
+
+def _row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _code(text: str) -> str:
+    return "`" + text.replace("|", "\\|") + "`"
+
+
+if __name__ == "__main__":
+    print(reference(), end="")

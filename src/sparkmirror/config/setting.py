@@ -1,0 +1,74 @@
+"""What a setting is: its name, kind and meaning, and the keys that it can be written under.
+
+A place is a key's template: `{source}` and `{target}` are aliases, `{name}` is the setting's name.
+Where several places count, the strongest comes first (`mm2.md` section 1.6, and tried with
+MirrorMaker 2 4.3.1: a cluster's own `consumer.` beats the flow's, because it becomes `source.consumer.`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from pydantic import BaseModel, SecretStr
+
+from sparkmirror.config.values import Kind
+
+FLOW = "{source}->{target}."
+
+
+class Place(Enum):
+    """Where a setting can be written, the strongest key first."""
+
+    CONNECTOR = (FLOW + "{name}", "{name}")
+    WORKER = ("{target}.{name}",)
+    STORAGE = ("{name}", "{target}.{name}")
+    CONSUMER = (FLOW + "source.consumer.{name}", "{source}.consumer.{name}", FLOW + "consumer.{name}")
+    PRODUCER = (FLOW + "producer.override.{name}", "{target}.producer.{name}")
+    PAIR = (FLOW + "{name}",)
+    SOURCE = ("{source}.{name}", "{name}")
+    TARGET = ("{target}.{name}", "{name}")
+
+    def keys(self, name: str, source: str, target: str) -> list[str]:
+        """The keys that set `name` for the flow `source->target`, the strongest first."""
+        return [template.format(source=source, target=target, name=name) for template in self.value]
+
+    def general(self, name: str, source: str, target: str) -> str:
+        """The strongest key that is not for this one flow only, if there is one."""
+        keys = self.keys(name, source, target)
+        return next((key for key in keys if "->" not in key), keys[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting that this release obeys: MirrorMaker 2's, or our own, which start with `sparkmirror.`."""
+
+    name: str
+    kind: Kind
+    place: Place
+    doc: str
+    origin: str
+    """The section of `mm2.md`, Kafka's own class or the page in `docs` that defines it."""
+    model: type[BaseModel] | None = None
+    renamed: str = ""
+    """The field of `model`, if it isn't the name with underscores."""
+
+    @property
+    def field(self) -> str:
+        """The model's field that holds this setting."""
+        return self.renamed or self.name.replace(".", "_").replace("-", "_")
+
+    @property
+    def secret(self) -> bool:
+        """Whether its value must not be seen by others."""
+        return isinstance(self.default, SecretStr)
+
+    @property
+    def default(self) -> object:
+        """What counts if no key sets it; None if that has no meaning."""
+        return self.model.model_fields[self.field].default if self.model else None
+
+
+def for_place(settings: tuple[Setting, ...], place: Place) -> tuple[Setting, ...]:
+    """The same settings, of the other cluster."""
+    return tuple(replace(setting, place=place) for setting in settings)
