@@ -15,6 +15,17 @@ from sparkmirror.policy import (
 from sparkmirror.sync.topic_rules import TopicRules
 
 
+class OneName(DefaultReplicationPolicy):
+    """Every copy has the same name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        return self._name
+
+
 def rules(
     *excluded: str,
     topics: str | TopicFilter = ".*",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 import pytest
-from flow_rules import rules
+from flow_rules import OneName, rules
 
 from sparkmirror.cluster.admin import (
     ClusterAdmin,
@@ -16,7 +16,6 @@ from sparkmirror.cluster.admin import (
 )
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.policy import DefaultReplicationPolicy
 from sparkmirror.sync.topics import TopicDuty
 
 
@@ -57,17 +56,6 @@ class InventedCluster(ClusterAdmin):
     def create_partitions(self, counts: Mapping[str, int]) -> dict[str, str | None]:
         self.counts |= {name: count for name, count in counts.items() if name not in self.refusing}
         return {name: self.refusing.get(name) for name in counts}
-
-
-class OneName(DefaultReplicationPolicy):
-    """Every copy has the same name."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self._name = name
-
-    def format_remote_topic(self, source_alias: str, topic: str) -> str:
-        return self._name
 
 
 def test_creates_missing_topics_with_count_factor_and_configs() -> None:
