@@ -50,7 +50,7 @@ def group_offsets(start: int, end: int) -> list[int]:
 
 
 def _flows(aliases: Mapping[str, str], source: KafkaCluster, target: KafkaCluster) -> dict[str, str]:
-    """Flows into B from the source under two aliases, one of them read_committed; `aliases` name their topics."""
+    """Flows into B from the source under these aliases, `read_committed` where one ends in C; each has its topics."""
     settings = {
         "clusters": ", ".join([*aliases, "B"]),
         "B.bootstrap.servers": target.bootstrap_servers,
@@ -73,13 +73,15 @@ def _topics(which: Callable[[Case], str]) -> dict[str, str]:
 
 
 def copy_ours(source: KafkaCluster, target: KafkaCluster, directory: Path) -> None:
-    file = directory / "ours.properties"
-    settings = _flows(_topics(lambda case: case.ours), source, target)
-    file.write_text("".join(f"{key} = {value}\n" for key, value in settings.items()))
-    command = [str(Path(sys.executable).with_name("sparkmirror")), "run", str(file), "--once"]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=COPY_TIMEOUT_S)
-    if ended.returncode:
-        raise TranslationFailed(f"sparkmirror ended with {ended.returncode}:\n{ended.stderr[-2000:]}")
+    """One alias after the other: in one file, two aliases of one cluster are refused."""
+    for alias, topics in _topics(lambda case: case.ours).items():
+        file = directory / f"ours-{alias}.properties"
+        settings = _flows({alias: topics}, source, target)
+        file.write_text("".join(f"{key} = {value}\n" for key, value in settings.items()))
+        command = [str(Path(sys.executable).with_name("sparkmirror")), "run", str(file), "--once"]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=COPY_TIMEOUT_S)
+        if ended.returncode:
+            raise TranslationFailed(f"sparkmirror ended with {ended.returncode}:\n{ended.stderr[-2000:]}")
 
 
 def our_map(target: KafkaCluster, case: Case) -> tuple[OffsetMap, int]:

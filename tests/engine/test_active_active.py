@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 

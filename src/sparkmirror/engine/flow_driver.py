@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
 import socket
@@ -25,13 +24,13 @@ from sparkmirror.offsets.losses import Loss, LossLedger, losses_topic
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Identity, segments_topic
 from sparkmirror.offsets.topic_memory import TopicMemory
-from sparkmirror.policy import TopicFilter, policy_for, should_replicate
 from sparkmirror.pump.control import TICK_S, Control, ControlState, Epoch, Leader, Phase, control_topic
 from sparkmirror.pump.orders import FlowOrder, FlowReport, Receipt, RouteOrder
 from sparkmirror.pump.receipts import read_reports, receipts_topic
 from sparkmirror.sync.segments_tidy import log_starts, retract_expired
+from sparkmirror.sync.topic_rules import topic_rules
 from sparkmirror.sync.topic_sentinel import TopicSentinel
-from sparkmirror.sync.topics import TopicDuty, TopicRules, TopicSync
+from sparkmirror.sync.topics import TopicDuty, TopicSync
 
 CONNECT_TIMEOUT_S = 15.0
 SEGMENTS_PARTITIONS = 8
@@ -73,6 +72,8 @@ class FlowDriver:
         """With `once`: topics and partitions that could not be taken on at the start, and why."""
         self.unclean = False
         """Pumps of the last epoch may still be alive."""
+        self.cluster_ids: dict[str, str] = {}
+        """Of both aliases, once it is open."""
         self._rules = topic_rules(flow)
         self._incarnation = incarnation
         self._use_lease = use_lease
@@ -118,6 +119,7 @@ class FlowDriver:
                 f"both aliases are the same cluster ({source_id}): records would be copied for ever",
                 where=f"flow {self.name}",
             )
+        self.cluster_ids = {self.flow.source.alias: source_id, self.flow.target.alias: target_id}
         alias = self.flow.source.alias
         factor = self.flow.replication_factor
         self._target.create_compacted_topic(segments_topic(alias), SEGMENTS_PARTITIONS, factor, PLAIN)
@@ -394,29 +396,3 @@ class FlowDriver:
     def _opened(self, admin: ClusterAdmin | None) -> ClusterAdmin:
         assert admin is not None  # noqa: S101 - open came first
         return admin
-
-
-def topic_rules(flow: FlowConfig) -> TopicRules:
-    """What the flow's settings say about topics; raises `ConfigError` for a pattern that can't be used."""
-    try:
-        policy = policy_for(
-            flow.replication_policy_class,
-            source_alias=flow.source.alias,
-            separator=flow.replication_policy_separator,
-            internal_separator_enabled=flow.internal_topic_separator_enabled,
-        )
-        topics = TopicFilter(flow.topics, flow.topics_exclude)
-    except ValueError as error:
-        raise ConfigError(str(error), where=f"flow {flow.name}", key="topics, topics.exclude") from error
-    wanted = functools.partial(
-        should_replicate,
-        policy=policy,
-        topics=topics,
-        target_alias=flow.target.alias,
-        heartbeats_replication_enabled=flow.heartbeats_replication_enabled,
-    )
-    return TopicRules(
-        wanted=wanted,
-        remote_name=lambda topic: policy.format_remote_topic(flow.source.alias, topic),
-        replication_factor=flow.replication_factor,
-    )

@@ -22,6 +22,7 @@ from sparkmirror.engine.progress import FlowProgress, ProgressMeter
 from sparkmirror.engine.session import is_local, keeps_secrets, local_slots, open_session
 from sparkmirror.errors import ClusterUnreachable, ConfigError, CopyIncomplete, SetupError, SparkMirrorError
 from sparkmirror.offsets.losses import LossKind
+from sparkmirror.policy import shared_cluster
 from sparkmirror.pump.orders import PumpOrder, Receipt
 
 EPOCH_S = 300.0
@@ -131,6 +132,7 @@ class Mirror:
         try:
             with ThreadPoolExecutor(max(len(self.drivers), 1)) as pool:
                 list(pool.map(FlowDriver.open, self.drivers))
+            self._refuse_shared_clusters()
             for driver in self.drivers:
                 driver.start()
             started = time.monotonic()
@@ -164,6 +166,13 @@ class Mirror:
                 " spark.authenticate and spark.network.crypto.enabled (or spark.ssl.rpc.enabled) to true",
                 where=self._config.path,
             )
+
+    def _refuse_shared_clusters(self) -> None:
+        """What the names of topics can't show: that two aliases are one cluster."""
+        ids = {alias: cluster_id for driver in self.drivers for alias, cluster_id in driver.cluster_ids.items()}
+        reason = shared_cluster(ids)
+        if reason is not None:
+            raise ConfigError(reason, where=self._config.path)
 
     def _stand_by(self, since: float) -> None:
         self._show()
