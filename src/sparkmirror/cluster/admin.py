@@ -38,6 +38,7 @@ PROBE_SHARE = 0.2
 
 TOPIC_ALREADY_EXISTS = 36
 INVALID_PARTITIONS = 37
+INVALID_REPLICATION_FACTOR = 38
 ASSUMED_TO_EXIST = frozenset({29, 31, 35, TOPIC_ALREADY_EXISTS})
 """TOPIC_ and CLUSTER_AUTHORIZATION_FAILED and UNSUPPORTED_VERSION too, as in MirrorMaker 2 (`mm2.md` 2.1)."""
 ADVICE = {
@@ -225,18 +226,27 @@ class ClusterAdmin:
         }
 
     def create_compacted_topic(
-        self, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str] | None = None
+        self,
+        name: str,
+        partitions: int,
+        replication_factor: int,
+        configs: Mapping[str, str] | None = None,
+        *,
+        factor_key: str = "",
     ) -> bool:
         """Create an internal topic with `cleanup.policy=compact`; True if it was not there.
 
         It is assumed to exist where we may not create topics (`mm2.md` 2.1). Anything else raises
-        `ClusterUnreachable`.
+        `ClusterUnreachable`; `factor_key` is the key to name if the replication factor is the reason.
         """
         settings = {"cleanup.policy": "compact", **(configs or {})}
         outcome = self._create([NewTopicSpec(name, partitions, replication_factor, settings)])
         code, message = outcome[name]
         if code and code not in ASSUMED_TO_EXIST:
-            raise self._failed(f"creating the internal topic {name}", refusal(code, message))
+            reason = refusal(code, message)
+            if code == INVALID_REPLICATION_FACTOR and factor_key:
+                reason += f" ({factor_key})"
+            raise self._failed(f"creating the internal topic {name}", reason)
         return code == 0
 
     def create_partitions(self, counts: Mapping[str, int]) -> dict[str, str | None]:
