@@ -27,7 +27,9 @@ class InventedLog(TopicLog):
         found = [Entry(at, *self.entries[at]) for at in range(offset, min(offset + 2, len(self.entries)))]
         return found, offset + len(found), offset + len(found) < len(self.entries)
 
-    def append(self, partition: int, entries: Sequence[tuple[bytes, bytes | None]]) -> int:
+    def append(
+        self, partition: int, entries: Sequence[tuple[bytes, bytes | None]], *, timestamp_ms: int | None = None
+    ) -> int:
         if self.error:
             raise LogUnavailable(self.topic, "a record was refused", self.error)
         self.entries += entries

@@ -18,7 +18,7 @@ from sparkmirror.config import ClusterConfig, FlowConfig, load_mm2_properties
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.offsets.mirror_records import Checkpoint
-from sparkmirror.policy import ReplicationPolicy, TopicFilter, policy_for
+from sparkmirror.policy import ReplicationPolicy, policy_for
 from sparkmirror.pump.orders import PumpOrder, Receipt
 from sparkmirror.pump.pump import pump
 from sparkmirror.sync.checkpoints import Checkpoints
@@ -163,12 +163,12 @@ class GroupFlow:
 
     def checkpoints(self, prefix: str) -> Checkpoints:
         """The duty, for groups whose names begin so; as after a restart."""
-        topics = TopicFilter(self.flow.topics, self.flow.topics_exclude)
+        topics = DefaultTopicFilter(self.flow.topics, self.flow.topics_exclude)
         duty = Checkpoints(
             self.flow,
             self.policy,
             lambda group: group.startswith(prefix),
-            topics.accepts,
+            topics.should_replicate_topic,
             lambda: list(self.receipts.values()),
         )
         self._duties.append(duty)

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from sparkmirror.config import DEFAULT_POLICY, ClusterConfig
 from sparkmirror.config.model import SslConfig
-from sparkmirror.config.settings import SECURITY_PROTOCOL, SOURCE_SERVERS, SSL_SETTINGS, Setting
+from sparkmirror.config.setting import Setting
+from sparkmirror.config.settings import SECURITY_PROTOCOL, SOURCE_SERVERS, SSL_SETTINGS
 from sparkmirror.config.values import Boolean, Value
 from sparkmirror.errors import ConfigError
 from sparkmirror.policy import ReplicationPolicy, policy_for
