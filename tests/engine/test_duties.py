@@ -14,7 +14,8 @@ from sparkmirror.engine.duties import Duties, Duty, Schedule
 class Counted:
     """A duty that fails as often as it is told to."""
 
-    def __init__(self, failures: int = 0) -> None:
+    def __init__(self, failures: int = 0, failure: Exception | None = None) -> None:
+        self.failure = failure or ConnectionError("the cluster is away")
         self.runs = 0
         self.closed = 0
         self.failures = failures
@@ -24,7 +25,7 @@ class Counted:
         self.threads.add(threading.get_ident())
         self.runs += 1
         if self.runs <= self.failures:
-            raise ConnectionError("the cluster is away")
+            raise self.failure
 
     def close(self) -> None:
         self.threads.add(threading.get_ident())
@@ -53,8 +54,14 @@ def test_a_duty_is_done_again_and_again_in_one_thread() -> None:
     assert duty.threads.isdisjoint({threading.get_ident()})
 
 
-def test_what_fails_is_made_anew_and_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    duty = Counted(failures=3)
+@pytest.mark.parametrize(
+    ("failure", "makes", "why"),
+    [(ConnectionError("the cluster is away"), 1, "the cluster is away"), (KeyError("x"), 4, "KeyError('x')")],
+)
+def test_what_fails_is_said_once_and_tried_again(
+    failure: Exception, makes: int, why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    duty = Counted(3, failure)
     made: list[Duty] = []
 
     def make() -> Duty:
@@ -67,10 +74,10 @@ def test_what_fails_is_made_anew_and_said_once(caplog: pytest.LogCaptureFixture)
         until(lambda: "count" in running.failing or duty.runs > 3)
         until(lambda: duty.runs >= 5)
         running.close()
-    assert len(made) == 4, "a duty that failed is closed, and a new one made"
+    assert len(made) == makes, "after what nobody thought of the duty is closed, and a new one made"
     assert running.failing == {}
     assert [record.message for record in caplog.records] == [
-        "flow a->b: count: the cluster is away",
+        f"flow a->b: count: {why}",
         "flow a->b: count: works again",
     ]
 
@@ -130,3 +137,25 @@ def test_a_late_turn_is_not_made_up_for_many_times() -> None:
     slow.set()
     assert duty.runs < 7
     running.close()
+
+
+def test_last_turns_come_in_order_and_may_be_special() -> None:
+    said: list[str] = []
+
+    class Finishing(Counted):
+        def finish(self) -> None:
+            time.sleep(0.2)
+            said.append("finished")
+
+    class Plain(Counted):
+        def run(self) -> None:
+            said.append("run")
+
+    schedules = [
+        Schedule("first", 3600, Finishing, delayed=True, at_end=True),
+        Schedule("second", 3600, Plain, delayed=True, at_end=True),
+    ]
+    running = Duties("a->b", schedules, lambda: True)
+    running.start()
+    running.close()
+    assert said == ["finished", "run"]

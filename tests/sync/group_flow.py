@@ -18,7 +18,7 @@ from sparkmirror.config import ClusterConfig, FlowConfig, load_mm2_properties
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.offsets.mirror_records import Checkpoint
-from sparkmirror.policy import ReplicationPolicy, policy_for
+from sparkmirror.policy import DefaultTopicFilter, ReplicationPolicy, policy_for
 from sparkmirror.pump.orders import PumpOrder, Receipt
 from sparkmirror.pump.pump import pump
 from sparkmirror.sync.checkpoints import Checkpoints

@@ -74,7 +74,7 @@ def test_the_topic_is_where_it_is_asked_for(
     flow.copied = [LastCopied("t", 0, 110, 120), LastCopied("u", 3, 5, 4)]
     duty.run()
     assert written(here, topic)[2:] == [OffsetSync("u", 3, 5, 4)], "99 records are less than the lag"
-    duty.flush()
+    duty.finish()
     assert written(here, topic)[3:] == [OffsetSync("t", 0, 110, 120)]
     duty.close()
 

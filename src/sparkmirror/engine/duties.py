@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from sparkmirror.errors import SparkMirrorError
 
@@ -19,10 +19,12 @@ STANDING_BY_S = 0.5
 """How often a process without the lease looks whether it has got it."""
 
 LONGEST_RETRY_S = 30.0
-"""A turn that failed is tried again after so long, or sooner if it would be due."""
+"""A turn that failed is tried again after its interval, then twice that and so on, up to so long."""
 
-END_S = 5.0
+LAST_TURNS_S = 5.0
 """How long the duties have to end."""
+
+_DOUBLINGS = 10
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +37,14 @@ class Duty(Protocol):
 
     def close(self) -> None:
         """Hang up."""
+
+
+@runtime_checkable
+class FinishingDuty(Duty, Protocol):
+    """One whose last turn is not like the others."""
+
+    def finish(self) -> None:
+        """The last turn; raises as `run`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +66,8 @@ class Duties:
     def __init__(self, flow: str, schedules: Sequence[Schedule], held: Callable[[], bool]) -> None:
         self._flow = flow
         self._held = held
-        self._closing = threading.Event()
         self._failing: dict[str, str] = {}
-        self._threads = [
-            threading.Thread(target=self._keep, args=(schedule,), name=f"{schedule.name} {flow}", daemon=True)
-            for schedule in schedules
-        ]
+        self._kept = [_Kept(self, schedule) for schedule in schedules]
 
     @property
     def failing(self) -> Mapping[str, str]:
@@ -69,51 +75,90 @@ class Duties:
         return dict(self._failing)
 
     def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
+        for kept in self._kept:
+            kept.thread.start()
 
-    def close(self) -> None:
-        """End all within `END_S`, with a last turn of those that want one; then the lease may be given up."""
-        self._closing.set()
-        deadline = time.monotonic() + END_S
-        for thread in self._threads:
-            if thread.is_alive():
-                thread.join(max(deadline - time.monotonic(), 0))
+    def close(self, within_s: float = LAST_TURNS_S) -> None:
+        """End all, with a last turn of those that want one, these in their order; then the lease may be given up."""
+        deadline = time.monotonic() + within_s
+        at_end = [kept for kept in self._kept if kept.schedule.at_end]
+        for kept in self._kept:
+            if kept not in at_end:
+                kept.closing.set()
+        for kept in at_end:
+            kept.closing.set()
+            kept.join(deadline)
+        for kept in self._kept:
+            kept.join(deadline)
 
-    def _keep(self, schedule: Schedule) -> None:
-        duty: Duty | None = None
+    def held(self) -> bool:
+        """Whether it is for this process to do anything."""
+        return self._held()
+
+    def failed(self, name: str, why: str) -> None:
+        """Tell once why a duty does not work."""
+        if self._failing.get(name) != why:
+            log.warning("flow %s: %s: %s", self._flow, name, why)
+        self._failing[name] = why
+
+    def worked(self, name: str) -> None:
+        """Tell if it did not before."""
+        if self._failing.pop(name, None) is not None:
+            log.info("flow %s: %s: works again", self._flow, name)
+
+
+class _Kept:
+    """One duty and its thread."""
+
+    def __init__(self, duties: Duties, schedule: Schedule) -> None:
+        self.schedule = schedule
+        self.closing = threading.Event()
+        self.thread = threading.Thread(target=self._keep, name=schedule.name, daemon=True)
+        self._duties = duties
+        self._duty: Duty | None = None
+
+    def join(self, deadline: float) -> None:
+        if self.thread.is_alive():
+            self.thread.join(max(deadline - time.monotonic(), 0))
+
+    def _keep(self) -> None:
+        schedule = self.schedule
         due = time.monotonic() + (schedule.interval_s if schedule.delayed else 0.0)
+        failures = 0
         try:
-            while not self._closing.wait(max(due - time.monotonic(), 0.0)):
-                if not self._held():
-                    _close(duty)
-                    duty = None
+            while not self.closing.wait(max(due - time.monotonic(), 0.0)):
+                if not self._duties.held():
+                    self._hang_up()
                     due = time.monotonic() + STANDING_BY_S
                     continue
-                duty, done = self._turn(schedule, duty)
+                failures = 0 if self._turn(last=False) else failures + 1
                 now = time.monotonic()
-                due = max(due + schedule.interval_s, now) if done else now + min(schedule.interval_s, LONGEST_RETRY_S)
-            if schedule.at_end and self._held():
-                duty, _ = self._turn(schedule, duty)
+                pause_s = min(schedule.interval_s * 2 ** min(failures - 1, _DOUBLINGS), LONGEST_RETRY_S)
+                due = now + pause_s if failures else max(due + schedule.interval_s, now)
+            if schedule.at_end and self._duties.held():
+                self._turn(last=True)
         finally:
-            _close(duty)
+            self._hang_up()
 
-    def _turn(self, schedule: Schedule, duty: Duty | None) -> tuple[Duty | None, bool]:
+    def _turn(self, *, last: bool) -> bool:
         try:
-            duty = duty or schedule.make()
-            duty.run()
-        except Exception as error:  # also what we did not think of: the next turn may go well
-            why = str(error) if isinstance(error, ConnectionError | SparkMirrorError) else repr(error)
-            if self._failing.get(schedule.name) != why:
-                log.warning("flow %s: %s: %s", self._flow, schedule.name, why)
-            self._failing[schedule.name] = why
-            _close(duty)
-            return None, False
-        if self._failing.pop(schedule.name, None) is not None:
-            log.info("flow %s: %s: works again", self._flow, schedule.name)
-        return duty, True
+            if self._duty is None:
+                self._duty = self.schedule.make()
+            if last and isinstance(self._duty, FinishingDuty):
+                self._duty.finish()
+            else:
+                self._duty.run()
+        except (ConnectionError, SparkMirrorError) as error:
+            self._duties.failed(self.schedule.name, str(error))
+            return False
+        except Exception as error:  # what we did not think of: begin anew, and the next turn may go well
+            self._duties.failed(self.schedule.name, repr(error))
+            self._hang_up()
+            return False
+        self._duties.worked(self.schedule.name)
+        return True
 
-
-def _close(duty: Duty | None) -> None:
-    if duty is not None:
-        duty.close()
+    def _hang_up(self) -> None:
+        duty, self._duty = self._duty, None
+        if duty is not None:
+            duty.close()

@@ -14,6 +14,8 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.engine.assignment import PartitionKey, PartitionLoad
+from sparkmirror.engine.duties import LAST_TURNS_S, Duties
+from sparkmirror.engine.flow_duties import FlowDuties, Groups
 from sparkmirror.engine.flow_view import FlowView, PartitionView
 from sparkmirror.engine.identity import agree_identity
 from sparkmirror.engine.lease import Lease
@@ -27,8 +29,7 @@ from sparkmirror.offsets.topic_memory import TopicMemory
 from sparkmirror.pump.control import TICK_S, Control, ControlState, Epoch, Leader, Phase, control_topic
 from sparkmirror.pump.orders import FlowOrder, FlowReport, Receipt, RouteOrder
 from sparkmirror.pump.receipts import read_reports, receipts_topic
-from sparkmirror.sync.segments_tidy import log_starts, retract_expired
-from sparkmirror.sync.topic_rules import topic_rules
+from sparkmirror.sync.topic_rules import group_filter, topic_rules
 from sparkmirror.sync.topic_sentinel import TopicSentinel
 from sparkmirror.sync.topics import TopicDuty, TopicSync
 
@@ -47,9 +48,6 @@ SHORTEST_S = 0.5
 """Rates over less are noise."""
 IDLE_AFTER_S = 30.0
 """A partition of which nothing was reported for so long moves nothing: only changes are reported."""
-
-TIDY_S = 600.0
-"""How often old segments are looked for."""
 
 LOOK_S = 5.0
 """How often the source's ends are read for the lag."""
@@ -74,7 +72,9 @@ class FlowDriver:
         """Pumps of the last epoch may still be alive."""
         self.cluster_ids: dict[str, str] = {}
         """Of both aliases, once it is open."""
-        self._rules = topic_rules(flow)
+        self._rules = topic_rules(flow, flow.originals)
+        self.groups = Groups()
+        self._duties: Duties | None = None
         self._incarnation = incarnation
         self._use_lease = use_lease
         self._once = once
@@ -99,7 +99,7 @@ class FlowDriver:
         self._closing = threading.Event()
         self._helpers = [
             threading.Thread(target=work, name=f"{work.__name__} {flow.name}", daemon=True)
-            for work in (self._beat, self._look, self._watch, self._tidy)
+            for work in (self._beat, self._look, self._watch)
         ]
 
     @property
@@ -137,6 +137,18 @@ class FlowDriver:
             },
         )
         self._lookout = Lookout(self.flow, self._source)
+        duties = FlowDuties(
+            flow=self.flow,
+            rules=self._rules,
+            wanted_groups=group_filter(self.flow, self.flow.originals),
+            source=self._source,
+            target=self._target,
+            topics=lambda: self.topics,
+            receipts=self._receipts,
+            groups=self.groups,
+            once=self._once,
+        )
+        self._duties = Duties(self.name, duties.schedules(), lambda: self.synced and self.held())
         ledger = TopicLog(self._topics_client, losses_topic(alias))
         self._topic_sentinel = TopicSentinel(
             self._source,
@@ -159,6 +171,8 @@ class FlowDriver:
             self._lease.start()
         for helper in self._helpers:
             helper.start()
+        assert self._duties is not None  # noqa: S101 - open came first
+        self._duties.start()
 
     def held(self) -> bool:
         """Whether this process works on the flow now."""
@@ -332,20 +346,6 @@ class FlowDriver:
             except Exception as error:  # the lag is that of the pumps then
                 log.debug("flow %s: the source's offsets can't be read: %s", self.name, error)
 
-    def _tidy(self) -> None:
-        """Now and then: segments that the target's logs have outlived."""
-        while not self._closing.wait(TIDY_S):
-            client = ClusterClient(self.flow.target, f"{self.name}|sparkmirror-tidy")
-            try:
-                if self.held():
-                    starts = log_starts(client, {topic for topic, _ in self.partitions().values()})
-                    segments = SegmentLog(TopicLog(client, segments_topic(self.flow.source.alias)))
-                    retract_expired(segments, starts)
-            except Exception as error:  # it is done at the next time
-                log.debug("flow %s: old segments can't be retracted: %s", self.name, error)
-            finally:
-                client.close()
-
     def _tick(self) -> None:
         with self._lock:
             if self._phase is not None and self.held():
@@ -371,6 +371,15 @@ class FlowDriver:
             self.view.partitions.setdefault(key, PartitionView()).receipt = receipt
 
     @property
+    def failing(self) -> Mapping[str, str]:
+        """Duties whose last turn failed, and why in one line."""
+        return self._duties.failing if self._duties is not None else {}
+
+    def _receipts(self) -> list[Receipt]:
+        """The newest of each partition."""
+        return [view.receipt for view in list(self.view.partitions.values()) if view.receipt is not None]
+
+    @property
     def losses(self) -> list[Loss]:
         """What was found to be lost since this process took charge; the ledger has all."""
         return self._losses.losses
@@ -379,9 +388,11 @@ class FlowDriver:
         """See to it that `losses` has everything that is in the ledger now; raises as the ledger does."""
         self._losses.read()
 
-    def close(self) -> None:
-        """Give the lease up and hang up. Pumps must have ended."""
+    def close(self, duties_s: float = LAST_TURNS_S) -> None:
+        """Have the duties end within that time, give the lease up and hang up. Pumps must have ended."""
         self._closing.set()
+        if self._duties is not None:
+            self._duties.close(duties_s)
         if self._lease is not None:
             self._lease.release()
         for helper in self._helpers:

@@ -16,6 +16,8 @@ from pyspark.sql import SparkSession
 
 from sparkmirror.config import MirrorConfig
 from sparkmirror.engine.assignment import Assignment, PartitionKey, plan
+from sparkmirror.engine.beats import Beats
+from sparkmirror.engine.duties import LAST_TURNS_S
 from sparkmirror.engine.epoch import EpochJob
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.progress import FlowProgress, ProgressMeter
@@ -41,7 +43,10 @@ SAY_S = 1.0
 """How long all flows are waited for that are told to end; one whose target hangs hears it later, or its silence."""
 
 CLOSE_S = 6.0
-"""How long leaving the groups and hanging up may take."""
+"""How long leaving the groups and hanging up may take, beside the duties' last turns."""
+
+TRANSLATE_S = 60.0
+"""With `once`, when all is copied: how long the last turns of the duties may take; they translate the groups."""
 
 STAND_BY_SESSIONS = 5
 """With `once`: how many session timeouts to wait for the lease. A dead holder is replaced within one."""
@@ -83,6 +88,7 @@ class Mirror:
         self._epoch_s = epoch_s
         self._incarnation = uuid.uuid4().hex
         self.drivers = [FlowDriver(flow, self._incarnation, use_lease=use_lease, once=once) for flow in config.flows]
+        self._beats = [] if once else [Beats(flow) for flow in config.beats]
         self._meters = {driver.name: ProgressMeter(driver) for driver in self.drivers}
         self._stop = threading.Event()
         self._given_session = spark
@@ -135,11 +141,13 @@ class Mirror:
             self._refuse_shared_clusters()
             for driver in self.drivers:
                 driver.start()
+            for beats in self._beats:
+                beats.start()
             started = time.monotonic()
             while not self._stop.is_set() and not self._finished():
                 held = self._held()
                 # On this machine a waiting Spark costs memory only, and no takeover has to wait for it.
-                if self._session is None and (held or is_local(self._config.spark)):
+                if self._session is None and (held or (self.drivers and is_local(self._config.spark))):
                     self._session = self._start_session()
                 if not held:
                     self._stand_by(started)
@@ -176,7 +184,7 @@ class Mirror:
 
     def _stand_by(self, since: float) -> None:
         self._show()
-        session_s = max(driver.flow.group_session_timeout_ms for driver in self.drivers) / 1000
+        session_s = max((driver.flow.group_session_timeout_ms for driver in self.drivers), default=0) / 1000
         if self._once and time.monotonic() - since > STAND_BY_SESSIONS * session_s:
             waiting = [driver for driver in self.drivers if driver.name not in self._done]
             raise CopyIncomplete("\n".join(f"{driver.name}: {driver.standing_by}" for driver in waiting))
@@ -411,7 +419,10 @@ class Mirror:
             thread.join(max(deadline - time.monotonic(), 0))
 
     def _close(self) -> None:
-        self._at_once(self.drivers, FlowDriver.close, CLOSE_S)
+        duties_s = TRANSLATE_S if self._finished() else LAST_TURNS_S
+        self._at_once(self.drivers, functools.partial(FlowDriver.close, duties_s=duties_s), CLOSE_S + duties_s)
+        for beats in self._beats:
+            beats.close()
         if self._session is not None and self._session.done() and self._given_session is None:
             with suppress(Exception):  # the JVM may be gone already
                 self._session.result().stop()

@@ -8,13 +8,14 @@ last word: it refuses what is committed for a group that has members, also if on
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.groups import Committed, Groups, ListedGroup, Offsets
 from sparkmirror.config import FlowConfig
 from sparkmirror.offsets.mirror_records import Checkpoint
-from sparkmirror.sync.checkpoints import PROTOCOLS, TYPES, Checkpoints
+from sparkmirror.sync.checkpoints import PROTOCOLS, TYPES
 from sparkmirror.sync.group_standing import GroupStanding, GroupState, standing
 
 TopicPartition = tuple[str, int]
@@ -29,10 +30,22 @@ _ADVICE = {
 }
 
 
+class Translated(Protocol):
+    """What the checkpoints duty has found."""
+
+    @property
+    def current(self) -> Mapping[str, Mapping[TopicPartition, Checkpoint]]:
+        """The newest checkpoints of every group, by target partition."""
+
+    @property
+    def standings(self) -> Mapping[str, GroupStanding]:
+        """How each group's translation stands."""
+
+
 class GroupOffsetSync:
     """Sets target groups' offsets for one flow. `run` is one turn; in a thread of its own."""
 
-    def __init__(self, flow: FlowConfig, checkpoints: Checkpoints) -> None:
+    def __init__(self, flow: FlowConfig, checkpoints: Translated) -> None:
         self._checkpoints = checkpoints
         self._client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-groups")
         self._groups = Groups(self._client)

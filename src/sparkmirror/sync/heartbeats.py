@@ -26,6 +26,10 @@ class Heartbeats:
             timeout_s=flow.admin_timeout_ms / 1000,
         )
 
+    def create(self) -> None:
+        """Create the topic if need be; raises as `run`."""
+        self._topic.create()
+
     def run(self) -> None:
         """Write one heartbeat, creating its topic if need be; raises `ConnectionError` and `ClusterUnreachable`."""
         beat = Heartbeat(self._source, self._target, wall_ms())

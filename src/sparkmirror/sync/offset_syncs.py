@@ -54,8 +54,8 @@ class OffsetSyncEmitter:
             self._queues.promote()
         self._write()
 
-    def flush(self) -> None:
-        """Write all that is known, as MirrorMaker 2 does at an orderly end; raises as `run`."""
+    def finish(self) -> None:
+        """The last turn: write all that is known, as MirrorMaker 2 does at an orderly end; raises as `run`."""
         self._note()
         self._queues.promote()
         self._write()
