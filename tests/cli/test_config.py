@@ -51,15 +51,23 @@ def test_chosen_targets(tmp_path: Path) -> None:
     assert "A->B" not in {row[0] for row in rows(result.stdout)}
 
 
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("tasks.max = many\n", "mm2.properties: tasks.max: 'many' is not allowed"),
+        ("topics = a(\n", "sparkmirror: flow A->B: topics: "),
+        ("A->C.groups.exclude = [\n", "sparkmirror: flow A->C: groups.exclude: "),
+    ],
+)
 def test_a_wrong_file_is_one_line_and_exit_2(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: str, says: str
 ) -> None:
-    file = write(tmp_path, "tasks.max = many\n")
+    file = write(tmp_path, line)
     monkeypatch.setattr("sys.argv", ["sparkmirror", "config", file])
     with pytest.raises(SystemExit) as caught:
         main()
     assert caught.value.code == 2
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert printed.err.startswith(f"sparkmirror: {file}: tasks.max: 'many' is not allowed")
+    assert says in printed.err
     assert len(printed.err.splitlines()) == 1
