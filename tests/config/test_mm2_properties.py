@@ -139,6 +139,15 @@ def test_each_setting_is_declared_as_the_model_has_it(setting: Setting) -> None:
         ("topics.exclude =", "topics_exclude", ()),
         (r"topics = a\\.b", "topics", (r"a\.b",)),
         (f"replication.policy.class = {IDENTITY_POLICY}", "replication_policy_class", IDENTITY_POLICY),
+        *(
+            (f"replication.policy.class = {name}", "replication_policy_class", name)
+            for name in (
+                "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy",
+                "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy",
+                "my.module:Policy",
+            )
+        ),
+        ("us->eu.topic.filter.class = filters:Mine", "topic_filter_class", "filters:Mine"),
         ("replication.policy.separator = __", "replication_policy_separator", "__"),
         ("replication.policy.separator =", "replication_policy_separator", ""),
         (

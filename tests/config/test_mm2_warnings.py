@@ -41,7 +41,7 @@ NOT_YET = "has no effect in this release"
         ("eu.producer.acks", "has no effect: a batch counts as written when all in-sync replicas have it"),
         ("us.request.timeout.ms", NOT_YET),
         ("us->eu.source.admin.retries", "has no effect: what fails is tried again until it succeeds"),
-        ("us.consumer.group.id", "has no effect: what was copied is known from the target"),
+        ("us.consumer.group.id", "has no effect: copying needs no consumer group"),
         ("eu.producer.linger.ms", "has no effect: batches are copied as they are at the source"),
         ("us.metadata.max.age.ms", NOT_YET),
         ("us->eu.producer.compression.type", CODEC_PLACE),

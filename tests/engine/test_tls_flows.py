@@ -24,6 +24,12 @@ from sparkmirror.errors import ConfigError
 
 PARTITIONS = 4
 SECRET = "hunter2-of-the-truststore"
+REFERENCE = {
+    "config.providers": "env",
+    "config.providers.env.class": "EnvVarConfigProvider",
+    "A.ssl.truststore.password": "${env:PATH}",
+}
+"""A secret that does not travel, wherever it leads."""
 
 
 def tls_on_both_sides(authority: Authority) -> dict[str, str]:
@@ -45,7 +51,7 @@ def assert_identical(source: KafkaCluster, target: KafkaCluster, topic: str, rec
 def test_a_copy_is_identical_and_keeps_its_secrets(
     source_cluster: KafkaCluster, target_cluster: KafkaCluster, authority: Authority, topic_name: str, tmp_path: Path
 ) -> None:
-    """Small and large batches; the target wants a password for its truststore and is shown a certificate."""
+    """Small and large batches; a password in the file, another one behind a reference, and a certificate of ours."""
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, PARTITIONS)
     mp.produce(source_cluster.bootstrap_servers, topic_name, PARTITIONS, 8_000)
     mp.produce(source_cluster.bootstrap_servers, topic_name, PARTITIONS, 60, codec=None, size=400_000)
@@ -53,6 +59,8 @@ def test_a_copy_is_identical_and_keeps_its_secrets(
     truststore = tmp_path / "trust.p12"
     encryption = BestAvailableEncryption(SECRET.encode())
     truststore.write_bytes(pkcs12.serialize_key_and_certificates(None, None, None, [root], encryption))
+    secrets = tmp_path / "secrets.properties"
+    secrets.write_text(f"truststore = {SECRET}\n")
     properties = write(
         tmp_path,
         source_cluster.tls_bootstrap_servers,
@@ -60,6 +68,11 @@ def test_a_copy_is_identical_and_keeps_its_secrets(
         topic_name,
         tls_on_both_sides(authority)
         | {
+            "config.providers": "file",
+            "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+            "A.ssl.truststore.type": "PKCS12",
+            "A.ssl.truststore.location": str(truststore),
+            "A.ssl.truststore.password": f"${{file:{secrets}:truststore}}",
             "B.ssl.truststore.type": "PKCS12",
             "B.ssl.truststore.location": str(truststore),
             "B.ssl.truststore.password": SECRET,
@@ -174,6 +187,7 @@ def test_a_run_that_can_not_begin_ends_with_one_line(
 @pytest.mark.parametrize("secret", [True, False])
 def test_secrets_do_not_travel_in_clear(tmp_path: Path, spark: Mapping[str, str], fine: bool, secret: bool) -> None:
     settings = {"security.protocol": "SSL", "ssl.truststore.location": "/no/such/file", **spark}
+    settings |= REFERENCE
     if secret:
         settings["B.ssl.truststore.password"] = SECRET
     properties = write(tmp_path, "127.0.0.1:1", "127.0.0.1:1", "anything", settings)

@@ -91,7 +91,8 @@ class Advisor:
             return f"is not known; did you mean {meant}?"
         name = next((name for name in _ALL_NAMES if key.entry.key.endswith(f".{name}")), None)
         if name is None:
-            return "is not known, and has no effect"
+            own = f"; a class of your own gets it as {min(self._extended)}{key.entry.key}" if self._extended else ""
+            return "is not known, and has no effect" + own
         prefix = key.entry.key.removesuffix(name)
         if meant := _closest(prefix, [*self._scopes.prefixes, *known_keys.ROLES]):
             return f"is not known; did you mean {meant}{name}?"

@@ -177,7 +177,7 @@ a codec's usual level is used
     compression.gzip.level = -1
     compression.lz4.level = 9
     compression.zstd.level = 3
-what was copied is known from the target, without a consumer group
+copying needs no consumer group, and the lease of a flow has its own
     auto.commit.interval.ms = 5000
     enable.auto.commit = true
     group.id
