@@ -42,8 +42,8 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     return written
 
 
-def policy(named: str, originals: Mapping[str, str] | None = None) -> ReplicationPolicy:
-    return policy_for(named, source_alias="us", originals=originals)
+def policy(named: str, originals: Mapping[str, str] | None = None, *, separator: str = ".") -> ReplicationPolicy:
+    return policy_for(named, source_alias="us", separator=separator, originals=originals)
 
 
 def test_a_policy_that_inherits(write: Write) -> None:
@@ -66,8 +66,7 @@ class Suffixed(DefaultReplicationPolicy):
         return topic.rpartition("@")[0] or None
 """
     )
-    settings = {"source.cluster.alias": "us", "replication.policy.separator": "_"}
-    own = policy(f"{module}:Suffixed", settings)
+    own = policy(f"{module}:Suffixed", separator="_")
     assert own.format_remote_topic("us", "t") == "t@us"
     assert (own.topic_source("t@us"), own.upstream_topic("t@us"), own.original_topic("a@x@us")) == ("us", "t", "a")
     assert own.checkpoints_topic("us") == "us_checkpoints_internal"

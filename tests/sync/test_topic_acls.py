@@ -6,6 +6,7 @@ import dataclasses
 import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from flow_rules import OneName, rules
@@ -15,12 +16,17 @@ from kafka.admin import ResourceType as Resource
 from waiting import assert_soon
 
 from sparkmirror.cluster.acls import ALL, ALLOW, DENY, PREFIXED, READ, WRITE, TopicAcl, create_topic_acls, topic_acls
+from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig, FlowConfig
-from sparkmirror.demo import KafkaCluster
+from sparkmirror.config.model import SslConfig
+from sparkmirror.demo import Authority, KafkaCluster
+from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.policy import IdentityReplicationPolicy
 from sparkmirror.sync.topic_acls import TopicAclSync, remote_acl
+from sparkmirror.sync.topic_configs import TopicConfigSync
 from sparkmirror.sync.topic_rules import TopicRules
+from sparkmirror.sync.topics import MirroredTopic, TopicSync
 
 DESCRIBE, ALTER, DELETE = int(ACLOperation.DESCRIBE), int(ACLOperation.ALTER), int(ACLOperation.DELETE)
 
@@ -68,11 +74,13 @@ def config(alias: str, cluster: KafkaCluster) -> ClusterConfig:
 
 
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
+def guarded(
+    tmp_path_factory: pytest.TempPathFactory, authority: Authority
+) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
     """Two clusters of one broker that keep ACLs."""
     pair = (
-        KafkaCluster(tmp_path_factory.mktemp("guarded-source"), acls=True),
-        KafkaCluster(tmp_path_factory.mktemp("guarded-target"), acls=True),
+        KafkaCluster(tmp_path_factory.mktemp("guarded-source"), acls=True, tls=authority),
+        KafkaCluster(tmp_path_factory.mktemp("guarded-target"), acls=True, tls=authority),
     )
     try:
         with ThreadPoolExecutor(len(pair)) as pool:
@@ -273,3 +281,64 @@ def test_a_cluster_without_an_authorizer_is_named_once(
     assert lines() == [f"no ACLs are synced: cluster {without} has no authorizer"]
     syncing.run()
     assert lines() == []
+
+
+# --- somebody who may do nothing --------------------------------------------------------------------
+
+
+@pytest.fixture
+def stranger(guarded: tuple[KafkaCluster, KafkaCluster], authority: Authority, tmp_path: Path) -> FlowConfig:
+    """A flow whose certificate no ACL names."""
+
+    def known_as(alias: str, cluster: KafkaCluster) -> ClusterConfig:
+        ssl = SslConfig(
+            truststore_type="PEM",
+            truststore_location=str(authority.certificate),
+            keystore_type="PEM",
+            keystore_location=str(authority.issue(tmp_path / f"{alias}.pem", "stranger.example")),
+        )
+        servers = (cluster.tls_bootstrap_servers,)
+        return ClusterConfig(alias=alias, bootstrap_servers=servers, security_protocol="SSL", ssl=ssl)
+
+    return FlowConfig(source=known_as("us", guarded[0]), target=known_as("eu", guarded[1]))
+
+
+@pytest.mark.broker
+def test_acls_that_we_may_not_read(stranger: FlowConfig) -> None:
+    syncing = TopicAclSync(stranger, rules())
+    with pytest.raises(
+        ClusterUnreachable, match=r"^cluster us: reading the ACLs failed: .*grant our principal DESCRIBE"
+    ):
+        syncing.run()
+    syncing.close()
+
+
+@pytest.mark.broker
+def test_configurations_that_we_may_not_read_or_change(
+    guarded: tuple[KafkaCluster, KafkaCluster],
+    stranger: FlowConfig,
+    topic_name: str,
+    lines: Callable[[], list[str]],
+) -> None:
+    servers = [config(alias, cluster) for alias, cluster in zip(("us", "eu"), guarded, strict=True)]
+    connect = ClusterAdmin.connect
+    with connect(servers[0], "test") as source, connect(servers[1], "test") as target:
+        source.create_topics([NewTopicSpec(topic_name, 1, 1, {"retention.ms": "1"})])
+        target.create_topics([NewTopicSpec(f"us.{topic_name}", 1, 1)])
+        assert_soon(lambda: set(source.topics([topic_name])), {topic_name})
+        assert_soon(lambda: set(target.topics([f"us.{topic_name}"])), {f"us.{topic_name}"})
+        here, there = source.topics([topic_name])[topic_name], target.topics([f"us.{topic_name}"])[f"us.{topic_name}"]
+        found = TopicSync((MirroredTopic(here, there),), (), (), {})
+        changing = TopicConfigSync(stranger, rules(), source, target, lambda: found)
+        changing.run()
+        (line,) = lines()
+        assert line.startswith(f"configuration not synced: topic us.{topic_name} on cluster eu: ")
+        assert line.endswith("; grant our principal ALTER_CONFIGS on it")
+        changing.close()
+        with connect(stranger.source, "test") as unknown:
+            reading = TopicConfigSync(stranger, rules(), unknown, target, lambda: found)
+            reading.run()
+            reading.close()
+        (line,) = lines()
+        assert line.startswith(f"configuration not synced: topic {topic_name} on cluster us: ")
+        assert line.endswith("our principal needs DESCRIBE_CONFIGS on it")

@@ -186,9 +186,9 @@ def policy_for(
     internal_separator_enabled: bool = True,
     originals: Mapping[str, str] | None = None,
 ) -> ReplicationPolicy:
-    """The policy that stands for a Java class, or one written in Python (`module:Class`), which gets `originals`.
+    """The policy that stands for a Java class, or one written in Python (`module:Class`).
 
-    Raises `ValueError` if there is none.
+    That is configured with `originals`, in which the other arguments count. Raises `ValueError` if there is none.
     """
     if policy_class == DEFAULT:
         return DefaultReplicationPolicy(separator, internal_separator_enabled)
@@ -197,7 +197,13 @@ def policy_for(
     if policy_class == AWS_SAME_NAME:
         return SameNameReplicationPolicy(source_alias, separator, internal_separator_enabled)
     known = [DEFAULT, IDENTITY, STRIMZI_IDENTITY, AWS_SAME_NAME]
-    policy: ReplicationPolicy = load(policy_class, ReplicationPolicy, originals or {}, instead=known)
+    settings = {
+        **(originals or {}),
+        SOURCE_ALIAS_KEY: source_alias,
+        SEPARATOR_KEY: separator,
+        INTERNAL_SEPARATOR_KEY: str(internal_separator_enabled).lower(),
+    }
+    policy: ReplicationPolicy = load(policy_class, ReplicationPolicy, settings, instead=known)
     return policy
 
 

@@ -8,14 +8,16 @@ from sparkmirror.config import FlowConfig
 
 
 def originals_of(flow: FlowConfig, given: Mapping[str, str]) -> dict[str, str]:
-    """`given`, the connector's own keys, with what the defaults of this release add where the file says nothing."""
-    internal = str(flow.internal_topic_separator_enabled).lower()
+    """`given`, the connector's own keys, with what counts for this flow: its aliases, and defaults.
+
+    Values are written as a file has them.
+    """
     return {
         **given,
         "source.cluster.alias": flow.source.alias,
         "target.cluster.alias": flow.target.alias,
         "replication.policy.separator": flow.replication_policy_separator,
-        "replication.policy.internal.topic.separator.enabled": internal,
+        "replication.policy.internal.topic.separator.enabled": str(flow.internal_topic_separator_enabled).lower(),
         "topics": ",".join(flow.topics),
         "topics.exclude": ",".join(flow.topics_exclude),
         "groups": ",".join(flow.group.groups),
