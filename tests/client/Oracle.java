@@ -27,6 +27,7 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.connect.mirror.Checkpoint;
 import org.apache.kafka.connect.mirror.Heartbeat;
+import org.apache.kafka.connect.mirror.MirrorCheckpointConfig;
 import org.apache.kafka.connect.mirror.MirrorClient;
 import org.apache.kafka.connect.mirror.OffsetSync;
 import org.apache.kafka.connect.mirror.RemoteClusterUtils;
@@ -71,6 +72,7 @@ public class Oracle {
             case "format" -> format(question[1], question[2]);
             case "write" -> write(question);
             case "store" -> store(question);
+            case "translate" -> translate(question);
             default -> throw new IllegalArgumentException(question[0]);
         }
     }
@@ -180,14 +182,39 @@ public class Oracle {
             slots.add(sync.upstreamOffset() + ":" + sync.downstreamOffset());
         }
         say(String.join(" ", slots));
+        say(translated(kind, store, where, question[4]));
+    }
+
+    /** Source and target alias, topic, partition, upstream offsets: as the checkpoint connector reads the syncs. */
+    private void translate(String[] question) throws Exception {
+        Map<String, String> config = new HashMap<>();
+        for (String side : new String[] {"source", "target"}) {
+            config.put(side + ".cluster.bootstrap.servers", String.valueOf(settings.get("bootstrap.servers")));
+        }
+        config.put("name", "oracle");
+        config.put("connector.class", PACKAGE + "MirrorCheckpointConnector");
+        config.put("source.cluster.alias", question[1]);
+        config.put("target.cluster.alias", question[2]);
+        Class<?> kind = Class.forName(PACKAGE + "OffsetSyncStore");
+        Constructor<?> constructor = kind.getDeclaredConstructor(MirrorCheckpointConfig.class);
+        constructor.setAccessible(true);
+        TopicPartition where = new TopicPartition(question[3], Integer.parseInt(question[4]));
+        try (AutoCloseable store = (AutoCloseable) constructor.newInstance(new MirrorCheckpointConfig(config))) {
+            open(kind.getDeclaredMethod("start", boolean.class)).invoke(store, false);
+            say(translated(kind, store, where, question[5]));
+        }
+    }
+
+    private static String translated(Class<?> kind, Object store, TopicPartition where, String upstreams)
+            throws Exception {
         Method translate = open(
             kind.getDeclaredMethod("translateDownstream", String.class, TopicPartition.class, long.class));
-        List<String> translated = new ArrayList<>();
-        for (String upstream : question[4].split(" ")) {
-            OptionalLong found = (OptionalLong) translate.invoke(store, "g", where, Long.parseLong(upstream));
-            translated.add(found.isPresent() ? String.valueOf(found.getAsLong()) : "none");
+        List<String> found = new ArrayList<>();
+        for (String upstream : upstreams.split(" ")) {
+            OptionalLong offset = (OptionalLong) translate.invoke(store, "g", where, Long.parseLong(upstream));
+            found.add(offset.isPresent() ? String.valueOf(offset.getAsLong()) : "None");
         }
-        say(String.join(" ", translated));
+        return String.join(" ", found);
     }
 
     private void feed(Method handle, Object store, TopicPartition where, String syncs) throws Exception {

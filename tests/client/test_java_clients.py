@@ -197,6 +197,25 @@ def test_we_read_what_java_wrote(java: JavaOracle, cluster: KafkaCluster, settin
     assert lines(ours.translate_offsets(settings, "Z", "Größe", TIMEOUT_S)) == ["A.t\t2\t8\tnaïve"]
 
 
+def test_the_checkpoint_connectors_store_reads_our_syncs(java: JavaOracle, flow: FlowConfig) -> None:
+    """From the topic itself: what we write at its end, MirrorMaker 2's checkpoint connector translates with."""
+    config = flow.model_copy(update={"target": flow.target.model_copy(update={"alias": "D"})})
+    copied: list[LastCopied] = []
+    emitter = OffsetSyncEmitter(config, DefaultReplicationPolicy(), lambda: copied)
+    store = OffsetSyncStore(keep_history=True)
+    for turn in range(60):
+        copied[:] = [LastCopied("t", 1, turn * 10, turn * 9), LastCopied("u", 0, 10**12, turn)]
+        emitter.run()
+        store.add(OffsetSync("t", 1, turn * 10, turn * 9))
+    emitter.close()
+    store.started()
+    asked = range(0, 650, 7)
+    expected = " ".join(str(store.translate("t", 1, upstream)) for upstream in asked)
+    assert java.ask("translate", "A", "D", "t", 1, " ".join(map(str, asked))) == [expected]
+    assert java.ask("translate", "A", "D", "u", 0, f"{10**12 - 1} {10**12}") == ["-1 59"]
+    assert java.ask("translate", "A", "D", "none", 0, "5") == ["None"]
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_our_store_of_offset_syncs_is_javas(java: JavaOracle, seed: int) -> None:
     """Random syncs with gaps and steps back, before and after the start: all 64 slots, and translations."""

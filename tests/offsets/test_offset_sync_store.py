@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkmirror.offsets.mirror_records import OffsetSync
@@ -144,6 +144,7 @@ offsets = st.integers(0, 2**63 - 1)
 steps = st.lists(st.integers(1, 10) | st.integers(1, 2**20) | st.integers(1, 2**56), max_size=120)
 
 
+@settings(deadline=None)
 @given(steps)
 def test_invariants(strides: list[int]) -> None:
     store, upstream = fed(later=[0]), 0
@@ -162,6 +163,7 @@ def test_invariants(strides: list[int]) -> None:
                 assert is_apart(slots[i], slots[j], i), "C"
 
 
+@settings(deadline=None)
 @given(steps, offsets)
 def test_translation_is_never_ahead(strides: list[int], upstream: int) -> None:
     """With offsets that are the same on both sides a group is never told to go on behind where it is."""

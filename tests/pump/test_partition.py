@@ -122,6 +122,19 @@ def test_the_last_record_copied_is_not_known_before_a_silent_acknowledgement_is_
     assert pump.copy.last_copied == (9, 9)
 
 
+def test_the_last_record_copied_is_forgotten_where_the_source_has_another_one_there_now() -> None:
+    """Its log was cut, or it was created again: the copy goes on elsewhere than behind that record."""
+    world = a_world()
+    pump = running(world)
+    assert pump.copy.last_copied == (29, 29)
+    found = world.target.bearings(world.source, world.now)
+    assert isinstance(found, Bearings)
+    pump.copy.take(found, world.now)
+    assert pump.copy.last_copied == (29, 29)
+    pump.copy.take(replace(found, resume_at=25), world.now)
+    assert pump.copy.last_copied == (-1, -1)
+
+
 # --- one batch alone (R3) -----------------------------------------------------------------------------
 
 

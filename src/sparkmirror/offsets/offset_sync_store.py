@@ -68,14 +68,12 @@ def _insert(slots: list[OffsetSync], sync: OffsetSync) -> None:
             old = original[candidate]
             apart = is_apart(previous, old, current - 1)
             apart_from_next = current + 1 == SLOTS or is_apart(old, slots[current + 1], current)
-            repeated = candidate + 1 < SLOTS and old is original[candidate + 1]
-            fits = is_recent(previous, old, current - 1, current) and apart and apart_from_next
-            skipped = repeated or not apart
+            fits = apart and apart_from_next and is_recent(previous, old, current - 1, current)
             if fits:
                 replacement = old
-            if fits or skipped:
+            if fits or not apart:
                 candidate += 1
-            if candidate >= current or not skipped:
+            if apart or candidate >= current:
                 break
         if is_recent(previous, slots[current], current - 1, current):
             return

@@ -173,9 +173,9 @@ class PartitionCopy:
         """
         self.asked_at = None
         position = bearings.position
-        if (position.upstream, position.downstream) != (self._last_upstream + 1, self._last_downstream + 1):
-            self._last_upstream = self._last_downstream = -1
         upstream = self._resume_at(bearings)
+        if (upstream, position.downstream) != (self._last_upstream + 1, self._last_downstream + 1):
+            self._last_upstream = self._last_downstream = -1
         follows = upstream if position.upstream is None else position.upstream
         same_leaders = self.bearings is not None and (
             self.bearings.target_leader,

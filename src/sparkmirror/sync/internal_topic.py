@@ -8,15 +8,19 @@ from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import ClusterConfig
+from sparkmirror.errors import ClusterUnreachable
 
 PARTITION = 0
 """MirrorMaker 2 writes all records of a kind to this one (`mm2.md` section 2)."""
 
-_NOT_THERE = 3
+_NOT_THERE, _NOT_AUTHORIZED = 3, 29
 
 
 class InternalTopic:
-    """`name` on `cluster`; `role` goes into the client's id, `factor_key` is the setting of `replication_factor`."""
+    """`name` on `cluster`; `role` goes into the client's id, `factor_key` is the setting of `replication_factor`.
+
+    `otherwise` is what else one can do where we may not write to it.
+    """
 
     def __init__(
         self,
@@ -27,6 +31,7 @@ class InternalTopic:
         replication_factor: int,
         factor_key: str,
         timeout_s: float,
+        otherwise: str = "",
     ) -> None:
         self.name = name
         self._cluster = cluster
@@ -34,6 +39,7 @@ class InternalTopic:
         self._replication_factor = replication_factor
         self._factor_key = factor_key
         self._timeout_s = timeout_s
+        self._otherwise = otherwise
         self._client = ClusterClient(cluster, role)
         self._log = TopicLog(self._client, name)
         self._there = False
@@ -60,6 +66,11 @@ class InternalTopic:
             self._log.append(PARTITION, entries, timestamp_ms=timestamp_ms)
         except LogUnavailable as error:
             self._there = error.code != _NOT_THERE
+            if error.code == _NOT_AUTHORIZED:
+                raise ClusterUnreachable(
+                    f"cluster {self._cluster.alias}: our principal may not write to topic {self.name}: "
+                    f"grant it CREATE and WRITE on it{self._otherwise}"
+                ) from error
             raise
 
     def close(self) -> None:

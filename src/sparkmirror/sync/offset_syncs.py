@@ -44,6 +44,7 @@ class OffsetSyncEmitter:
             replication_factor=flow.offset_sync.offset_syncs_topic_replication_factor,
             factor_key="offset-syncs.topic.replication.factor",
             timeout_s=flow.admin_timeout_ms / 1000,
+            otherwise=", or write offset-syncs.topic.location = target" if on_source else "",
         )
 
     def run(self) -> None:
