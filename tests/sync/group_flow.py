@@ -100,6 +100,13 @@ class Cluster:
         finally:
             client.close()
 
+    def delete_group(self, group: str) -> None:
+        admin = KafkaAdminClient(bootstrap_servers=self.servers)
+        try:
+            admin.delete_groups([group])
+        finally:
+            admin.close()
+
     def checkpoints(self, topic: str) -> list[Checkpoint]:
         """All that were ever written."""
         client = ClusterClient(self._config(), "test")
