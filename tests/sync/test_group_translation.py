@@ -44,22 +44,6 @@ def make_flow(tmp_path: Path) -> Iterator[MakeFlow]:
         flow.close()
 
 
-def transactions(cluster: Cluster, topic: str, count: int) -> None:
-    """Of three records each; one in four is aborted, the last one too."""
-    producer = KafkaProducer(bootstrap_servers=cluster.servers, transactional_id=f"{topic}-writer")
-    producer.init_transactions()
-    for number in range(count):
-        producer.begin_transaction()
-        for index in range(3):
-            producer.send(topic, value=b"%d-%d" % (number, index), partition=0)
-        producer.flush()
-        if number % 4 == 3:
-            producer.abort_transaction()
-        else:
-            producer.commit_transaction()
-    producer.close()
-
-
 def compact(cluster: Cluster, topic: str, count: int) -> None:
     """Many records of few keys, until the cleaner has been there."""
     producer = KafkaProducer(bootstrap_servers=cluster.servers, linger_ms=2, batch_size=2000)
@@ -80,8 +64,8 @@ COMPACT = {"cleanup.policy": "compact", "segment.ms": "500", "min.cleanable.dirt
 @pytest.mark.parametrize(
     "fillings",
     [
-        [(500, Cluster.produce), (20, transactions)],
-        pytest.param([(500, Cluster.produce), (100, transactions), (1000, compact)], marks=pytest.mark.full),
+        [(500, Cluster.produce), (20, Cluster.transactions)],
+        pytest.param([(500, Cluster.produce), (100, Cluster.transactions), (1000, compact)], marks=pytest.mark.full),
     ],
     ids=["plain and transactional", "compacted too"],
 )
@@ -344,7 +328,7 @@ def test_groups_that_read_copies_go_on_with_the_originals(
     near.create(here)
     near.produce(here, 50)
     far.create(there)
-    transactions(far, there, 10)
+    far.transactions(there, 10)
     make_flow(far, near, there, **{"far.consumer.isolation.level": "read_committed"}).copy()
     flow = make_flow(near, far, f"{topic_name}.*, far.{topic_name}.*")
     flow.copy()
