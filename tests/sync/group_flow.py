@@ -173,6 +173,7 @@ class GroupFlow:
         driver = FlowDriver(self.flow, incarnation, use_lease=False, once=True)
         driver.open()
         try:
+            driver.start()
             driver.take_charge()
             driver.sync_topics()
             driver.say(1, "running")

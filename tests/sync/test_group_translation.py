@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import random
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from bench.producing import TOOLS
 from group_flow import Cluster, GroupFlow, from_offset, wait_for
 from kafka import KafkaConsumer, KafkaProducer
 
 from sparkmirror.demo import KafkaCluster
+from sparkmirror.demo.jars import class_path
+from sparkmirror.demo.java import java
 from sparkmirror.offsets.mirror_records import Checkpoint
-from sparkmirror.sync.group_standing import GroupState
+from sparkmirror.sync.group_offsets import GroupOffsetSync
+from sparkmirror.sync.group_standing import GroupStanding, GroupState
 
 pytestmark = pytest.mark.broker
 
@@ -357,3 +362,79 @@ def test_a_copy_made_by_nobody_we_know_cant_be_translated(
     checkpoints.run()
     assert flow.written(topic_name) == []
     assert checkpoints.standings[topic_name].state is not GroupState.SYNCED
+
+
+# --- the new protocols ---------------------------------------------------------------------------
+
+
+def console(cluster: Cluster, tool: str, topic: str, group: str, *arguments: str) -> list[str]:
+    return [
+        *(java(), "-Xmx128m", "-cp", class_path(TOOLS), f"org.apache.kafka.tools.consumer.{tool}"),
+        *("--bootstrap-server", cluster.servers, "--topic", topic, "--group", group, *arguments),
+    ]
+
+
+def consumed(cluster: Cluster, group: str, count: int) -> list[bytes]:
+    """By the real consumer, in the group protocol of KIP-848."""
+    protocol = "--command-property", "group.protocol=consumer"
+    much = "--max-messages", str(count), "--timeout-ms", "60000"
+    command = console(cluster, "ConsoleConsumer", "near.copied", group, *protocol, *much)
+    return subprocess.run(command, capture_output=True, check=True, timeout=120).stdout.split()
+
+
+@pytest.mark.full
+def test_a_group_of_the_new_protocol(copied: GroupFlow, topic_name: str) -> None:
+    """KIP-848: a group that a commit has made is taken over by its consumers; set when empty, left alone when not."""
+    values = [one.value for one in copied.target.read("near.copied")]
+    checkpoints = copied.checkpoints(topic_name)
+    sync = copied.group_offsets(checkpoints)
+
+    def turn(offset: int) -> None:
+        copied.source.commit(topic_name, {("copied", 0): offset})
+        checkpoints.run()
+        sync.run()
+
+    turn(40)
+    assert consumed(copied.target, topic_name, 5) == values[40:45]
+    turn(42)
+    assert copied.target.committed(topic_name)["near.copied", 0].offset == 45, "it is never put back"
+    turn(60)
+    assert consumed(copied.target, topic_name, 5) == values[60:65]
+    live = subprocess.Popen(
+        console(
+            copied.target, "ConsoleConsumer", "near.copied", topic_name, "--command-property", "group.protocol=consumer"
+        ),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_for(lambda: _synced(sync, topic_name).reason == "it has members at far (Stable)", "the member joined", 60)
+        turn(90)
+        assert _synced(sync, topic_name).state is GroupState.NOT_SYNCED
+    finally:
+        live.kill()
+        live.wait()
+
+
+def _synced(sync: GroupOffsetSync, group: str) -> GroupStanding:
+    sync.run()
+    return sync.standings[group]
+
+
+@pytest.mark.full
+def test_a_share_group_is_named(copied: GroupFlow, topic_name: str) -> None:
+    """KIP-932: it has no committed offsets. At the target it is in the way of a consumer group of its name."""
+    for cluster, topic in ((copied.source, "copied"), (copied.target, "near.copied")):
+        command = console(
+            cluster, "ConsoleShareConsumer", topic, f"{topic_name}-{cluster.alias}", "--timeout-ms", "3000"
+        )
+        subprocess.run(command, capture_output=True, check=False, timeout=120)
+    copied.source.commit(f"{topic_name}-far", {("copied", 0): 4})
+    checkpoints = copied.checkpoints(topic_name)
+    checkpoints.run()
+    sync = copied.group_offsets(checkpoints)
+    sync.run()
+    assert {group: one.reason for group, one in sync.standings.items()} == {
+        f"{topic_name}-near": "it is a share group at near",
+        f"{topic_name}-far": "it is a share group at far",
+    }

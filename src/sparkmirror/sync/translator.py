@@ -113,7 +113,8 @@ class Translator:
         for report in read_reports(entries):
             for one in report.receipts:
                 if one.upstream >= 0 and one.downstream >= 0:
-                    self._reached[one.target_topic, one.partition] = Reached(one.upstream, one.downstream)
+                    said = Reached(one.upstream, one.downstream, one.target_topic_id)
+                    self._reached[one.target_topic, one.partition] = said
 
     def close(self) -> None:
         """Hang up, and free what the maps hold."""
