@@ -223,6 +223,14 @@ def test_a_target_topic_that_was_made_anew_is_another_one(flow: Flow, keeper: Ma
 
 
 @pytest.mark.broker
+def test_what_was_said_of_a_topic_of_the_same_name_is_no_matter(flow: Flow, keeper: MapKeeper) -> None:
+    flow.copy()
+    assert kept_map(keeper, flow, Reached(COPIED + 5, COPIED, "00" * 16)).offsets.copied.upstream == COPIED
+    topic_id = flow.target.topic_id(flow.target_topic).hex()
+    assert kept_map(keeper, flow, Reached(COPIED + 5, COPIED, topic_id)).offsets.copied.upstream == COPIED + 5
+
+
+@pytest.mark.broker
 def test_a_flow_that_never_ran(source_cluster: KafkaCluster, flow: Flow) -> None:
     client = ClusterClient(flow.target.config, "test")
     try:

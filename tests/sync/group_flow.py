@@ -56,6 +56,21 @@ class Cluster:
         producer.flush()
         producer.close()
 
+    def transactions(self, topic: str, count: int) -> None:
+        """Of three records each; one in four is aborted, the last one of a multiple of four too."""
+        producer = KafkaProducer(bootstrap_servers=self.servers, transactional_id=f"{topic}-writer")
+        producer.init_transactions()
+        for number in range(count):
+            producer.begin_transaction()
+            for index in range(3):
+                producer.send(topic, value=b"%d-%d" % (number, index), partition=0)
+            producer.flush()
+            if number % 4 == 3:
+                producer.abort_transaction()
+            else:
+                producer.commit_transaction()
+        producer.close()
+
     def read(self, topic: str, partition: int = 0, *, committed: bool = False) -> list[Record]:
         consumer = KafkaConsumer(
             bootstrap_servers=self.servers,
@@ -100,6 +115,13 @@ class Cluster:
         finally:
             client.close()
 
+    def delete_group(self, group: str) -> None:
+        admin = KafkaAdminClient(bootstrap_servers=self.servers)
+        try:
+            admin.delete_groups([group])
+        finally:
+            admin.close()
+
     def checkpoints(self, topic: str) -> list[Checkpoint]:
         """All that were ever written."""
         client = ClusterClient(self._config(), "test")
@@ -117,11 +139,12 @@ class GroupFlow:
 
     def __init__(self, source: Cluster, target: Cluster, topics: str, directory: Path, **settings: str) -> None:
         self.source, self.target = source, target
-        self.flow = self._load(topics, directory, settings)
+        self.file = directory / f"{source.alias}-{target.alias}-{next(_numbers)}.properties"
+        self.flow = self._load(topics, settings)
         self.receipts: dict[tuple[str, int], Receipt] = {}
         self._duties: list[Checkpoints | GroupOffsetSync] = []
 
-    def _load(self, topics: str, directory: Path, settings: Mapping[str, str]) -> FlowConfig:
+    def _load(self, topics: str, settings: Mapping[str, str]) -> FlowConfig:
         a, b = self.source.alias, self.target.alias
         lines = {
             "clusters": f"{a}, {b}",
@@ -133,9 +156,8 @@ class GroupFlow:
             "heartbeats.replication.enabled": "false",
             **settings,
         }
-        path = directory / f"{a}-{b}-{next(_numbers)}.properties"
-        path.write_text("".join(f"{key} = {value}\n" for key, value in lines.items()))
-        flow = load_mm2_properties(str(path)).flows[0]
+        self.file.write_text("".join(f"{key} = {value}\n" for key, value in lines.items()))
+        flow = load_mm2_properties(str(self.file)).flows[0]
         group = flow.group.model_copy(
             update={"checkpoints_topic_replication_factor": 1, "refresh_groups_interval_seconds": 0}
         )
@@ -151,6 +173,7 @@ class GroupFlow:
         driver = FlowDriver(self.flow, incarnation, use_lease=False, once=True)
         driver.open()
         try:
+            driver.start()
             driver.take_charge()
             driver.sync_topics()
             driver.say(1, "running")

@@ -2,7 +2,7 @@
 
 Many groups a request, each asked of its own coordinator, so that ten thousand groups take a few requests (KIP-699,
 KIP-709); brokers before Kafka 3.0 are asked group by group. Blocking. A coordinator that has moved or is loading is
-looked for anew until `PATIENCE_S` is over.
+looked for anew until nothing was answered for `PATIENCE_S`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TopicPartition = tuple[str, int]
 
 GROUPS_PER_REQUEST = 250
 PATIENCE_S = 15.0
-"""How long one question is asked again while coordinators move; a cluster's first group needs a moment, too."""
+"""How long one question is asked again while no coordinator answers; a cluster's first group needs a moment, too."""
 PAUSE_S = 0.2
 
 BY_NAME = 9
@@ -173,6 +173,8 @@ class Groups:
                         failed |= dict.fromkeys(chunk, NOT_AVAILABLE)
             if not failed:
                 return lost
+            if len(failed) + len(lost) < len(left):
+                deadline = time.monotonic() + PATIENCE_S  # it goes on
             for group in failed:
                 self._coordinators.pop(group, None)
             self._pause(next(iter(failed.values())), what, deadline)

@@ -40,6 +40,8 @@ class Reached(NamedTuple):
 
     upstream: int
     downstream: int
+    target_topic_id: str = ""
+    """As hexadecimal digits, if the pump has appended anything."""
 
 
 class Unmapped(NamedTuple):
@@ -173,7 +175,7 @@ class PartitionMap:
             return NOTHING_YET
         self._renew(ruling.true, copied_below(ruling.true, tail, self.log.end))
         if reached is not None:
-            self.offsets.pass_over(*reached)
+            self.offsets.pass_over(reached.upstream, reached.downstream)
         return None
 
     def _renew(self, claims: Sequence[Segment], copied: Copied) -> None:
@@ -229,9 +231,14 @@ class MapKeeper:
         # After the logs' ends: whatever is in a log was claimed before it was sent.
         self._drop_others({(ids[topic], index) for topic, index in partitions})
         self._read_claims()
+        reached = {
+            where: said_of_it
+            for where, said_of_it in partitions.items()
+            if said_of_it is not None and said_of_it.target_topic_id in ("", ids[where[0]].hex())
+        }
         for leader, logs in bounds.items():
             try:
-                found |= self._at_leader(leader, logs, ids, partitions)
+                found |= self._at_leader(leader, logs, ids, reached)
             except ConnectionError as error:
                 found |= dict.fromkeys(logs, Unmapped(str(error)))
         return found
@@ -316,7 +323,7 @@ class MapKeeper:
         leader: int,
         logs: Mapping[TopicPartition, LogBounds],
         ids: Mapping[str, bytes],
-        reached: Mapping[TopicPartition, Reached | None],
+        reached: Mapping[TopicPartition, Reached],
     ) -> dict[TopicPartition, PartitionMap | Unmapped]:
         assert self._identity is not None  # noqa: S101 - refresh has seen to it
         found: dict[TopicPartition, PartitionMap | Unmapped] = {}
@@ -327,7 +334,7 @@ class MapKeeper:
             found[where] = one
             if one.empty:
                 found[where] = NOTHING_YET
-            elif not one.stands(reached[where]):
+            elif not one.stands(reached.get(where)):
                 asked.append(where)
         maps = {where: self._maps[ids[where[0]], where[1]] for where in asked}
         claims = {where: some for where, one in maps.items() if (some := one.open_claims())}
@@ -338,7 +345,7 @@ class MapKeeper:
             last_batches(self._target, leader, {where: logs[where].end for where in asked}, ids, *ours) if asked else {}
         )
         for where, one in maps.items():
-            found[where] = one.judge(evidence.get(where, {}), tails[where], reached[where]) or one
+            found[where] = one.judge(evidence.get(where, {}), tails[where], reached.get(where)) or one
         for where in logs:
             if self._maps[ids[where[0]], where[1]].broken:
                 found[where] = Unmapped("the target has lost records that were copied; its map is made anew")

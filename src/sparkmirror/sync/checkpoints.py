@@ -83,7 +83,7 @@ class Checkpoints:
         self._open()
         committed = self._committed()
         reached = {
-            (one.target_topic, one.partition): Reached(one.upstream, one.downstream)
+            (one.target_topic, one.partition): Reached(one.upstream, one.downstream, one.target_topic_id)
             for one in self._receipts()
             if one.upstream >= 0 and one.downstream >= 0
         }
