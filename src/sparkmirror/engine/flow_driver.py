@@ -25,6 +25,7 @@ from sparkmirror.engine.lookout import Lookout
 from sparkmirror.engine.loss_watch import LossWatch
 from sparkmirror.errors import ClusterUnreachable, ConfigError
 from sparkmirror.offsets.losses import Loss, LossLedger, losses_topic
+from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Identity, segments_topic
 from sparkmirror.offsets.topic_memory import TopicMemory
@@ -33,6 +34,7 @@ from sparkmirror.pump.control import TICK_S, Control, ControlState, Epoch, Leade
 from sparkmirror.pump.orders import FlowOrder, FlowReport, Receipt, RouteOrder
 from sparkmirror.pump.receipts import read_reports, receipts_topic
 from sparkmirror.sync.segments_tidy import log_starts, retract_expired
+from sparkmirror.sync.takeover import Takeover
 from sparkmirror.sync.topic_sentinel import TopicSentinel
 from sparkmirror.sync.topics import TopicDuty, TopicRules, TopicSync
 
@@ -101,6 +103,16 @@ class FlowView:
     def bytes(self) -> int:
         return self.past_bytes + sum(report.bytes for report in list(self.pumps.values()))
 
+    @property
+    def copied(self) -> dict[tuple[str, int], int]:
+        """The upstream offset of the last record copied, by source topic and partition, as far as it is known."""
+        views = list(self.partitions.items())
+        return {
+            (key.topic, key.partition): view.receipt.upstream - 1
+            for key, view in views
+            if view.receipt is not None and view.receipt.upstream > 0
+        }
+
     def note(self, report: FlowReport) -> None:
         """Keep a pump's newest report; those of earlier epochs are summed up."""
         if any(other.epoch > report.epoch for other in list(self.pumps.values())):
@@ -140,6 +152,7 @@ class FlowDriver:
         self._losses = LossWatch(flow)
         self._lookout: Lookout | None = None
         self._topic_sentinel: TopicSentinel | None = None
+        self.takeover = Takeover(flow)
         self._topics_client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-topics")
         self._source: ClusterAdmin | None = None
         self._target: ClusterAdmin | None = None
@@ -239,6 +252,7 @@ class FlowDriver:
                     Leader(incarnation=self._incarnation, host=socket.gethostname(), pid=os.getpid())
                 )
         self._losses.start()
+        self.takeover.begin()
         self.unclean = state.unclean
         self._identity = self._agree()
         lifetime = self._opened(self._target).broker_config(STATE_LIFETIME_KEY)
@@ -267,11 +281,15 @@ class FlowDriver:
         finally:
             client.close()
 
+    def _agreed(self) -> Identity:
+        assert self._identity is not None  # noqa: S101 - take_charge came first
+        return self._identity
+
     # --- topics and orders ----------------------------------------------------------------------
 
     def sync_topics(self) -> bool:
         """Run the topic duty; whether there is something else to pump than before."""
-        before = self.partitions()
+        before, refused_before = self.partitions(), self.takeover.refused
         self.topics = TopicDuty(self._opened(self._source), self._opened(self._target), self._rules).sync_once()
         assert self._topic_sentinel is not None  # noqa: S101 - open came first
         self.view.gone = self._topic_sentinel.look(self.topics)
@@ -288,7 +306,10 @@ class FlowDriver:
         now = self.partitions()
         for gone in self.view.partitions.keys() - now.keys():
             self.view.partitions.pop(gone, None)
-        return now != before
+        self.takeover.look(
+            self._agreed(), (Route(key.topic, target, key.partition) for key, (target, _) in now.items())
+        )
+        return now != before or self.takeover.refused != refused_before
 
     def partitions(self) -> dict[PartitionKey, tuple[str, int]]:
         """What can be pumped: its remote topic, and the source leader."""
@@ -315,7 +336,7 @@ class FlowDriver:
 
     def order(self, keys: Iterable[PartitionKey]) -> FlowOrder:
         """This flow's part of a task."""
-        assert self._identity is not None  # noqa: S101 - take_charge came first
+        identity = self._agreed()
         known = self.partitions()
         routes = []
         for key in keys:
@@ -328,13 +349,14 @@ class FlowDriver:
                     until=None if self._until is None else self._until[key.topic, key.partition],
                     target_topic_id=receipt.target_topic_id if receipt else "",
                     appended=receipt.appended if receipt else -1,
+                    refused=self.takeover.refused.get(Route(key.topic, known[key][0], key.partition), ""),
                 )
             )
         return FlowOrder(
             flow=self.flow,
-            cluster_id=self._identity.cluster_id,
-            producer_id=self._identity.producer_id,
-            producer_epoch=self._identity.producer_epoch,
+            cluster_id=identity.cluster_id,
+            producer_id=identity.producer_id,
+            producer_epoch=identity.producer_epoch,
             routes=tuple(routes),
             share=len(routes) / max(len(known), 1),
             leader_rank=self._rank,
@@ -459,7 +481,7 @@ class FlowDriver:
         for admin in (self._source, self._target):
             if admin is not None:
                 admin.close()
-        for client in (self._control_client, self._topics_client, self._losses):
+        for client in (self._control_client, self._topics_client, self._losses, self.takeover):
             client.close()
 
     def _opened(self, admin: ClusterAdmin | None) -> ClusterAdmin:

@@ -80,6 +80,7 @@ class FlowClaims:
         evidence: Mapping[TopicPartition, Evidence] = (
             probe.evidence(asked, {where: logs[where][0] for where in asked}) if asked else {}
         )
+        lowest_claims = {where: min(some, key=_sequence) for where, some in claims.items()}
         tails = last_batches(
             self._target,
             leader,
@@ -87,6 +88,7 @@ class FlowClaims:
             topic_ids,
             self.identity.producer_id,
             self.identity.producer_epoch,
+            {where: lowest.downstream for where, lowest in lowest_claims.items() if lowest.is_start},
         )
         found = {}
         for where, all_of in claims.items():
@@ -97,6 +99,10 @@ class FlowClaims:
                 offsets = OffsetMap.build(true, _copied(true, tail, high_watermark))
                 found[where] = CopyMap(offsets, true[-1].source_topic_id)
         return found
+
+
+def _sequence(claim: Segment) -> int:
+    return claim.sequence
 
 
 def _copied(claims: Sequence[Segment], tail: LastBatch | None, high_watermark: int) -> Copied:
