@@ -46,7 +46,7 @@ class ConnectOffsets:
         self._written: dict[TopicPartition, int] = {}
 
     def run(self) -> None:
-        """Write the offsets of all partitions that have moved.
+        """Write the offsets of all partitions that have moved; the first run creates the topic.
 
         Raises `SparkMirrorError`s and `ConnectionError`s; then the next run writes them.
         """
@@ -55,8 +55,6 @@ class ConnectOffsets:
             for where, upstream in self._copied().items()
             if upstream >= 0 and self._written.get(where) != upstream
         }
-        if not moved:
-            return
         if self._names is None:
             self._names = self._begin()
         records: dict[tuple[str, int], list[tuple[bytes, bytes | None]]] = defaultdict(list)
@@ -76,10 +74,12 @@ class ConnectOffsets:
     def _begin(self) -> dict[TopicPartition, set[tuple[str, str]]]:
         """Create the topic as Connect does, and see what partitions were called before."""
         storage = self._flow.connect
-        self._admin.create_compacted_topic(
+        created = self._admin.create_compacted_topic(
             self._topics[0], storage.offset_storage_partitions, storage.offset_storage_replication_factor
         )
-        found = read_stored_offsets(self._client, self._topics, self._flow.source.alias)
+        # A new one has no leaders for a moment, and says nothing.
+        before = self._topics[1:] if created else self._topics
+        found = read_stored_offsets(self._client, before, self._flow.source.alias)
         return {where: {(one.offsets_topic, one.of.connector) for one in some} for where, some in found.items()}
 
     def _log(self, topic: str) -> TopicLog:
