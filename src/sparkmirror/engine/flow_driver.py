@@ -23,12 +23,14 @@ from sparkmirror.engine.lookout import Lookout
 from sparkmirror.engine.loss_watch import LossWatch
 from sparkmirror.errors import ConfigError
 from sparkmirror.offsets.losses import Loss, LossLedger, losses_topic
+from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Identity, segments_topic
 from sparkmirror.offsets.topic_memory import TopicMemory
 from sparkmirror.pump.control import TICK_S, Control, ControlState, Epoch, Leader, Phase, control_topic
 from sparkmirror.pump.orders import FlowOrder, FlowReport, Receipt, RouteOrder
 from sparkmirror.pump.receipts import read_reports, receipts_topic
+from sparkmirror.sync.takeover import Takeover
 from sparkmirror.sync.topic_rules import group_filter, topic_rules
 from sparkmirror.sync.topic_sentinel import TopicSentinel
 from sparkmirror.sync.topics import TopicDuty, TopicSync
@@ -88,6 +90,7 @@ class FlowDriver:
         self._losses = LossWatch(flow)
         self._lookout: Lookout | None = None
         self._topic_sentinel: TopicSentinel | None = None
+        self.takeover = Takeover(flow)
         self._topics_client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-topics")
         self._source: ClusterAdmin | None = None
         self._target: ClusterAdmin | None = None
@@ -202,6 +205,7 @@ class FlowDriver:
                     Leader(incarnation=self._incarnation, host=socket.gethostname(), pid=os.getpid())
                 )
         self._losses.start()
+        self.takeover.begin()
         self.unclean = state.unclean
         self._identity = agree_identity(self.flow)
         lifetime = self._opened(self._target).broker_config(STATE_LIFETIME_KEY)
@@ -212,11 +216,15 @@ class FlowDriver:
         """Have the next `take_charge` announce us anew: an announcement that was late may stand behind ours."""
         self._charge_term = -1
 
+    def _agreed(self) -> Identity:
+        assert self._identity is not None  # noqa: S101 - take_charge came first
+        return self._identity
+
     # --- topics and orders ----------------------------------------------------------------------
 
     def sync_topics(self) -> bool:
         """Run the topic duty; whether there is something else to pump than before."""
-        before = self.partitions()
+        before, refused_before = self.partitions(), self.takeover.refused
         self.topics = TopicDuty(self._opened(self._source), self._opened(self._target), self._rules).sync_once()
         assert self._topic_sentinel is not None  # noqa: S101 - open came first
         self.view.gone = self._topic_sentinel.look(self.topics)
@@ -233,7 +241,10 @@ class FlowDriver:
         now = self.partitions()
         for gone in self.view.partitions.keys() - now.keys():
             self.view.partitions.pop(gone, None)
-        return now != before
+        self.takeover.look(
+            self._agreed(), (Route(key.topic, target, key.partition) for key, (target, _) in now.items())
+        )
+        return now != before or self.takeover.refused != refused_before
 
     def partitions(self) -> dict[PartitionKey, tuple[str, int]]:
         """What can be pumped: its remote topic, and the source leader."""
@@ -260,7 +271,7 @@ class FlowDriver:
 
     def order(self, keys: Iterable[PartitionKey]) -> FlowOrder:
         """This flow's part of a task."""
-        assert self._identity is not None  # noqa: S101 - take_charge came first
+        identity = self._agreed()
         known = self.partitions()
         routes = []
         for key in keys:
@@ -273,13 +284,14 @@ class FlowDriver:
                     until=None if self._until is None else self._until[key.topic, key.partition],
                     target_topic_id=receipt.target_topic_id if receipt else "",
                     appended=receipt.appended if receipt else -1,
+                    refused=self.takeover.refused.get(Route(key.topic, known[key][0], key.partition), ""),
                 )
             )
         return FlowOrder(
             flow=self.flow,
-            cluster_id=self._identity.cluster_id,
-            producer_id=self._identity.producer_id,
-            producer_epoch=self._identity.producer_epoch,
+            cluster_id=identity.cluster_id,
+            producer_id=identity.producer_id,
+            producer_epoch=identity.producer_epoch,
             routes=tuple(routes),
             share=len(routes) / max(len(known), 1),
             leader_rank=self._rank,
@@ -401,7 +413,7 @@ class FlowDriver:
         for admin in (self._source, self._target):
             if admin is not None:
                 admin.close()
-        for client in (self._control_client, self._topics_client, self._losses):
+        for client in (self._control_client, self._topics_client, self._losses, self.takeover):
             client.close()
 
     def _opened(self, admin: ClusterAdmin | None) -> ClusterAdmin:

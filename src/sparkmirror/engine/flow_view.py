@@ -46,6 +46,16 @@ class FlowView:
     def bytes(self) -> int:
         return self.past_bytes + sum(report.bytes for report in list(self.pumps.values()))
 
+    @property
+    def copied(self) -> dict[tuple[str, int], int]:
+        """The upstream offset of the last record copied, by source topic and partition, as far as it is known."""
+        views = list(self.partitions.items())
+        return {
+            (key.topic, key.partition): view.receipt.upstream - 1
+            for key, view in views
+            if view.receipt is not None and view.receipt.upstream > 0
+        }
+
     def note(self, report: FlowReport) -> None:
         """Keep a pump's newest report; those of earlier epochs are summed up."""
         if any(other.epoch > report.epoch for other in list(self.pumps.values())):

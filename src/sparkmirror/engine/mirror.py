@@ -242,7 +242,8 @@ class Mirror:
         interval = driver.flow.refresh_topics_interval_seconds
         self._refresh_at[driver.name] = now + min(interval, AGAIN_S)  # if it fails now
         changed = driver.sync_topics()
-        self._refresh_at[driver.name] = now + interval if driver.flow.refresh_topics_enabled else float("inf")
+        if not driver.takeover.waiting:
+            self._refresh_at[driver.name] = now + interval if driver.flow.refresh_topics_enabled else float("inf")
         return changed
 
     def _idle(self, held: Sequence[FlowDriver]) -> None:

@@ -81,6 +81,7 @@ class FlowClaims:
         evidence: Mapping[TopicPartition, Evidence] = (
             probe.evidence(asked, {where: logs[where][0] for where in asked}) if asked else {}
         )
+        lowest_claims = {where: min(some, key=_sequence) for where, some in claims.items()}
         tails = last_batches(
             self._target,
             leader,
@@ -88,6 +89,7 @@ class FlowClaims:
             topic_ids,
             self.identity.producer_id,
             self.identity.producer_epoch,
+            {where: lowest.downstream for where, lowest in lowest_claims.items() if lowest.is_start},
         )
         found = {}
         for where, all_of in claims.items():
@@ -98,3 +100,7 @@ class FlowClaims:
                 offsets = OffsetMap.build(true, copied_below(true, tail, high_watermark))
                 found[where] = CopyMap(offsets, true[-1].source_topic_id)
         return found
+
+
+def _sequence(claim: Segment) -> int:
+    return claim.sequence

@@ -32,6 +32,8 @@ class RouteOrder(_Value):
     target_topic_id: str = ""
     appended: int = -1
     """What an earlier epoch's receipt said: if the target has less now, it has lost records."""
+    refused: str = ""
+    """Why it must not be pumped now, if so: it is parked, with this reason."""
 
     @property
     def route(self) -> Route:
