@@ -145,7 +145,7 @@ def compact(cluster: KafkaCluster, topic: str) -> None:
     producer = KafkaProducer(bootstrap_servers=cluster.bootstrap_servers, linger_ms=5, batch_size=2000)
     for number in range(600):
         producer.send(topic, key=b"%d" % (number * 7 % 90), value=b"value-%d" % number, partition=0)
-    producer.flush()
+    producer.finish()
     time.sleep(0.7)  # past segment.ms: what was written so far may be cleaned
     producer.send(topic, key=b"last", value=b"last", partition=0)
     producer.close()
@@ -192,7 +192,7 @@ def test_each_sync_is_true(flow: PumpedFlow, source_cluster: KafkaCluster, targe
         receipts = pumping.result()
     for receipt in receipts:
         flow.hear(receipt)
-    emitter.flush()
+    emitter.finish()
     emitter.close()
     syncs = flow.syncs()
     for topic in flow.topics:

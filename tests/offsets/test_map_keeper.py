@@ -239,3 +239,16 @@ def test_a_flow_that_never_ran(source_cluster: KafkaCluster, flow: Flow) -> None
         assert "no flow from nobody has copied anything" in found.reason
     finally:
         client.close()
+
+
+def test_nothing_is_said_of_what_another_mirror_copied_before() -> None:
+    one = PartitionMap()
+    start = replace(claim(0, 500), downstream=700, confirmed=False)
+    one.take(start)
+    assert one.began_after(upstream=499)
+    assert one.began_after(downstream=699)
+    assert not one.began_after(upstream=500)
+    assert not one.began_after(downstream=700)
+    assert one.begins == 700
+    one.take(Retracted(start.target_topic_id, start.partition, 0, start.incarnation))
+    assert not one.began_after(upstream=499)

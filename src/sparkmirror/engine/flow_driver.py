@@ -148,6 +148,7 @@ class FlowDriver:
             target=self._target,
             topics=lambda: self.topics,
             receipts=self._receipts,
+            copied=lambda: self.view.copied,
             groups=self.groups,
             once=self._once,
         )

@@ -13,6 +13,7 @@ from sparkmirror.offsets.mirror_records import Checkpoint
 from sparkmirror.policy import GroupFilter
 from sparkmirror.pump.orders import Receipt
 from sparkmirror.sync.checkpoints import Checkpoints, TopicPartition
+from sparkmirror.sync.connect_offsets import ConnectOffsets
 from sparkmirror.sync.group_offsets import GroupOffsetSync
 from sparkmirror.sync.group_standing import GroupStanding
 from sparkmirror.sync.heartbeats import Heartbeats
@@ -66,6 +67,8 @@ class FlowDuties:
     target: ClusterAdmin
     topics: Callable[[], TopicSync]
     receipts: Callable[[], Iterable[Receipt]]
+    copied: Callable[[], Mapping[TopicPartition, int]]
+    """The upstream offset of the last record copied, by source partition."""
     groups: Groups
     once: bool
     """What concerns offsets is done again when everything is copied, and no heartbeats are sent."""
@@ -73,6 +76,7 @@ class FlowDuties:
     def schedules(self) -> list[Schedule]:
         """The duties that the flow's settings ask for, in the order in which the last turns are to come."""
         sync, group = self.flow.topic_sync, self.flow.group
+        flush_s = self.flow.connect.offset_flush_interval_ms / 1000
         wanted = [
             (True, Schedule("old segments", TIDY_S, self._old_segments, delayed=True)),
             (
@@ -91,6 +95,7 @@ class FlowDuties:
                 self.flow.offset_sync.emit_offset_syncs_enabled,
                 Schedule("offset syncs", OFFSET_SYNCS_S, self._offset_syncs, at_end=True),
             ),
+            (True, Schedule("Connect's offsets", flush_s, self._connect_offsets, delayed=True, at_end=True)),
             (
                 group.emit_checkpoints_enabled,
                 Schedule("checkpoints", group.emit_checkpoints_interval_seconds, self._checkpoints, at_end=self.once),
@@ -136,6 +141,9 @@ class FlowDuties:
     def _group_offsets(self) -> Duty:
         self.groups.sync = GroupOffsetSync(self.flow, self.groups)
         return self.groups.sync
+
+    def _connect_offsets(self) -> Duty:
+        return ConnectOffsets(self.flow, self.target, self.copied)
 
     def _last_copied(self) -> Iterable[LastCopied]:
         return [

@@ -11,11 +11,11 @@ from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.model import REVEAL
-from sparkmirror.engine.flow_driver import topic_rules
 from sparkmirror.engine.session import keeps_secrets
 from sparkmirror.errors import ConfigError
 from sparkmirror.offsets.map_keeper import MapKeeper, PartitionMap
 from sparkmirror.offsets.offset_map import CopiedRun
+from sparkmirror.sync.topic_rules import topic_rules
 
 OFFSET_RUNS = "topic string, target_topic string, partition int, upstream long, downstream long, records long"
 ROWS = 10_000

@@ -78,6 +78,7 @@ class PartitionMap:
         """Claims that came below the floor; they must say what is known already."""
         self._at_once = at_once
         self._broken = False
+        self._start: Segment | None = None
 
     def downstream(self, upstream: int) -> int | None:
         """Where a consumer that would read `upstream` next goes on at the target; None: not copied so far yet.
@@ -91,6 +92,23 @@ class PartitionMap:
         """As `OffsetMap.upstream`."""
         return self.offsets.upstream(downstream)
 
+    def began_after(self, *, upstream: int | None = None, downstream: int | None = None) -> str:
+        """Why nothing is known of an offset, though it may have been copied: by somebody else, before us."""
+        start = self._start
+        if start is None:
+            return ""
+        if (upstream is None or upstream >= start.upstream) and (downstream is None or downstream >= start.downstream):
+            return ""
+        return (
+            f"this flow began at offset {start.upstream} of the source and {start.downstream} of the target; where "
+            "another mirror has copied earlier records to is not known"
+        )
+
+    @property
+    def begins(self) -> int:
+        """Downstream: our own batches are not below it."""
+        return self._start.downstream if self._start is not None else 0
+
     @property
     def end(self) -> int:
         """Downstream: behind the last record that was copied."""
@@ -103,7 +121,11 @@ class PartitionMap:
 
     def take(self, one: Segment | Retracted) -> None:
         """What the segments topic says next of this partition."""
+        if isinstance(one, Segment) and one.sequence == 0 and one.is_start and one.downstream:
+            self._start = one
         if isinstance(one, Retracted):
+            if self._start is not None and (one.sequence, one.incarnation) == (0, self._start.incarnation):
+                self._start = None
             self._due |= self._claims.pop((one.sequence, one.incarnation), None) is not None
         elif one.sequence >= self._floor:
             self._claims[one.sequence, one.incarnation] = one
@@ -342,7 +364,16 @@ class MapKeeper:
         evidence = probe.evidence(claims, {where: logs[where].start for where in claims}) if claims else {}
         ours = self._identity.producer_id, self._identity.producer_epoch
         tails: Mapping[TopicPartition, LastBatch | None] = (
-            last_batches(self._target, leader, {where: logs[where].end for where in asked}, ids, *ours) if asked else {}
+            last_batches(
+                self._target,
+                leader,
+                {where: logs[where].end for where in asked},
+                ids,
+                *ours,
+                {where: one.begins for where, one in maps.items()},
+            )
+            if asked
+            else {}
         )
         for where, one in maps.items():
             found[where] = one.judge(evidence.get(where, {}), tails[where], reached.get(where)) or one

@@ -202,6 +202,9 @@ def _place(
     one = maps[where]
     if isinstance(one, Unmapped):
         return one
+    before_us = one.began_after(downstream=offset) if route.back else one.began_after(upstream=offset)
+    if before_us:
+        return Unmapped(before_us)
     if route.back:
         original = one.upstream(offset)
         return Place(one.offsets.copied.upstream if original is None else original, original is not None, None)

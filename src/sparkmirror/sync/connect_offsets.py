@@ -75,7 +75,10 @@ class ConnectOffsets:
         """Create the topic as Connect does, and see what partitions were called before."""
         storage = self._flow.connect
         created = self._admin.create_compacted_topic(
-            self._topics[0], storage.offset_storage_partitions, storage.offset_storage_replication_factor
+            self._topics[0],
+            storage.offset_storage_partitions,
+            storage.offset_storage_replication_factor,
+            factor_key="offset.storage.replication.factor",
         )
         # A new one has no leaders for a moment, and says nothing.
         before = self._topics[1:] if created else self._topics

@@ -98,6 +98,8 @@ class Translator:
             return Translation(topic, stored.partition, None, f"it is no copy of a topic of {self._source_alias}")
         if isinstance(found, Unmapped):
             return Translation(topic, stored.partition, None, found.reason)
+        if before_us := found.began_after(downstream=stored.offset):
+            return Translation(topic, stored.partition, None, before_us)
         offset = found.upstream(stored.offset)
         reason = "" if offset is not None else f"nothing is there yet: the copy ends at {found.end}"
         return Translation(topic, stored.partition, offset, reason)
@@ -133,6 +135,8 @@ class Translator:
 def _forth(topic: str, stored: Stored, found: PartitionMap | Unmapped) -> Translation:
     if isinstance(found, Unmapped):
         return Translation(topic, stored.partition, None, found.reason)
+    if before_us := found.began_after(upstream=stored.offset):
+        return Translation(topic, stored.partition, None, before_us)
     offset = found.downstream(stored.offset)
     copied = found.offsets.copied.upstream
     reason = "" if offset is not None else f"not copied yet: everything below {copied} is"
