@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import report
+from bench import groups, report
 from bench.accounting import find_accounting
 from bench.arena import Arena
 from bench.contenders import CONTENDERS
@@ -34,6 +34,8 @@ def main() -> int:
     options = _options()
     if options.planner:
         return _plan_alone(options)
+    if options.groups:
+        return _tabulate(options, lambda place, say: (groups.markdown(groups.measure_groups(place, say)), True))
     return _translate(options) if options.offsets else _compete(options)
 
 
@@ -45,23 +47,31 @@ def _plan_alone(options: argparse.Namespace) -> int:
 
 
 def _translate(options: argparse.Namespace) -> int:
+    def measure(place: Path, say: Callable[[str], None]) -> tuple[str, bool]:
+        results = measure_translation(place, options.records, say)
+        return markdown(results), all(result.ours.exact == result.ours.asked for result in results)
+
+    return _tabulate(options, measure)
+
+
+def _tabulate(options: argparse.Namespace, measure: Callable[[Path, Callable[[str], None]], tuple[str, bool]]) -> int:
+    """Measure in a directory that is gone afterwards; print the table that is found, and keep it."""
     console = Console(stderr=True, soft_wrap=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     say = _sayer(console)
     options.directory.mkdir(parents=True, exist_ok=True)
     try:
         with tempfile.TemporaryDirectory(dir=options.directory) as directory:
-            results = measure_translation(Path(directory), options.records, say)
+            table, right = measure(Path(directory), say)
     except (SparkMirrorError, ProducingFailed) as error:
         console.print(f"bench: {error}", style="red", highlight=False)
         return getattr(error, "exit_code", 1)
-    table = markdown(results)
     file = report.default_file(PLACE).with_suffix(".md")
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(table)
     sys.stdout.write(table)
     say(f"the table is in {file}")
-    return 0 if all(result.ours.exact == result.ours.asked for result in results) else 1
+    return 0 if right else 1
 
 
 def _sayer(console: Console) -> Callable[[str], None]:
@@ -103,6 +113,7 @@ def _plan(options: argparse.Namespace) -> Plan:
         partitions=options.partitions,
         latency_s=options.seconds,
         sweep=options.sweep,
+        verify=options.verify,
     )
 
 
@@ -120,6 +131,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--sweep", action=argparse.BooleanOptionalAction, help="look for each one's best settings first (yes)"
     )
+    parser.add_argument(
+        "--verify", action="store_true", help="measure `sparkmirror verify`, too, on each of our copies"
+    )
     parser.add_argument("--quick", action="store_true", help="0.5 GB, one round, 15 s, no sweep: to try it out")
     parser.add_argument(
         "--planner",
@@ -128,6 +142,11 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument(
         "--offsets", action="store_true", help="measure nothing but the translation of offsets, of both mirrors"
+    )
+    parser.add_argument(
+        "--groups",
+        action="store_true",
+        help=f"measure nothing but what {groups.GROUPS:,} consumer groups cost",
     )
     parser.add_argument("--records", type=int, default=RECORDS, help=f"of each topic with --offsets ({RECORDS:,})")
     parser.add_argument("--only", choices=[one.name for one in CONTENDERS], help="measure one of the two")

@@ -126,7 +126,7 @@ class Contender(Protocol):
 
 
 def _flow(route: Route, tuning: Tuning) -> dict[str, str]:
-    """What any mirror must be told: the clusters, the topic, and how many tasks."""
+    """What any mirror must be told: the clusters, the topic, how many tasks, and no duties beside offset syncs."""
     source, target = route.source_alias, route.target_alias
     return {
         "clusters": f"{source}, {target}",
@@ -135,6 +135,13 @@ def _flow(route: Route, tuning: Tuning) -> dict[str, str]:
         f"{source}->{target}.enabled": "true",
         f"{source}->{target}.topics": route.topics,
         "replication.factor": "1",
+        "offset-syncs.topic.replication.factor": "1",
+        f"{target}.offset.storage.replication.factor": "1",
+        "emit.heartbeats.enabled": "false",
+        "emit.checkpoints.enabled": "false",
+        "refresh.groups.enabled": "false",
+        "sync.topic.configs.enabled": "false",
+        "sync.topic.acls.enabled": "false",
         "tasks.max": str(tuning.tasks),
     }
 
@@ -166,15 +173,8 @@ class RealMirrorMaker2:
         }
         return {
             **_flow(route, tuning),
-            "offset-syncs.topic.replication.factor": "1",
-            f"{route.target_alias}.offset.storage.replication.factor": "1",
             f"{route.target_alias}.status.storage.replication.factor": "1",
             f"{route.target_alias}.config.storage.replication.factor": "1",
-            "emit.heartbeats.enabled": "false",
-            "emit.checkpoints.enabled": "false",
-            "refresh.groups.enabled": "false",
-            "sync.topic.configs.enabled": "false",
-            "sync.topic.acls.enabled": "false",
             "refresh.topics.interval.seconds": "600",
             **{f"{route.source_alias}.consumer.{key}": value for key, value in consumer.items()},
             **{f"{route.target_alias}.producer.{key}": value for key, value in producer.items()},
@@ -191,7 +191,7 @@ class RealMirrorMaker2:
 
 
 class SparkMirror:
-    """Ours, as `sparkmirror run` with its defaults."""
+    """Ours, as `sparkmirror run` with its defaults, and no side duties but the offset syncs."""
 
     name = "sparkmirror"
     forwards_batches = True
@@ -213,11 +213,11 @@ class RunningMirror:
         self._name = contender.name
         self._account = account
         directory.mkdir(parents=True)
-        file = directory / "mm2.properties"
-        file.write_text(dumps(dict(settings)))
-        self._command = account.command(contender.command(file))
+        self.file = directory / "mm2.properties"
+        self.file.write_text(dumps(dict(settings)))
+        self._command = account.command(contender.command(self.file))
         self._output = directory / "output.log"
-        self._log = file.with_suffix(".log")
+        self._log = self.file.with_suffix(".log")
         self._child: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:

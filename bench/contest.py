@@ -27,6 +27,8 @@ class Plan:
     latency_s: float | None
     """None: as long as the workload says."""
     sweep: bool
+    verify: bool
+    """Whether our own verb is measured on our copies."""
 
 
 class Contest:
@@ -81,7 +83,8 @@ class Contest:
                     entry.failures.append(str(failure))
 
     def _copy(self, data: Dataset, contender: Contender, tuning: Tuning) -> Result:
-        result = copy(self._arena, data, contender, tuning, self._label())
+        verified = self._plan.verify and contender.forwards_batches
+        result = copy(self._arena, data, contender, tuning, self._label(), verified=verified)
         self._say(
             f"  {result.mb_per_s:.0f} MB/s, {result.cpu_s_per_gb:.2f} CPU s/GB, "
             f"{result.total_s:.1f} s in all; {result.verdict.difference or result.verdict.compared}"

@@ -16,6 +16,7 @@ from bench.contents import Verdict, compare_batches, compare_contents, compare_r
 from bench.datasets import Dataset
 from bench.memory import MemoryWatch
 from bench.records import TopicReader
+from bench.verifying import VerifyResult, verify
 
 POLL_S = 0.05
 CHECKS_EVERY = 20
@@ -54,6 +55,9 @@ class CopyResult:
     others_cores: float
     """Cores that everybody else kept busy meanwhile, the measurer included: figures are good if it is near 0."""
     verdict: Verdict
+    verify_s: float = 0.0
+    """What `sparkmirror verify` took for the whole copy, from its process' start on; 0: it was not asked."""
+    verify_cpu_s: float = 0.0
 
 
 def warm_records(data: Dataset) -> int:
@@ -63,17 +67,25 @@ def warm_records(data: Dataset) -> int:
 
 
 def copy(
-    arena: Arena, data: Dataset, contender: Contender, tuning: Tuning, label: str, *, records: int | None = None
+    arena: Arena,
+    data: Dataset,
+    contender: Contender,
+    tuning: Tuning,
+    label: str,
+    *,
+    records: int | None = None,
+    verified: bool = False,
 ) -> CopyResult:
     """Let `contender` copy `data` to a new target topic; then compare, and delete what it left.
 
-    `label` must be new. With `records` the copy is broken off there and not compared. Raises ContenderFailed if
-    it ends or stalls.
+    `label` must be new. With `records` the copy is broken off there and not compared; with `verified` our own verb
+    is measured on it, too. Raises ContenderFailed if it ends or stalls.
     """
     route = Route.through(arena, data.workload, data.topic, label)
     account = arena.accounting.open(f"mirror-{label}")
     arena.settle()
     mirror = RunningMirror(contender, contender.settings(route, tuning), arena.directory / f"mirror-{label}", account)
+    checked = VerifyResult(0.0, 0.0)
     try:
         with mirror, MemoryWatch(account) as memory:
             watch = _Watch(arena, mirror, route.target_topic)
@@ -82,6 +94,8 @@ def copy(
         target_bytes = arena.target.log_bytes(route.target_topic)
         map_bytes = contender.map_bytes(route, arena.source, arena.target)
         verdict = Verdict("nothing") if records else _compare(arena, data, contender, route)
+        if verified:
+            checked = verify(arena, mirror.file, label)
     finally:
         arena.target.delete_topics()
         arena.source.delete_topics([f"mm2-offset-syncs.t{label}.internal"])
@@ -102,6 +116,8 @@ def copy(
         map_bytes_per_gb=map_bytes / (data.wire_bytes / 1e9),
         others_cores=(end.machine_cpu_s - warm.machine_cpu_s - mirror_cpu_s - brokers_cpu_s) / seconds,
         verdict=verdict,
+        verify_s=checked.seconds,
+        verify_cpu_s=checked.cpu_s,
     )
 
 

@@ -66,6 +66,8 @@ class _Row:
     compared: bool = True
     only_with: str = ""
     """A field of the workload without which the row says nothing."""
+    optional: bool = False
+    """Left out where nobody has measured it."""
 
 
 def _of(name: str, scale: float = 1.0) -> Callable[[Result], float]:
@@ -82,6 +84,8 @@ _COPY_ROWS = (
     _Row("mirror's CPU s, start to finish", _of("total_cpu_s"), ".1f"),
     _Row("size of the copy, MB", _of("target_bytes", 1e-6), ",.0f"),
     _Row("offset map, kB per GB", _of("map_bytes_per_gb", 1e-3), ",.1f"),
+    _Row("verify of the whole copy, start to finish, s", _of("verify_s"), ".1f", compared=False, optional=True),
+    _Row("verify's CPU s", _of("verify_cpu_s"), ".1f", compared=False, optional=True),
     _Row("cores busy with other things", _of("others_cores"), ".2f", compared=False),
 )
 _LATENCY_ROWS = (
@@ -112,6 +116,8 @@ def show(console: Console, chapters: Sequence[Chapter]) -> None:
         table.add_column("times better", justify="right")
         for row in _rows(chapter.workload):
             figures = [[row.figure(result) for result in entry.rounds] for entry in chapter.entries.values()]
+            if row.optional and not any(map(any, figures)):
+                continue
             table.add_row(row.title, *(_spread(values, row.form) for values in figures), _ratio(row, figures))
         table.add_row("contents", *(_verdict(entry) for entry in chapter.entries.values()), "")
         console.print(table)

@@ -16,16 +16,19 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from bench.offset_topics import CASES, Case, bounds, make, read, remote
 from bench.translators import (
     EARLY,
     LATE,
+    OURS_LATE,
     Checkpoints,
     TranslationFailed,
     copy_ours,
     group_offsets,
+    our_answers,
     our_map,
     their_answers,
 )
@@ -77,6 +80,8 @@ class TranslationResult:
     case: Case
     ours: Score
     """Every upstream offset from the log's start to its end."""
+    our_groups: Score
+    """Where the groups of both times stand at the target, as `sync.group.offsets.enabled` has set them."""
     theirs: Mapping[str, Score]
     """By EARLY and LATE."""
     map: MapFigures
@@ -153,15 +158,18 @@ def _result(
     with offsets:
         ours = truth.score((upstream, offsets.downstream(upstream)) for upstream in range(start, end + 1))
         figures = MapFigures(len(offsets), held, _lookup_us(offsets, start, end))
+    stands = group_offsets(start, end)
+    groups = (zip(stands, our_answers(target, case, when), strict=True) for when in (EARLY, OURS_LATE))
+    our_groups = truth.score(chain.from_iterable(groups))
     truth = Truth(source, target, case, case.theirs)
     theirs = {}
     for when in (EARLY, LATE):
         found = []
-        for number, upstream in enumerate(group_offsets(start, end)):
+        for number, upstream in enumerate(stands):
             answer = answers.get((case.theirs, f"{when}-{number}", remote(case, case.theirs)))
             found.append((upstream, answer[1] if answer is not None and answer[0] == upstream else None))
         theirs[when] = truth.score(found)
-    return TranslationResult(case, ours, theirs, figures)
+    return TranslationResult(case, ours, our_groups, theirs, figures)
 
 
 def _lookup_us(offsets: OffsetMap, start: int, end: int) -> float:
@@ -176,12 +184,16 @@ def _lookup_us(offsets: OffsetMap, start: int, end: int) -> float:
 def markdown(results: Sequence[TranslationResult]) -> str:
     """Two tables: how right both are, and what our map costs."""
     lines = [
-        "| topic | sparkmirror: offsets, exact "
+        "| topic | sparkmirror: offsets, exact | groups, exact | read twice | skipped "
         "| MirrorMaker 2: groups, committed | exact | no answer | read twice | skipped |",
-        "|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for result in results:
-        ours = f"{result.ours.asked:,}, {_share(result.ours)}"
+        groups = result.our_groups
+        ours = (
+            f"{result.ours.asked:,}, {_share(result.ours)} | {groups.asked}, {_share(groups)} "
+            f"| {groups.read_twice:,} | {groups.skipped:,}"
+        )
         for when, score in result.theirs.items():
             place = "before the copying" if when == EARLY else "after it"
             lines.append(

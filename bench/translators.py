@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import struct
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster, RealMirrorMaker
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.frames.claims import FlowClaims
+from sparkmirror.offsets.mirror_records import Checkpoint
 from sparkmirror.offsets.offset_map import OffsetMap
 from sparkmirror.pump.orders import Receipt
 from sparkmirror.pump.receipts import read_reports, receipts_topic
@@ -33,11 +33,8 @@ GROUPS_TIMEOUT_S = 60.0
 SETTLED_S = 20.0
 """MirrorMaker 2 has said all when no checkpoint has changed for so long; it flushes delayed syncs every 5 s."""
 
-EARLY, LATE = "early", "late"
-"""Groups committed before MirrorMaker 2 starts, and when it has caught up."""
-
-_SHORT = struct.Struct(">h")
-_OFFSETS = struct.Struct(">hqq")
+EARLY, LATE, OURS_LATE = "early", "late", "ours-late"
+"""Groups committed before a mirror starts, and when it has caught up; the last of these are for sparkmirror."""
 
 
 class TranslationFailed(SparkMirrorError):
@@ -50,7 +47,7 @@ def group_offsets(start: int, end: int) -> list[int]:
 
 
 def _flows(aliases: Mapping[str, str], source: KafkaCluster, target: KafkaCluster) -> dict[str, str]:
-    """Flows into B from the source under two aliases, one of them read_committed; `aliases` name their topics."""
+    """Flows into B from the source under these aliases, `read_committed` where one ends in C; each has its topics."""
     settings = {
         "clusters": ", ".join([*aliases, "B"]),
         "B.bootstrap.servers": target.bootstrap_servers,
@@ -73,13 +70,42 @@ def _topics(which: Callable[[Case], str]) -> dict[str, str]:
 
 
 def copy_ours(source: KafkaCluster, target: KafkaCluster, directory: Path) -> None:
-    file = directory / "ours.properties"
-    settings = _flows(_topics(lambda case: case.ours), source, target)
-    file.write_text("".join(f"{key} = {value}\n" for key, value in settings.items()))
-    command = [str(Path(sys.executable).with_name("sparkmirror")), "run", str(file), "--once"]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=COPY_TIMEOUT_S)
-    if ended.returncode:
-        raise TranslationFailed(f"sparkmirror ended with {ended.returncode}:\n{ended.stderr[-2000:]}")
+    """Copy with groups that stand somewhere, commit others, and have those translated, too; once a flow.
+
+    One alias after the other: in one file, two aliases of one cluster are refused.
+    """
+    _commit(source, EARLY)
+    _run_ours(source, target, directory)
+    _commit(source, OURS_LATE)
+    _run_ours(source, target, directory)
+
+
+def _run_ours(source: KafkaCluster, target: KafkaCluster, directory: Path) -> None:
+    for alias, topics in _topics(lambda case: case.ours).items():
+        file = directory / f"ours-{alias}.properties"
+        settings = _flows({alias: topics}, source, target) | {
+            "checkpoints.topic.replication.factor": "1",
+            "offset-syncs.topic.replication.factor": "1",
+            "offset.storage.replication.factor": "1",
+            "sync.group.offsets.enabled": "true",
+        }
+        file.write_text("".join(f"{key} = {value}\n" for key, value in settings.items()))
+        command = [str(Path(sys.executable).with_name("sparkmirror")), "run", str(file), "--once"]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=COPY_TIMEOUT_S)
+        if ended.returncode:
+            raise TranslationFailed(f"sparkmirror ended with {ended.returncode}:\n{ended.stderr[-2000:]}")
+
+
+def our_answers(target: KafkaCluster, case: Case, when: str) -> list[int | None]:
+    """Where the groups of one time stand at the target; None: nowhere."""
+    where = TopicPartition(remote(case, case.ours), 0)
+    admin = KafkaAdminClient(bootstrap_servers=target.bootstrap_servers)
+    try:
+        found = [admin.list_group_offsets({f"{when}-{number}": [where]}) for number in range(GROUPS)]
+        stands = [next(iter(one.values())).get(where) for one in found]
+        return [one.offset if one is not None and one.offset >= 0 else None for one in stands]
+    finally:
+        admin.close()
 
 
 def our_map(target: KafkaCluster, case: Case) -> tuple[OffsetMap, int]:
@@ -141,7 +167,6 @@ def their_answers(
         "B.offset.flush.interval.ms": "5000",
         "sync.topic.acls.enabled": "false",
     }
-    _commit(source, EARLY)
     with RealMirrorMaker(settings, directory / "mm2"):
         _wait(lambda: all(_copied(target, case) for case in CASES), "MirrorMaker 2 has not copied everything")
         say("MirrorMaker 2 has copied everything")
@@ -210,23 +235,13 @@ def _checkpoints(target: KafkaCluster) -> Checkpoints:
     try:
         for alias in sorted({case.theirs for case in CASES}):
             for _, key, value in TopicLog(client, f"{alias}.checkpoints.internal").read(0, 0)[0]:
-                if key is not None and value is not None:
-                    group, topic = _strings(key)
-                    _, upstream, downstream = _OFFSETS.unpack_from(value)
-                    found[alias, group, topic] = upstream, downstream
+                one = Checkpoint.read(key, value)
+                found[alias, one.group, one.topic] = one.upstream, one.downstream
     except LogUnavailable:
         return {}  # not created yet
     finally:
         client.close()
     return found
-
-
-def _strings(key: bytes) -> tuple[str, str]:
-    """Group and topic of a checkpoint's key: both int16 length, then UTF-8."""
-    (length,) = _SHORT.unpack_from(key)
-    topic = 2 + length
-    (topic_length,) = _SHORT.unpack_from(key, topic)
-    return key[2:topic].decode(), key[topic + 2 : topic + 2 + topic_length].decode()
 
 
 def _wait(condition: Callable[[], bool], otherwise: str) -> None:

@@ -1,4 +1,4 @@
-"""Every upstream offset of every kind of topic is translated to where it went: none of ours is wrong."""
+"""Every upstream offset of every kind of topic is translated to where it went, every group put there: none is wrong."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ def test_every_offset_is_exact(tmp_path: Path) -> None:
         ours = result.ours
         assert ours.asked > RECORDS * result.case.topic.share * 0.6
         assert ours == Score(ours.asked, ours.asked, 0, 0, 0), result.case.title
+        groups = result.our_groups
+        assert groups == Score(2 * GROUPS, 2 * GROUPS, 0, 0, 0), result.case.title
         for theirs in result.theirs.values():
             assert theirs.asked == GROUPS
             assert not theirs.skipped, "MirrorMaker 2 translates backwards, if not exactly"

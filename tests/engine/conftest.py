@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -11,9 +10,9 @@ from pathlib import Path
 import mirror_process as mp
 import pytest
 from loaded_flow import LoadedFlow
+from mirror_thread import run_mirror
 from pyspark.sql import SparkSession
 
-from sparkmirror.config import load_mm2_properties
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.spark_cluster import standalone_cluster
 from sparkmirror.engine.mirror import Mirror
@@ -33,30 +32,6 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         session = open_session(settings, tasks=4)
         yield session
         session.stop()
-
-
-@contextlib.contextmanager
-def run_mirror(path: Path, spark: SparkSession) -> Iterator[Mirror]:
-    """Run what a file says in a thread for the length of a `with`; what `run` raises is raised at its end."""
-    mirror = Mirror(load_mm2_properties(str(path)), use_lease=False, spark=spark)
-    failures: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            mirror.run()
-        except BaseException as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    try:
-        yield mirror
-    finally:
-        mirror.stop()
-        thread.join(40)
-    assert not thread.is_alive(), "the mirror did not stop"
-    if failures:
-        raise failures[0]
 
 
 @pytest.fixture

@@ -37,6 +37,10 @@ def write_properties(
         "B.session.timeout.ms": "6000",
         # Most tests compare logs byte for byte.
         "sparkmirror.merge.tiny.batches": "false",
+        "checkpoints.topic.replication.factor": "1",
+        "offset-syncs.topic.replication.factor": "1",
+        "offset.storage.replication.factor": "1",
+        "emit.heartbeats.enabled": "false",
         # The test of the real MirrorMaker 2 leaves a compacted heartbeats topic behind.
         "heartbeats.replication.enabled": "false",
         **(settings or {}),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import loaded_flow
 import mirror_process as mp
 import pytest
 from kafka import KafkaAdminClient
@@ -20,7 +22,7 @@ from sparkmirror.config import ClusterConfig, load_mm2_properties
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.proof import compare_topics
 from sparkmirror.engine.mirror import Mirror
-from sparkmirror.errors import CopyIncomplete, SparkMirrorError
+from sparkmirror.errors import ConfigError, CopyIncomplete, SparkMirrorError
 from sparkmirror.pump.control import Control, ControlState, Leader, control_topic
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -318,26 +320,48 @@ def test_more_replicas_than_brokers_is_one_line(
     assert "\n" not in str(caught.value)
 
 
+def test_two_aliases_of_one_cluster_are_refused(
+    source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+) -> None:
+    path = mp.write_properties(
+        tmp_path / "mm2.properties",
+        source_cluster.bootstrap_servers,
+        target_cluster.bootstrap_servers,
+        topic_name,
+        {"clusters": "A, B, C", "C.bootstrap.servers": source_cluster.bootstrap_servers, "B->C.enabled": "true"},
+    )
+    with pytest.raises(ConfigError, match=rf"A and C are the same cluster \({source_cluster.cluster_id}\)"):
+        Mirror(load_mm2_properties(str(path)), once=True, use_lease=False).run()
+
+
 def test_six_flows_on_two_slots_all_make_progress(
     source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
 ) -> None:
-    aliases = [f"S{number}{topic_name.replace('-', '')}" for number in range(6)]
-    lines = [f"clusters = {', '.join([*aliases, 'B'])}", f"B.bootstrap.servers = {target_cluster.bootstrap_servers}"]
-    for alias in aliases:
-        lines += [f"{alias}.bootstrap.servers = {source_cluster.bootstrap_servers}", f"{alias}->B.enabled = true"]
-    lines += [f"topics = {topic_name}", "replication.factor = 1", "tasks.max = 2", "spark.master = local[2]"]
-    lines += ["heartbeats.replication.enabled = false"]
-    path = tmp_path / "mm2.properties"
-    path.write_text("\n".join(lines) + "\n")
-    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 2)
-    mp.produce(source_cluster.bootstrap_servers, topic_name, 2, 200)
-    with mp.MirrorProcess(path, tmp_path / "mirror.log") as mirror:
-        for expected in (200, 400):
-            for alias in aliases:
-                remote = f"{alias}.{topic_name}"
-                mp.wait_for(lambda: copied(target_cluster, remote, 2) == expected, 60, f"{expected} in {remote}")  # noqa: B023
-            assert len(mirror.workers()) <= 2
-            if expected == 200:
-                mp.produce(source_cluster.bootstrap_servers, topic_name, 2, 200)
-        assert mirror.terminate() == 0
-    assert_identical(source_cluster, target_cluster, {topic_name: f"{aliases[-1]}.{topic_name}"}, 400)
+    """Between three clusters, each to each."""
+    third = KafkaCluster(tmp_path / "third")
+    with loaded_flow.running(third):
+        names = topic_name.replace("-", "")
+        clusters = {f"S{names}": source_cluster, f"T{names}": target_cluster, f"U{names}": third}
+        flows = list(itertools.permutations(clusters, 2))
+        lines = [f"clusters = {', '.join(clusters)}"]
+        lines += [f"{alias}.bootstrap.servers = {cluster.bootstrap_servers}" for alias, cluster in clusters.items()]
+        lines += [f"{here}->{there}.enabled = true" for here, there in flows]
+        lines += [f"topics = {topic_name}", "replication.factor = 1", "tasks.max = 2", "spark.master = local[2]"]
+        lines += ["heartbeats.replication.enabled = false"]
+        path = tmp_path / "mm2.properties"
+        path.write_text("\n".join(lines) + "\n")
+        for cluster in clusters.values():
+            mp.create_topic(cluster.bootstrap_servers, topic_name, 2)
+            mp.produce(cluster.bootstrap_servers, topic_name, 2, 200)
+        with mp.MirrorProcess(path, tmp_path / "mirror.log") as mirror:
+            for expected in (200, 400):
+                for here, there in flows:
+                    remote = f"{here}.{topic_name}"
+                    mp.wait_for(lambda: copied(clusters[there], remote, 2) == expected, 60, f"{expected} in {remote}")  # noqa: B023
+                assert len(mirror.workers()) <= 2
+                if expected == 200:
+                    for cluster in clusters.values():
+                        mp.produce(cluster.bootstrap_servers, topic_name, 2, 200)
+            assert mirror.terminate() == 0
+        for here, there in flows:
+            assert_identical(clusters[here], clusters[there], {topic_name: f"{here}.{topic_name}"}, 400)

@@ -9,10 +9,10 @@ from pathlib import Path
 import mirror_process as mp
 import pytest
 from loaded_flow import assert_copied
+from mirror_thread import run_mirror
 from pyspark.sql import SparkSession
 from test_rival_views import SteppedPump, driver_of
 
-from conftest import run_mirror
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.brokers import Broker
 

@@ -12,9 +12,9 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 from kafka.protocol.metadata import MetadataRequest
+from mirror_thread import run_mirror
 from pyspark.sql import SparkSession
 
-from conftest import run_mirror
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.list_offsets import LATEST, list_offsets
 from sparkmirror.config import ClusterConfig

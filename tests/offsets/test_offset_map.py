@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given, settings
@@ -255,3 +255,44 @@ def test_three_million_runs_need_little_memory() -> None:
     ).stdout.split()
     assert int(output[0]) < 45 * 1024, f"{output[0]} KiB more"
     assert float(output[1]) < 200, f"{output[1]} µs for each offset"
+
+
+@modest
+@given(steps, st.lists(st.integers(0, 100), max_size=4), st.sampled_from([2, 10_000]))
+def test_a_map_that_grows_is_the_one_built_at_once(
+    played: list[tuple[str, int]], shares: list[int], memory_runs: int
+) -> None:
+    """Settled up to some claim, renewed with different beliefs about the rest, settled further."""
+    mirror = Mirror(3, 5)
+    mirror.play(played)
+    claims = sorted({one.sequence: one for one in mirror.claims}.values(), key=lambda one: one.sequence)
+    copied = Copied(mirror.records, mirror.upstream, mirror.downstream)
+    settled = 0
+    with (
+        OffsetMap(memory_runs) as grown,
+        OffsetMap.build(mirror.claims, copied, memory_runs=memory_runs) as built,
+    ):
+        for share in sorted(shares):
+            upto = len(claims) * share // 101
+            if upto > settled:
+                grown.settle(claims[settled:upto], claims[upto].sequence)
+                settled = upto
+            wrong = [replace(one, runs=(Run(one.upstream + 1, 0),)) for one in claims[settled:]]
+            grown.renew(wrong, copied)
+        grown.renew(claims[settled:], copied)
+        assert list(grown.runs()) == list(built.runs())
+        for upstream in range(mirror.upstream + 3):
+            assert grown.downstream(upstream) == built.downstream(upstream)
+        for downstream in range(mirror.downstream + 3):
+            assert grown.upstream(downstream) == built.upstream(downstream)
+
+
+def test_a_file_of_runs_is_cut_and_goes_on() -> None:
+    count = 3 * BLOCK_ROWS + 7
+    claims = [claim(number, number, [Run(number * 3, 1)]) for number in range(count)]
+    with OffsetMap(memory_runs=10) as offsets:
+        offsets.settle(claims[: 2 * BLOCK_ROWS + 1], 2 * BLOCK_ROWS + 1)
+        offsets.renew(claims[2 * BLOCK_ROWS + 1 :], Copied(count, 3 * count, count))
+        offsets.renew(claims[2 * BLOCK_ROWS + 1 :], Copied(count, 3 * count, count))
+        assert offsets.spilled
+        assert [offsets.downstream(3 * number) for number in range(count)] == list(range(count))

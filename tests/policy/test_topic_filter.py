@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from sparkmirror.policy import (
     DefaultReplicationPolicy,
+    DefaultTopicFilter,
     IdentityReplicationPolicy,
     ReplicationPolicy,
-    TopicFilter,
     compile_java,
     is_cycle,
     should_replicate,
@@ -43,7 +43,7 @@ DEFAULT_EXCLUDE = (r"mm2.*\.internal", r".*\.replica", r"__.*")
     ],
 )
 def test_filter(include: list[str], exclude: list[str], topic: str, accepted: bool) -> None:
-    assert TopicFilter(include, exclude).accepts(topic) is accepted
+    assert DefaultTopicFilter(include, exclude).should_replicate_topic(topic) is accepted
 
 
 @pytest.mark.parametrize(
@@ -123,9 +123,9 @@ def test_java_regex(pattern: str, matching: list[str], others: list[str]) -> Non
 )
 def test_regex_that_is_refused(pattern: str) -> None:
     with pytest.raises(ValueError, match=re.escape(repr(pattern))):
-        TopicFilter([pattern])
+        DefaultTopicFilter([pattern])
     with pytest.raises(ValueError, match=re.escape(repr(pattern))):
-        TopicFilter([".*"], [pattern])
+        DefaultTopicFilter([".*"], [pattern])
 
 
 @given(st.text("ab.*+?{},12|()[]^$\\-&~QEpwzi:<>=!", max_size=12))
@@ -185,7 +185,7 @@ def test_cycles(policy: ReplicationPolicy, topic: str, expected: bool) -> None:
     ],
 )
 def test_should_replicate(topic: str, heartbeats: bool, expected: bool) -> None:
-    topics = TopicFilter([".*orders.*"], ["secret"])
+    topics = DefaultTopicFilter([".*orders.*"], ["secret"])
     replicated = should_replicate(
         topic,
         policy=DEFAULT,
@@ -198,4 +198,4 @@ def test_should_replicate(topic: str, heartbeats: bool, expected: bool) -> None:
 
 def test_default_policy_copies_copies() -> None:
     """`x.topic` at the source came from elsewhere, and goes on to the target."""
-    assert should_replicate("x.topic", policy=DEFAULT, topics=TopicFilter([".*"]), target_alias="target")
+    assert should_replicate("x.topic", policy=DEFAULT, topics=DefaultTopicFilter([".*"]), target_alias="target")

@@ -94,6 +94,47 @@ def test_the_source_log_may_start_anywhere() -> None:
     assert world.target.log == list(range(1000, 1030))
 
 
+def test_the_last_record_copied_is_not_what_was_passed_over_behind_it() -> None:
+    """A gap, or a marker: the next offset is further on, but no record stands right before it."""
+    world = a_world(batches=3)
+    world.source.compact(5, 7)
+    pump = Pump(world, until=20)
+    assert pump.copy.last_copied == (-1, -1)
+    pump.finish()
+    assert pump.copy.acked_upstream == 20
+    assert pump.copy.last_copied == (18, 16)
+    assert world.target.log[16] == 18
+
+
+def test_the_last_record_copied_is_not_known_before_a_silent_acknowledgement_is_looked_up() -> None:
+    world = a_world(timestamp_ms=-1)
+    pump = Pump(world)
+    pump.start()
+    pump.fetch()
+    pump.claim()
+    pump.claimed()
+    pump.send()
+    pump.serve()
+    pump.receive()
+    assert pump.copy.last_copied == (-1, -1)
+    assert pump.ask()
+    pump.hear()
+    assert pump.copy.last_copied == (9, 9)
+
+
+def test_the_last_record_copied_is_forgotten_where_the_source_has_another_one_there_now() -> None:
+    """Its log was cut, or it was created again: the copy goes on elsewhere than behind that record."""
+    world = a_world()
+    pump = running(world)
+    assert pump.copy.last_copied == (29, 29)
+    found = world.target.bearings(world.source, world.now)
+    assert isinstance(found, Bearings)
+    pump.copy.take(found, world.now)
+    assert pump.copy.last_copied == (29, 29)
+    pump.copy.take(replace(found, resume_at=25), world.now)
+    assert pump.copy.last_copied == (-1, -1)
+
+
 # --- one batch alone (R3) -----------------------------------------------------------------------------
 
 
@@ -425,7 +466,9 @@ def test_without_timestamps_an_acknowledgement_proves_nothing() -> None:
         one.serve()
     pump.receive()
     assert pump.copy.confirmed == []
+    assert pump.copy.last_copied == (-1, -1)
     pump.start()
+    assert pump.copy.last_copied == (-1, -1)
     position = pump.copy.fetch_position()
     assert position is not None
     assert position.offset == 60
@@ -624,6 +667,12 @@ class Copies(RuleBasedStateMachine):
     @invariant()
     def its_claims_tell_where_each_record_came_from(self) -> None:
         assert self.world.target.truth() == self.world.target.log
+
+    @invariant()
+    def the_last_record_copied_is_where_it_is_said_to_be(self) -> None:
+        for pump in self.pumps:
+            upstream, downstream = pump.copy.last_copied
+            assert upstream < 0 or self.world.target.log[downstream] == upstream
 
     def teardown(self) -> None:
         for pump in self.pumps:

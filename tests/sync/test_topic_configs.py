@@ -1,15 +1,33 @@
-"""Which properties a remote topic is created with (`mm2.md` 3.2, targetConfig)."""
+"""Topics' properties: those that a copy is created with, and how they are kept (`mm2.md` 3.2, 5.1, 5.2)."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Iterator, Mapping
+
 import pytest
+from flow_rules import rules
+from waiting import assert_soon
 
-from sparkmirror.cluster.admin import ConfigEntry
-from sparkmirror.sync.topic_configs import creation_configs
+from sparkmirror.cluster.admin import ClusterAdmin, ConfigEntry, NewTopicSpec
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.config_changes import ConfigChange, alter_topic_configs
+from sparkmirror.config import ClusterConfig, FlowConfig
+from sparkmirror.config.model import DEFAULT_CONFIG_EXCLUDE
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.policy import IdentityReplicationPolicy
+from sparkmirror.sync.topic_configs import TopicConfigSync
+from sparkmirror.sync.topic_properties import config_change, creation_configs
+from sparkmirror.sync.topic_rules import TopicRules
+from sparkmirror.sync.topics import MirroredTopic, TopicSync
+from sparkmirror.wire.rpc import UnsupportedBroker
+
+EXCLUDED = (*DEFAULT_CONFIG_EXCLUDE, r"delete\.retention\..*")
+TOPIC, DEFAULT = "DYNAMIC_TOPIC_CONFIG", "DEFAULT_CONFIG"
 
 
-def entry(name: str, source: str = "DYNAMIC_TOPIC_CONFIG", **flags: bool) -> ConfigEntry:
-    return ConfigEntry(name, "v", source, flags.get("read_only", False), flags.get("sensitive", False))
+def entry(name: str, source: str = TOPIC, value: str | None = "v", **flags: bool) -> ConfigEntry:
+    return ConfigEntry(name, value, source, flags.get("read_only", False), flags.get("sensitive", False))
 
 
 @pytest.mark.parametrize(
@@ -23,19 +41,227 @@ def entry(name: str, source: str = "DYNAMIC_TOPIC_CONFIG", **flags: bool) -> Con
     ],
 )
 def test_only_what_someone_set_is_copied(source: str, copied: bool) -> None:
-    assert creation_configs([entry("retention.ms", source)]) == ({"retention.ms": "v"} if copied else {})
+    assert creation_configs([entry("retention.ms", source)], rules()) == ({"retention.ms": "v"} if copied else {})
+
+
+@pytest.mark.parametrize(("source", "copied"), [("DEFAULT_CONFIG", True), ("STATIC_BROKER_CONFIG", False)])
+def test_defaults_of_the_source_if_they_are_asked_for(source: str, copied: bool) -> None:
+    found = creation_configs([entry("retention.ms", source)], rules(defaults_from="source"))
+    assert found == ({"retention.ms": "v"} if copied else {})
 
 
 def test_read_only_and_sensitive_properties_stay() -> None:
-    assert creation_configs([entry("a", read_only=True), entry("b", sensitive=True)]) == {}
+    assert creation_configs([entry("a", read_only=True), entry("b", sensitive=True)], rules()) == {}
 
 
 @pytest.mark.parametrize("name", ["message.timestamp.type", "min.insync.replicas", "unclean.leader.election.enable"])
 def test_default_exclude(name: str) -> None:
-    assert creation_configs([entry(name), entry(f"{name}.x")]) == {f"{name}.x": "v"}
+    assert creation_configs([entry(name), entry(f"{name}.x")], rules()) == {f"{name}.x": "v"}
 
 
 def test_exclude_matches_whole_names() -> None:
     entries = [entry("retention.ms"), entry("delete.retention.ms"), entry("retention.bytes")]
-    assert creation_configs(entries, [r"retention\..*"]) == {"delete.retention.ms": "v"}
-    assert creation_configs(entries, []) == {e.name: "v" for e in entries}
+    assert creation_configs(entries, rules(properties=[r"retention\..*"])) == {"delete.retention.ms": "v"}
+    assert creation_configs(entries, rules(properties=[])) == {e.name: "v" for e in entries}
+
+
+def change(source: ConfigEntry, target: ConfigEntry | None, own: TopicRules | None = None) -> ConfigChange:
+    made, unknown = config_change("t", [source], [target] if target else [], own or rules())
+    assert unknown == ()
+    return made
+
+
+SET = ConfigChange("t", {"retention.ms": "v"})
+REMOVED = ConfigChange("t", {}, ("retention.ms",))
+NOTHING = ConfigChange("t")
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "target_value", "expected"),
+    [
+        (TOPIC, TOPIC, "other", SET),
+        (TOPIC, TOPIC, "v", NOTHING),
+        (TOPIC, DEFAULT, "v", SET),  # the target's default may change one day
+        (TOPIC, "DYNAMIC_DEFAULT_BROKER_CONFIG", "v", SET),
+        ("DYNAMIC_DEFAULT_BROKER_CONFIG", DEFAULT, "other", SET),
+        (DEFAULT, TOPIC, "other", REMOVED),
+        (DEFAULT, TOPIC, "v", REMOVED),
+        (DEFAULT, DEFAULT, "other", NOTHING),
+        (DEFAULT, "STATIC_BROKER_CONFIG", "other", NOTHING),
+        ("STATIC_BROKER_CONFIG", TOPIC, "other", NOTHING),
+    ],
+)
+def test_what_is_changed(source: str, target: str, target_value: str, expected: ConfigChange) -> None:
+    assert change(entry("retention.ms", source), entry("retention.ms", target, target_value)) == expected
+
+
+@pytest.mark.parametrize("target", [TOPIC, DEFAULT])
+def test_a_default_of_the_source_is_set_if_it_is_asked_for(target: str) -> None:
+    own = rules(defaults_from="source")
+    assert change(entry("retention.ms", DEFAULT), entry("retention.ms", target, "other"), own) == SET
+
+
+@pytest.mark.parametrize("source", [TOPIC, DEFAULT])
+def test_an_excluded_property_is_not_touched(source: str) -> None:
+    own = rules(properties=[r"retention\..*"])
+    assert change(entry("retention.ms", source), entry("retention.ms", TOPIC, "other"), own) == NOTHING
+
+
+def test_a_property_that_the_target_does_not_know() -> None:
+    source = [entry("new.one"), entry("retention.ms"), entry("new.default", DEFAULT)]
+    target = [entry("retention.ms", TOPIC, "other")]
+    assert config_change("t", source, target, rules()) == (SET, ("new.one",))
+
+
+# --- two real clusters ------------------------------------------------------------------------------
+
+
+class Pair:
+    """A topic at the source and its copy at the target, each with properties of its own, and the duty."""
+
+    def __init__(self, flow: FlowConfig, source: ClusterAdmin, target: ClusterAdmin, name: str) -> None:
+        self.flow, self.source, self.target, self.name, self.remote = flow, source, target, name, f"us.{name}"
+        self.duty: TopicConfigSync | None = None
+
+    def create(self, source: Mapping[str, str], target: Mapping[str, str]) -> None:
+        assert self.source.create_topics([NewTopicSpec(self.name, 1, 1, source)]) == {self.name: None}
+        assert self.target.create_topics([NewTopicSpec(self.remote, 1, 1, target)]) == {self.remote: None}
+        assert_soon(lambda: set(self.source.topic_configs([self.name])), {self.name})
+        assert_soon(lambda: set(self.target.topic_configs([self.remote])), {self.remote})
+
+    def sync(self, own: TopicRules) -> None:
+        here, there = self.source.topics([self.name]), self.target.topics([self.remote])
+        found = TopicSync((MirroredTopic(here[self.name], there[self.remote]),), (), (), {})
+        self.duty = self.duty or TopicConfigSync(self.flow, own, self.source, self.target, lambda: found)
+        self.duty.run()
+
+    def remove_at_source(self, name: str) -> None:
+        client = ClusterClient(self.flow.source, "test")
+        assert alter_topic_configs(client, [ConfigChange(self.name, {}, (name,))]) == {self.name: None}
+        client.close()
+        assert_soon(lambda: name in _set(self.source, self.name), False)
+
+    def set_at_target(self) -> dict[str, str | None]:
+        return _set(self.target, self.remote)
+
+    def close(self) -> None:
+        if self.duty is not None:
+            self.duty.close()
+
+
+def _set(admin: ClusterAdmin, topic: str) -> dict[str, str | None]:
+    return {one.name: one.value for one in admin.topic_configs([topic])[topic] if one.source == TOPIC}
+
+
+@pytest.fixture
+def pair(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str) -> Iterator[Pair]:
+    def config(alias: str, cluster: KafkaCluster) -> ClusterConfig:
+        return ClusterConfig(alias=alias, bootstrap_servers=tuple(cluster.bootstrap_servers.split(",")))
+
+    flow = FlowConfig(source=config("us", source_cluster), target=config("eu", target_cluster))
+    with (
+        ClusterAdmin.connect(flow.source, "test", 20) as source,
+        ClusterAdmin.connect(flow.target, "test", 20) as target,
+    ):
+        made = Pair(flow, source, target, topic_name)
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
+    """What was logged by our own loggers since the last call."""
+    caplog.set_level(logging.INFO, "sparkmirror")
+
+    def new() -> list[str]:
+        found = [record.getMessage() for record in caplog.records]
+        caplog.clear()
+        return found
+
+    return new
+
+
+@pytest.mark.broker
+def test_sync_topic_configs(pair: Pair, lines: Callable[[], list[str]]) -> None:
+    own = rules(properties=EXCLUDED)
+    pair.create(
+        {"delete.retention.ms": "1000", "retention.bytes": "1000"},
+        {"delete.retention.ms": "2000", "retention.bytes": "2000"},
+    )
+    pair.sync(own)
+    assert_soon(pair.set_at_target, {"delete.retention.ms": "2000", "retention.bytes": "1000"})
+    assert lines() == [f"topic configured: {pair.remote} on cluster eu: retention.bytes=1000"]
+    pair.sync(own)
+    assert lines() == []  # nothing differs, nothing is sent
+
+
+@pytest.mark.broker
+def test_replicate_target_default(pair: Pair, lines: Callable[[], list[str]]) -> None:
+    own = rules(properties=EXCLUDED)
+    pair.create({"retention.bytes": "1000"}, {"delete.retention.ms": "2000"})
+    pair.sync(own)
+    assert_soon(pair.set_at_target, {"retention.bytes": "1000", "delete.retention.ms": "2000"})
+    pair.remove_at_source("retention.bytes")
+    pair.sync(own)
+    assert_soon(pair.set_at_target, {"delete.retention.ms": "2000"})
+    assert lines()[-1] == f"topic configured: {pair.remote} on cluster eu: retention.bytes back to its default"
+
+
+@pytest.mark.broker
+def test_replicate_source_default(pair: Pair) -> None:
+    own = rules(properties=EXCLUDED, defaults_from="source")
+    pair.create({}, {"retention.bytes": "2000", "delete.retention.ms": "2000"})
+    pair.sync(own)
+    assert_soon(lambda: pair.set_at_target().get("retention.bytes"), "-1")
+    configured = pair.set_at_target()
+    assert (configured["delete.retention.ms"], configured["cleanup.policy"]) == ("2000", "delete")
+
+
+@pytest.mark.broker
+def test_a_topic_of_the_same_name(pair: Pair) -> None:
+    pair.remote = pair.name
+    pair.create({"retention.ms": "1234"}, {})
+    pair.sync(rules(policy=IdentityReplicationPolicy("us")))
+    assert_soon(pair.set_at_target, {"retention.ms": "1234"})
+
+
+@pytest.mark.broker
+def test_what_can_not_be_synced_is_named(
+    pair: Pair, lines: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = rules()
+    pair.create({"retention.ms": "1"}, {})
+    read = pair.source.topic_configs
+    monkeypatch.setattr(pair.source, "topic_configs", lambda _: {})
+    pair.sync(own)
+    assert lines() == [
+        f"configuration not synced: topic {pair.name} on cluster us: it can't be read: the topic is gone, "
+        "or our principal needs DESCRIBE_CONFIGS on it"
+    ]
+    monkeypatch.setattr(pair.source, "topic_configs", lambda _: {pair.name: [entry("retention.ms", value="-7")]})
+    pair.sync(own)
+    (line,) = lines()
+    assert line.startswith(f"configuration not synced: topic {pair.remote} on cluster eu: Invalid value -7 for conf")
+    assert line.endswith("exclude the property from what is copied (config.properties.exclude)")
+    monkeypatch.setattr(pair.source, "topic_configs", lambda _: {pair.name: [entry("of.a.newer.kafka")]})
+    pair.sync(own)
+    assert lines() == [
+        f"configuration not synced: topic {pair.remote} on cluster eu: its brokers don't know of.a.newer.kafka"
+    ]
+    monkeypatch.setattr(pair.source, "topic_configs", read)
+    pair.sync(own)
+    assert_soon(pair.set_at_target, {"retention.ms": "1"})
+
+
+@pytest.mark.broker
+def test_an_old_target_is_named_once(
+    pair: Pair, lines: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise UnsupportedBroker("the broker speaks no IncrementalAlterConfigs")
+
+    monkeypatch.setattr("sparkmirror.sync.topic_configs.alter_topic_configs", refuse)
+    pair.create({"retention.ms": "1"}, {})
+    for expected in (1, 0):
+        pair.sync(rules())
+        assert len(lines()) == expected

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 import pytest
+from flow_rules import OneName, rules
 
 from sparkmirror.cluster.admin import (
     ClusterAdmin,
@@ -15,7 +16,7 @@ from sparkmirror.cluster.admin import (
 )
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.sync.topics import TopicDuty, TopicRules
+from sparkmirror.sync.topics import TopicDuty
 
 
 class InventedCluster(ClusterAdmin):
@@ -55,10 +56,6 @@ class InventedCluster(ClusterAdmin):
     def create_partitions(self, counts: Mapping[str, int]) -> dict[str, str | None]:
         self.counts |= {name: count for name, count in counts.items() if name not in self.refusing}
         return {name: self.refusing.get(name) for name in counts}
-
-
-def rules(*excluded: str, replication_factor: int = 1) -> TopicRules:
-    return TopicRules(lambda name: name not in excluded, lambda name: f"us.{name}", replication_factor)
 
 
 def test_creates_missing_topics_with_count_factor_and_configs() -> None:
@@ -113,7 +110,7 @@ def test_one_refused_topic_does_not_stop_the_others() -> None:
 )
 def test_names_that_kafka_does_not_allow(remote: str, reason: str) -> None:
     source, target = InventedCluster("us", {"a": 1}), InventedCluster("eu", {})
-    result = TopicDuty(source, target, TopicRules(lambda _: True, lambda _: remote, 1)).sync_once()
+    result = TopicDuty(source, target, rules(policy=OneName(remote))).sync_once()
     assert reason in result.refused["a"]
     assert result.mirrored == ()
     assert target.created == {}
@@ -121,7 +118,7 @@ def test_names_that_kafka_does_not_allow(remote: str, reason: str) -> None:
 
 def test_two_topics_with_one_remote_name() -> None:
     source, target = InventedCluster("us", {"a": 1, "b": 1}), InventedCluster("eu", {})
-    result = TopicDuty(source, target, TopicRules(lambda _: True, lambda _: "same", 1)).sync_once()
+    result = TopicDuty(source, target, rules(policy=OneName("same"))).sync_once()
     assert [m.source.name for m in result.mirrored] == ["a"]
     assert result.refused == {"b": "topic a has the same remote name, same"}
 
@@ -146,8 +143,7 @@ def test_real_clusters(admins: tuple[ClusterAdmin, ClusterAdmin], topic_name: st
         "message.timestamp.type": "LogAppendTime",
     }
     assert source.create_topics([NewTopicSpec(topic_name, 3, 1, configs)]) == {topic_name: None}
-    own = TopicRules(lambda name: name == topic_name, lambda name: f"us.{name}", 1)
-    duty = TopicDuty(source, target, own)
+    duty = TopicDuty(source, target, rules(topics=topic_name))
 
     result = duty.sync_once()
     remote = f"us.{topic_name}"
@@ -171,8 +167,7 @@ def test_a_replication_factor_that_the_target_can_not_have(
 ) -> None:
     source, target = admins
     source.create_topics([NewTopicSpec(topic_name, 1, 1)])
-    own = TopicRules(lambda name: name == topic_name, lambda name: f"us.{name}", 2)
-    result = TopicDuty(source, target, own).sync_once()
+    result = TopicDuty(source, target, rules(topics=topic_name, replication_factor=2)).sync_once()
     assert result.mirrored == ()
     reason = result.refused[topic_name]
     assert "replication factor of 2" in reason

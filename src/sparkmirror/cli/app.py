@@ -11,6 +11,7 @@ from sparkmirror.cli.config import config
 from sparkmirror.cli.control import pause, resume, throttle
 from sparkmirror.cli.demo import demo
 from sparkmirror.cli.losses import losses
+from sparkmirror.cli.offsets import offsets
 from sparkmirror.cli.pack import pack
 from sparkmirror.cli.run import run
 from sparkmirror.cli.verify import verify
@@ -24,6 +25,7 @@ app = typer.Typer(
 )
 for verb in (run, config, demo, verify, pause, resume, throttle, losses, pack):
     app.command()(verb)
+app.add_typer(offsets, name="offsets")
 
 
 @app.command()

@@ -38,6 +38,7 @@ PROBE_SHARE = 0.2
 
 TOPIC_ALREADY_EXISTS = 36
 INVALID_PARTITIONS = 37
+INVALID_REPLICATION_FACTOR = 38
 ASSUMED_TO_EXIST = frozenset({29, 31, 35, TOPIC_ALREADY_EXISTS})
 """TOPIC_ and CLUSTER_AUTHORIZATION_FAILED and UNSUPPORTED_VERSION too, as in MirrorMaker 2 (`mm2.md` 2.1)."""
 ADVICE = {
@@ -220,23 +221,32 @@ class ClusterAdmin:
         """Create topics; for each name None (it exists now) or one line that says why not."""
         outcomes = self._create(specs)
         return {
-            name: None if code in (0, TOPIC_ALREADY_EXISTS) else _refusal(code, message)
+            name: None if code in (0, TOPIC_ALREADY_EXISTS) else refusal(code, message)
             for name, (code, message) in outcomes.items()
         }
 
     def create_compacted_topic(
-        self, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str] | None = None
+        self,
+        name: str,
+        partitions: int,
+        replication_factor: int,
+        configs: Mapping[str, str] | None = None,
+        *,
+        factor_key: str = "",
     ) -> bool:
         """Create an internal topic with `cleanup.policy=compact`; True if it was not there.
 
         It is assumed to exist where we may not create topics (`mm2.md` 2.1). Anything else raises
-        `ClusterUnreachable`.
+        `ClusterUnreachable`; `factor_key` is the key to name if the replication factor is the reason.
         """
         settings = {"cleanup.policy": "compact", **(configs or {})}
         outcome = self._create([NewTopicSpec(name, partitions, replication_factor, settings)])
         code, message = outcome[name]
         if code and code not in ASSUMED_TO_EXIST:
-            raise self._failed(f"creating the internal topic {name}", _refusal(code, message))
+            reason = refusal(code, message)
+            if code == INVALID_REPLICATION_FACTOR and factor_key:
+                reason += f" ({factor_key})"
+            raise self._failed(f"creating the internal topic {name}", reason)
         return code == 0
 
     def create_partitions(self, counts: Mapping[str, int]) -> dict[str, str | None]:
@@ -247,7 +257,7 @@ class ClusterAdmin:
             answer = self._ask("adding partitions", self._client.create_partitions, wanted, raise_errors=False)
             for result in answer.results:
                 fine = result.error_code in (0, INVALID_PARTITIONS)
-                outcomes[result.name] = None if fine else _refusal(result.error_code, result.error_message)
+                outcomes[result.name] = None if fine else refusal(result.error_code, result.error_message)
         return outcomes
 
     def start_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -427,9 +437,10 @@ def _config_entry(name: str, data: Mapping[str, Any]) -> ConfigEntry:
     return ConfigEntry(name, data["value"], data["config_source"], data["read_only"], data["is_sensitive"])
 
 
-def _refusal(code: int, message: str | None) -> str:
+def refusal(code: int, message: str | None, advice: Mapping[int, str] = ADVICE) -> str:
+    """One line for one of Kafka's error codes: the broker's words, or the code's name, and what to do."""
     line = f"{' '.join((message or error_name(code)).split()).rstrip('.')}"
-    return f"{line}; {ADVICE[code]}" if code in ADVICE else line
+    return f"{line}; {advice[code]}" if code in advice else line
 
 
 def _one_line(error: BaseException) -> str:

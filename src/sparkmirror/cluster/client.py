@@ -67,6 +67,11 @@ class ClusterClient:
                 )
         return found
 
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        """The cluster's brokers, as the metadata was read last."""
+        return tuple(self._addresses)
+
     def broker(self, node_id: int) -> RpcConnection:
         """A connection to this broker, kept for the next call."""
         connection = self._connections.get(node_id)
@@ -91,10 +96,10 @@ class ClusterClient:
             receive_buffer=receive_buffer,
         )
 
-    def ask(self, node_id: int, request: Any) -> Any:
-        """Ask one broker; after an error its connection is not used again (R11)."""
+    def ask(self, node_id: int, request: Any, *, newest: int | None = None) -> Any:
+        """Ask one broker, in no newer version than `newest`; after an error its connection is not used again (R11)."""
         try:
-            return self.broker(node_id).call(request)
+            return self.broker(node_id).call(request, newest=newest)
         except ConnectionError:
             self.hang_up(node_id)
             raise

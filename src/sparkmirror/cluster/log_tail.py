@@ -44,18 +44,19 @@ def last_batches(
     topic_ids: Mapping[str, bytes],
     producer_id: int,
     producer_epoch: int,
+    floors: Mapping[tuple[str, int], int],
 ) -> dict[tuple[str, int], LastBatch | None]:
     """For each partition, whose log ends at the offset given: our last batch, or None.
 
     Control batches are skipped and foreign batches stepped over, up to a bound (R9b). A log end of 0 or
-    below the log start gives None.
+    below the log start gives None. `floors`: offsets below which there is nothing to look for.
     """
     connection = client.broker(leader)
     version = connection.version(fetch.API_KEY, fetch.VERSIONS, "Fetch")
     found: dict[tuple[str, int], LastBatch | None] = {}
     looking = {where: end - 1 for where, end in ends.items()}
     for _ in range(_MAX_STEPS):
-        looking = {where: offset for where, offset in looking.items() if offset >= 0}
+        looking = {where: offset for where, offset in looking.items() if offset >= floors.get(where, 0)}
         if not looking:
             break
         session = fetch.FetchSession(
@@ -94,7 +95,7 @@ def last_batches(
                     del looking[where]
                 else:
                     looking[where] = min(last.base_offset, looking[where]) - 1
-    left = [where for where, offset in looking.items() if offset >= 0]
+    left = [where for where, offset in looking.items() if offset >= floors.get(where, 0)]
     if left:
         raise TailUnread(*left[0], REQUEST_TIMED_OUT)
     return {where: found.get(where) for where in ends}

@@ -61,9 +61,15 @@ class TopicLog:
             self._locate()
         return len(self._leaders)
 
-    def append(self, partition: int, entries: Sequence[tuple[bytes, bytes | None]]) -> int:
-        """Append records with acks=all; returns the offset of the first. May repeat them after a lost answer."""
-        offsets = [self._append(partition, memoryview(batch)) for batch in _batches(entries)]
+    def append(
+        self, partition: int, entries: Sequence[tuple[bytes, bytes | None]], *, timestamp_ms: int | None = None
+    ) -> int:
+        """Append records with acks=all; returns the offset of the first. May repeat them after a lost answer.
+
+        Their timestamp is now, unless one is given.
+        """
+        at_ms = int(time.time() * 1000) if timestamp_ms is None else timestamp_ms
+        offsets = [self._append(partition, memoryview(batch)) for batch in _batches(entries, at_ms)]
         return offsets[0]
 
     def _append(self, partition: int, batch: memoryview) -> int:
@@ -180,15 +186,14 @@ class TopicLog:
         raise AssertionError("unreachable")
 
 
-def _batches(entries: Sequence[tuple[bytes, bytes | None]]) -> Iterator[bytearray]:
+def _batches(entries: Sequence[tuple[bytes, bytes | None]], timestamp_ms: int) -> Iterator[bytearray]:
     """The records in as few batches as hold them."""
-    now = int(time.time() * 1000)
     builder, count = _new_builder(), 0
     for key, value in entries:
-        if builder.append(count, now, key, value, []) is None:
+        if builder.append(count, timestamp_ms, key, value, []) is None:
             yield builder.build()
             builder, count = _new_builder(), 0
-            builder.append(count, now, key, value, [])
+            builder.append(count, timestamp_ms, key, value, [])
         count += 1
     yield builder.build()
 

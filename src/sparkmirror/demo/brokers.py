@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
 _POLL_S = 0.05
+_ACLS = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
 
 
 class Broker:
@@ -157,6 +161,7 @@ class KafkaCluster:
 
     `properties` are broker settings on top of ours. With an authority (`tls`) each broker has a second listener,
     where clients may show a certificate of the same authority; among themselves the brokers speak in clear.
+    With `acls` it keeps ACLs, and clients that speak in clear, who are nobody to it, may still do everything.
     Nothing is deleted but by `cleanup`. A broker that was killed can come back only when
     `broker.session.timeout.ms` is over, which is 3 s here.
     """
@@ -171,6 +176,7 @@ class KafkaCluster:
         jvm_options: Sequence[str] = QUICK_START,
         proxied: bool = False,
         tls: Authority | None = None,
+        acls: bool = False,
     ) -> None:
         self.directory = directory.absolute()
         self.cluster_id = new_id()
@@ -180,7 +186,7 @@ class KafkaCluster:
         ports, self._controller_ports, self._internal_ports, proxy_ports, tls_ports = (
             free[first : first + brokers] for first in range(0, len(free), brokers)
         )
-        self._properties = dict(properties or {})
+        self._properties = (_ACLS if acls else {}) | dict(properties or {})
         self.brokers = tuple(
             Broker(
                 self.directory / f"broker-{node_id}",

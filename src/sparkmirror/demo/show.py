@@ -253,6 +253,10 @@ clusters = {source}, {target}
 tasks.max = 2
 refresh.topics.interval.seconds = 5
 replication.factor = {replicas}
+checkpoints.topic.replication.factor = {replicas}
+heartbeats.topic.replication.factor = {replicas}
+offset-syncs.topic.replication.factor = {replicas}
+offset.storage.replication.factor = {replicas}
 # So that the proof can compare every batch byte for byte; MirrorMaker 2 ignores it.
 sparkmirror.merge.tiny.batches = false
 """

@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
 import socket
 import threading
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-
-from kafka.protocol.producer import InitProducerIdRequest
 
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.engine.assignment import PartitionKey, PartitionLoad
-from sparkmirror.engine.forecast import Forecast
+from sparkmirror.engine.duties import LAST_TURNS_S, Duties
+from sparkmirror.engine.flow_duties import FlowDuties, Groups
+from sparkmirror.engine.flow_view import FlowView, PartitionView
+from sparkmirror.engine.identity import agree_identity
 from sparkmirror.engine.lease import Lease
 from sparkmirror.engine.lookout import Lookout
 from sparkmirror.engine.loss_watch import LossWatch
-from sparkmirror.errors import ClusterUnreachable, ConfigError
+from sparkmirror.errors import ConfigError
 from sparkmirror.offsets.losses import Loss, LossLedger, losses_topic
+from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Identity, segments_topic
 from sparkmirror.offsets.topic_memory import TopicMemory
-from sparkmirror.policy import TopicFilter, policy_for, should_replicate
 from sparkmirror.pump.control import TICK_S, Control, ControlState, Epoch, Leader, Phase, control_topic
 from sparkmirror.pump.orders import FlowOrder, FlowReport, Receipt, RouteOrder
 from sparkmirror.pump.receipts import read_reports, receipts_topic
-from sparkmirror.sync.segments_tidy import log_starts, retract_expired
+from sparkmirror.sync.takeover import Takeover
+from sparkmirror.sync.topic_rules import group_filter, topic_rules
 from sparkmirror.sync.topic_sentinel import TopicSentinel
-from sparkmirror.sync.topics import TopicDuty, TopicRules, TopicSync
+from sparkmirror.sync.topics import TopicDuty, TopicSync
 
 CONNECT_TIMEOUT_S = 15.0
 SEGMENTS_PARTITIONS = 8
@@ -52,65 +51,12 @@ SHORTEST_S = 0.5
 IDLE_AFTER_S = 30.0
 """A partition of which nothing was reported for so long moves nothing: only changes are reported."""
 
-TIDY_S = 600.0
-"""How often old segments are looked for."""
-
 LOOK_S = 5.0
 """How often the source's ends are read for the lag."""
 
-_NOT_YET = {14, 15, 16}
-_ID_TRIES, _ID_PAUSE_S = 50, 0.2
 _FAILED_WATCH_PAUSE_S = 1.0
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class PartitionView:
-    """The newest that is known about one partition."""
-
-    receipt: Receipt | None = None
-    bytes_per_s: float = 0.0
-    seen_at: float = 0.0
-    """When the pump reported it, in seconds since 1970."""
-    pump: str = ""
-
-
-@dataclass(slots=True)
-class FlowView:
-    """The newest that is known about a flow; counts since this process began."""
-
-    pumps: dict[str, FlowReport] = field(default_factory=dict)
-    source_ends: Mapping[tuple[str, int], int] = field(default_factory=dict)
-    """High watermarks at the source, read by the driver: pumps don't see those that they don't fetch."""
-    partitions: dict[PartitionKey, PartitionView] = field(default_factory=dict)
-    forecast: Forecast | None = None
-    """The partition whose records the source deletes first before they are copied, if there is one."""
-    gone: tuple[str, ...] = ()
-    """Source topics that were copied and are not there any more; their copies stay."""
-
-    past_records: int = 0
-    past_bytes: int = 0
-    """Of pumps of epochs before the newest."""
-
-    @property
-    def records(self) -> int:
-        return self.past_records + sum(report.records for report in list(self.pumps.values()))
-
-    @property
-    def bytes(self) -> int:
-        return self.past_bytes + sum(report.bytes for report in list(self.pumps.values()))
-
-    def note(self, report: FlowReport) -> None:
-        """Keep a pump's newest report; those of earlier epochs are summed up."""
-        if any(other.epoch > report.epoch for other in list(self.pumps.values())):
-            return  # of a pump that was cancelled and lived on
-        for pump, old in list(self.pumps.items()):
-            if old.epoch < report.epoch:
-                self.past_records += old.records
-                self.past_bytes += old.bytes
-                del self.pumps[pump]
-        self.pumps[report.pump] = report
 
 
 class FlowDriver:
@@ -126,7 +72,11 @@ class FlowDriver:
         """With `once`: topics and partitions that could not be taken on at the start, and why."""
         self.unclean = False
         """Pumps of the last epoch may still be alive."""
-        self._rules = topic_rules(flow)
+        self.cluster_ids: dict[str, str] = {}
+        """Of both aliases, once it is open."""
+        self._rules = topic_rules(flow, flow.originals)
+        self.groups = Groups()
+        self._duties: Duties | None = None
         self._incarnation = incarnation
         self._use_lease = use_lease
         self._once = once
@@ -140,6 +90,7 @@ class FlowDriver:
         self._losses = LossWatch(flow)
         self._lookout: Lookout | None = None
         self._topic_sentinel: TopicSentinel | None = None
+        self.takeover = Takeover(flow)
         self._topics_client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-topics")
         self._source: ClusterAdmin | None = None
         self._target: ClusterAdmin | None = None
@@ -151,7 +102,7 @@ class FlowDriver:
         self._closing = threading.Event()
         self._helpers = [
             threading.Thread(target=work, name=f"{work.__name__} {flow.name}", daemon=True)
-            for work in (self._beat, self._look, self._watch, self._tidy)
+            for work in (self._beat, self._look, self._watch)
         ]
 
     @property
@@ -171,6 +122,7 @@ class FlowDriver:
                 f"both aliases are the same cluster ({source_id}): records would be copied for ever",
                 where=f"flow {self.name}",
             )
+        self.cluster_ids = {self.flow.source.alias: source_id, self.flow.target.alias: target_id}
         alias = self.flow.source.alias
         factor = self.flow.replication_factor
         self._target.create_compacted_topic(segments_topic(alias), SEGMENTS_PARTITIONS, factor, PLAIN)
@@ -188,6 +140,18 @@ class FlowDriver:
             },
         )
         self._lookout = Lookout(self.flow, self._source)
+        duties = FlowDuties(
+            flow=self.flow,
+            rules=self._rules,
+            wanted_groups=group_filter(self.flow, self.flow.originals),
+            source=self._source,
+            target=self._target,
+            topics=lambda: self.topics,
+            receipts=self._receipts,
+            groups=self.groups,
+            once=self._once,
+        )
+        self._duties = Duties(self.name, duties.schedules(), lambda: self.synced and self.held())
         ledger = TopicLog(self._topics_client, losses_topic(alias))
         self._topic_sentinel = TopicSentinel(
             self._source,
@@ -210,6 +174,8 @@ class FlowDriver:
             self._lease.start()
         for helper in self._helpers:
             helper.start()
+        assert self._duties is not None  # noqa: S101 - open came first
+        self._duties.start()
 
     def held(self) -> bool:
         """Whether this process works on the flow now."""
@@ -239,8 +205,9 @@ class FlowDriver:
                     Leader(incarnation=self._incarnation, host=socket.gethostname(), pid=os.getpid())
                 )
         self._losses.start()
+        self.takeover.begin()
         self.unclean = state.unclean
-        self._identity = self._agree()
+        self._identity = agree_identity(self.flow)
         lifetime = self._opened(self._target).broker_config(STATE_LIFETIME_KEY)
         self._state_lifetime_ms = int(lifetime) if lifetime else STATE_LIFETIME_DEFAULT_MS
         self._charge_term = term
@@ -249,29 +216,15 @@ class FlowDriver:
         """Have the next `take_charge` announce us anew: an announcement that was late may stand behind ours."""
         self._charge_term = -1
 
-    def _agree(self) -> Identity:
-        client = ClusterClient(self.flow.target, f"{self.name}|sparkmirror-identity")
-        try:
-            segments = SegmentLog(TopicLog(client, segments_topic(self.flow.source.alias)))
-            client.metadata([])
-            agreed = segments.agree(client.cluster_id, None)
-            if agreed is None:
-                producer_id, epoch = _new_producer_id(client)
-                agreed = segments.agree(client.cluster_id, Identity(client.cluster_id, producer_id, epoch))
-            if agreed is None:
-                raise ClusterUnreachable(
-                    f"cluster {self.flow.target.alias}: our own record in {segments_topic(self.flow.source.alias)} "
-                    "can't be read back"
-                )
-            return agreed
-        finally:
-            client.close()
+    def _agreed(self) -> Identity:
+        assert self._identity is not None  # noqa: S101 - take_charge came first
+        return self._identity
 
     # --- topics and orders ----------------------------------------------------------------------
 
     def sync_topics(self) -> bool:
         """Run the topic duty; whether there is something else to pump than before."""
-        before = self.partitions()
+        before, refused_before = self.partitions(), self.takeover.refused
         self.topics = TopicDuty(self._opened(self._source), self._opened(self._target), self._rules).sync_once()
         assert self._topic_sentinel is not None  # noqa: S101 - open came first
         self.view.gone = self._topic_sentinel.look(self.topics)
@@ -288,7 +241,10 @@ class FlowDriver:
         now = self.partitions()
         for gone in self.view.partitions.keys() - now.keys():
             self.view.partitions.pop(gone, None)
-        return now != before
+        self.takeover.look(
+            self._agreed(), (Route(key.topic, target, key.partition) for key, (target, _) in now.items())
+        )
+        return now != before or self.takeover.refused != refused_before
 
     def partitions(self) -> dict[PartitionKey, tuple[str, int]]:
         """What can be pumped: its remote topic, and the source leader."""
@@ -315,7 +271,7 @@ class FlowDriver:
 
     def order(self, keys: Iterable[PartitionKey]) -> FlowOrder:
         """This flow's part of a task."""
-        assert self._identity is not None  # noqa: S101 - take_charge came first
+        identity = self._agreed()
         known = self.partitions()
         routes = []
         for key in keys:
@@ -328,13 +284,14 @@ class FlowDriver:
                     until=None if self._until is None else self._until[key.topic, key.partition],
                     target_topic_id=receipt.target_topic_id if receipt else "",
                     appended=receipt.appended if receipt else -1,
+                    refused=self.takeover.refused.get(Route(key.topic, known[key][0], key.partition), ""),
                 )
             )
         return FlowOrder(
             flow=self.flow,
-            cluster_id=self._identity.cluster_id,
-            producer_id=self._identity.producer_id,
-            producer_epoch=self._identity.producer_epoch,
+            cluster_id=identity.cluster_id,
+            producer_id=identity.producer_id,
+            producer_epoch=identity.producer_epoch,
             routes=tuple(routes),
             share=len(routes) / max(len(known), 1),
             leader_rank=self._rank,
@@ -401,20 +358,6 @@ class FlowDriver:
             except Exception as error:  # the lag is that of the pumps then
                 log.debug("flow %s: the source's offsets can't be read: %s", self.name, error)
 
-    def _tidy(self) -> None:
-        """Now and then: segments that the target's logs have outlived."""
-        while not self._closing.wait(TIDY_S):
-            client = ClusterClient(self.flow.target, f"{self.name}|sparkmirror-tidy")
-            try:
-                if self.held():
-                    starts = log_starts(client, {topic for topic, _ in self.partitions().values()})
-                    segments = SegmentLog(TopicLog(client, segments_topic(self.flow.source.alias)))
-                    retract_expired(segments, starts)
-            except Exception as error:  # it is done at the next time
-                log.debug("flow %s: old segments can't be retracted: %s", self.name, error)
-            finally:
-                client.close()
-
     def _tick(self) -> None:
         with self._lock:
             if self._phase is not None and self.held():
@@ -440,6 +383,15 @@ class FlowDriver:
             self.view.partitions.setdefault(key, PartitionView()).receipt = receipt
 
     @property
+    def failing(self) -> Mapping[str, str]:
+        """Duties whose last turn failed, and why in one line."""
+        return self._duties.failing if self._duties is not None else {}
+
+    def _receipts(self) -> list[Receipt]:
+        """The newest of each partition."""
+        return [view.receipt for view in list(self.view.partitions.values()) if view.receipt is not None]
+
+    @property
     def losses(self) -> list[Loss]:
         """What was found to be lost since this process took charge; the ledger has all."""
         return self._losses.losses
@@ -448,9 +400,11 @@ class FlowDriver:
         """See to it that `losses` has everything that is in the ledger now; raises as the ledger does."""
         self._losses.read()
 
-    def close(self) -> None:
-        """Give the lease up and hang up. Pumps must have ended."""
+    def close(self, duties_s: float = LAST_TURNS_S) -> None:
+        """Have the duties end within that time, give the lease up and hang up. Pumps must have ended."""
         self._closing.set()
+        if self._duties is not None:
+            self._duties.close(duties_s)
         if self._lease is not None:
             self._lease.release()
         for helper in self._helpers:
@@ -459,55 +413,9 @@ class FlowDriver:
         for admin in (self._source, self._target):
             if admin is not None:
                 admin.close()
-        for client in (self._control_client, self._topics_client, self._losses):
+        for client in (self._control_client, self._topics_client, self._losses, self.takeover):
             client.close()
 
     def _opened(self, admin: ClusterAdmin | None) -> ClusterAdmin:
         assert admin is not None  # noqa: S101 - open came first
         return admin
-
-
-def topic_rules(flow: FlowConfig) -> TopicRules:
-    """What the flow's settings say about topics; raises `ConfigError` for a pattern that can't be used."""
-    try:
-        policy = policy_for(
-            flow.replication_policy_class,
-            source_alias=flow.source.alias,
-            separator=flow.replication_policy_separator,
-            internal_separator_enabled=flow.internal_topic_separator_enabled,
-        )
-        topics = TopicFilter(flow.topics, flow.topics_exclude)
-    except ValueError as error:
-        raise ConfigError(str(error), where=f"flow {flow.name}", key="topics, topics.exclude") from error
-    wanted = functools.partial(
-        should_replicate,
-        policy=policy,
-        topics=topics,
-        target_alias=flow.target.alias,
-        heartbeats_replication_enabled=flow.heartbeats_replication_enabled,
-    )
-    return TopicRules(
-        wanted=wanted,
-        remote_name=lambda topic: policy.format_remote_topic(flow.source.alias, topic),
-        replication_factor=flow.replication_factor,
-    )
-
-
-def _new_producer_id(client: ClusterClient) -> tuple[int, int]:
-    """A producer id and epoch that nobody else has; a fresh broker needs a moment (R13)."""
-    answer = None
-    for _ in range(_ID_TRIES):
-        answer = client.ask_any(
-            lambda: InitProducerIdRequest(
-                transactional_id=None, transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1
-            )
-        )
-        if not answer.error_code:
-            return answer.producer_id, answer.producer_epoch
-        if answer.error_code not in _NOT_YET:
-            break
-        time.sleep(_ID_PAUSE_S)
-    raise ClusterUnreachable(
-        f"cluster {client.config.alias} gives no producer id: {error_name(answer.error_code if answer else -1)}; "
-        "grant our principal IDEMPOTENT_WRITE on the cluster"
-    )

@@ -16,12 +16,15 @@ from pyspark.sql import SparkSession
 
 from sparkmirror.config import MirrorConfig
 from sparkmirror.engine.assignment import Assignment, PartitionKey, plan
+from sparkmirror.engine.beats import Beats
+from sparkmirror.engine.duties import LAST_TURNS_S
 from sparkmirror.engine.epoch import EpochJob
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.progress import FlowProgress, ProgressMeter
 from sparkmirror.engine.session import is_local, keeps_secrets, local_slots, open_session
 from sparkmirror.errors import ClusterUnreachable, ConfigError, CopyIncomplete, SetupError, SparkMirrorError
 from sparkmirror.offsets.losses import LossKind
+from sparkmirror.policy import shared_cluster
 from sparkmirror.pump.orders import PumpOrder, Receipt
 
 EPOCH_S = 300.0
@@ -40,7 +43,10 @@ SAY_S = 1.0
 """How long all flows are waited for that are told to end; one whose target hangs hears it later, or its silence."""
 
 CLOSE_S = 6.0
-"""How long leaving the groups and hanging up may take."""
+"""How long leaving the groups and hanging up may take, beside the duties' last turns."""
+
+TRANSLATE_S = 60.0
+"""With `once`, when all is copied: how long the last turns of the duties may take; they translate the groups."""
 
 STAND_BY_SESSIONS = 5
 """With `once`: how many session timeouts to wait for the lease. A dead holder is replaced within one."""
@@ -82,6 +88,7 @@ class Mirror:
         self._epoch_s = epoch_s
         self._incarnation = uuid.uuid4().hex
         self.drivers = [FlowDriver(flow, self._incarnation, use_lease=use_lease, once=once) for flow in config.flows]
+        self._beats = [] if once else [Beats(flow) for flow in config.beats]
         self._meters = {driver.name: ProgressMeter(driver) for driver in self.drivers}
         self._stop = threading.Event()
         self._given_session = spark
@@ -131,22 +138,27 @@ class Mirror:
         try:
             with ThreadPoolExecutor(max(len(self.drivers), 1)) as pool:
                 list(pool.map(FlowDriver.open, self.drivers))
+            self._refuse_shared_clusters()
             for driver in self.drivers:
                 driver.start()
+            for beats in self._beats:
+                beats.start()
             started = time.monotonic()
             while not self._stop.is_set() and not self._finished():
                 held = self._held()
+                # On this machine a waiting Spark costs memory only, and no takeover has to wait for it.
+                if self._session is None and (held or (self.drivers and is_local(self._config.spark))):
+                    self._session = self._start_session()
                 if not held:
                     self._stand_by(started)
                     continue
-                if self._session is None:
-                    self._session = self._start_session()
                 ready = self._prepare(held)
                 if not ready:
                     continue
                 if any(driver.partitions() for driver in ready):
-                    if self._spark_is_up():
-                        self._run_epoch(self._session.result(), held, ready)
+                    spark = self._spark_when_up()
+                    if spark is not None:
+                        self._run_epoch(spark, held, ready)
                 else:
                     self._idle(ready)
         finally:
@@ -163,21 +175,28 @@ class Mirror:
                 where=self._config.path,
             )
 
+    def _refuse_shared_clusters(self) -> None:
+        """What the names of topics can't show: that two aliases are one cluster."""
+        ids = {alias: cluster_id for driver in self.drivers for alias, cluster_id in driver.cluster_ids.items()}
+        reason = shared_cluster(ids)
+        if reason is not None:
+            raise ConfigError(reason, where=self._config.path)
+
     def _stand_by(self, since: float) -> None:
         self._show()
-        session_s = max(driver.flow.group_session_timeout_ms for driver in self.drivers) / 1000
+        session_s = max((driver.flow.group_session_timeout_ms for driver in self.drivers), default=0) / 1000
         if self._once and time.monotonic() - since > STAND_BY_SESSIONS * session_s:
             waiting = [driver for driver in self.drivers if driver.name not in self._done]
             raise CopyIncomplete("\n".join(f"{driver.name}: {driver.standing_by}" for driver in waiting))
         self._stop.wait(_TURN_S)
 
-    def _spark_is_up(self) -> bool:
+    def _spark_when_up(self) -> SparkSession | None:
         """Wait for Spark, but not longer than until we are stopped."""
         while self._session is not None and not self._session.done():
             self._show()
             if self._stop.wait(_TURN_S):
-                return False
-        return True
+                return None
+        return self._session.result() if self._session is not None else None
 
     # --- between epochs -------------------------------------------------------------------------
 
@@ -223,7 +242,8 @@ class Mirror:
         interval = driver.flow.refresh_topics_interval_seconds
         self._refresh_at[driver.name] = now + min(interval, AGAIN_S)  # if it fails now
         changed = driver.sync_topics()
-        self._refresh_at[driver.name] = now + interval if driver.flow.refresh_topics_enabled else float("inf")
+        if not driver.takeover.waiting:
+            self._refresh_at[driver.name] = now + interval if driver.flow.refresh_topics_enabled else float("inf")
         return changed
 
     def _idle(self, held: Sequence[FlowDriver]) -> None:
@@ -400,7 +420,10 @@ class Mirror:
             thread.join(max(deadline - time.monotonic(), 0))
 
     def _close(self) -> None:
-        self._at_once(self.drivers, FlowDriver.close, CLOSE_S)
+        duties_s = TRANSLATE_S if self._finished() else LAST_TURNS_S
+        self._at_once(self.drivers, functools.partial(FlowDriver.close, duties_s=duties_s), CLOSE_S + duties_s)
+        for beats in self._beats:
+            beats.close()
         if self._session is not None and self._session.done() and self._given_session is None:
             with suppress(Exception):  # the JVM may be gone already
                 self._session.result().stop()

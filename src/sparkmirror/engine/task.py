@@ -13,7 +13,7 @@ from sparkmirror.pump.pump import pump
 RECEIPTS = (
     "flow string, source_topic string, target_topic string, partition int, state string, reason string, "
     "records long, bytes long, upstream long, downstream long, source_end long, in_doubt boolean, "
-    "halted string, timestamp_ms long, target_topic_id string, appended long"
+    "halted string, timestamp_ms long, target_topic_id string, appended long, last_upstream long, last_downstream long"
 )
 """The schema of an epoch's result, a row a partition. Offsets are the next ones, -1 where unknown; no loss is null."""
 
@@ -35,6 +35,8 @@ _COLUMNS = pa.schema(
         pa.field("timestamp_ms", pa.int64()),
         pa.field("target_topic_id", pa.string()),
         pa.field("appended", pa.int64()),
+        pa.field("last_upstream", pa.int64()),
+        pa.field("last_downstream", pa.int64()),
     ]
 )
 

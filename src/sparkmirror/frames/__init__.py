@@ -1,15 +1,18 @@
-"""Spark DataFrames for people: what source and target differ in."""
+"""Spark DataFrames for people: what source and target differ in, and which offsets are the same record's."""
 
+from sparkmirror.frames.offsets import OFFSET_RUNS, offset_runs
 from sparkmirror.frames.report import Difference, PartitionResult, Verification
 from sparkmirror.frames.verify import DIFFERENCES, Options, Progress, run_verification, verify
 
 __all__ = [
     "DIFFERENCES",
+    "OFFSET_RUNS",
     "Difference",
     "Options",
     "PartitionResult",
     "Progress",
     "Verification",
+    "offset_runs",
     "run_verification",
     "verify",
 ]

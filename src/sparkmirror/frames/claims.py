@@ -11,13 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.log_tail import LastBatch, last_batches
+from sparkmirror.cluster.log_tail import last_batches
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.offsets.arbitration import Evidence, arbitrate, unsettled
 from sparkmirror.offsets.evidence import LogProbe
+from sparkmirror.offsets.map_keeper import copied_below
 from sparkmirror.offsets.matching import TargetLog
-from sparkmirror.offsets.offset_map import Copied, OffsetMap
-from sparkmirror.offsets.position import appended, unwrap
+from sparkmirror.offsets.offset_map import OffsetMap
+from sparkmirror.offsets.position import appended
 from sparkmirror.offsets.segment_log import SegmentLog, TargetPartition
 from sparkmirror.offsets.segments import Identity, Segment, home_partition, segments_topic
 
@@ -80,6 +81,7 @@ class FlowClaims:
         evidence: Mapping[TopicPartition, Evidence] = (
             probe.evidence(asked, {where: logs[where][0] for where in asked}) if asked else {}
         )
+        lowest_claims = {where: min(some, key=_sequence) for where, some in claims.items()}
         tails = last_batches(
             self._target,
             leader,
@@ -87,6 +89,7 @@ class FlowClaims:
             topic_ids,
             self.identity.producer_id,
             self.identity.producer_epoch,
+            {where: lowest.downstream for where, lowest in lowest_claims.items() if lowest.is_start},
         )
         found = {}
         for where, all_of in claims.items():
@@ -94,20 +97,10 @@ class FlowClaims:
             sequence = appended(tail.last_sequence if tail else None, high_watermark, all_of)
             true = arbitrate(all_of, evidence.get(where, {}), TargetLog(start, high_watermark, sequence)).true
             if true:
-                offsets = OffsetMap.build(true, _copied(true, tail, high_watermark))
+                offsets = OffsetMap.build(true, copied_below(true, tail, high_watermark))
                 found[where] = CopyMap(offsets, true[-1].source_topic_id)
         return found
 
 
-def _copied(claims: Sequence[Segment], tail: LastBatch | None, high_watermark: int) -> Copied:
-    """How far the copy is: by our last batch below the high watermark, else by the end of a log without one."""
-    newest = claims[-1]
-    expected = max(newest.sequence + high_watermark - newest.downstream, 0)
-    if tail is not None:
-        records = unwrap(tail.last_sequence + 1, near=expected)
-        downstream = tail.next_offset
-    else:
-        records, downstream = expected, high_watermark
-    covering = [claim for claim in claims if claim.sequence < records]
-    upstream = (covering[-1] if covering else claims[0]).next_upstream(records)
-    return Copied(records, upstream, downstream)
+def _sequence(claim: Segment) -> int:
+    return claim.sequence

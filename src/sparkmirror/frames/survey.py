@@ -13,10 +13,10 @@ from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, ListedOffset, list_offsets
 from sparkmirror.cluster.log_sizes import log_sizes
 from sparkmirror.config import FlowConfig
-from sparkmirror.engine.flow_driver import topic_rules
 from sparkmirror.errors import ClusterUnreachable, ConfigError
 from sparkmirror.frames.claims import CopyMap, FlowClaims
 from sparkmirror.frames.ranges import LogPlan, PartitionPlan, Window, cut, extent
+from sparkmirror.sync.topic_rules import topic_rules
 
 TopicPartition = tuple[str, int]
 Offsets = dict[TopicPartition, int]

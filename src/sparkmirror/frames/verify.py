@@ -32,7 +32,7 @@ from sparkmirror.frames.report import (
 )
 from sparkmirror.frames.survey import FlowSurvey, Scope
 from sparkmirror.frames.task import Answer, CompareOrder, LookOrder, Wanted, compare_range, look, run_tasks
-from sparkmirror.policy.topic_filter import TopicFilter
+from sparkmirror.policy import NamePatterns
 
 DIFFERENCES = (
     "flow string, topic string, target_topic string, partition int, kind string, upstream long, downstream long, "
@@ -78,7 +78,7 @@ class Options:
     def scope(self) -> Scope:
         """As the survey takes it."""
         try:
-            topics = TopicFilter(self.topics or (".*",))
+            topics = NamePatterns(self.topics or (".*",))
         except ValueError as error:
             raise ConfigError(str(error), where="--topics") from error
         return Scope(

@@ -58,14 +58,29 @@ class _Stretch(NamedTuple):
     end: int
 
 
-class OffsetMap:
-    """Build it with `build`; it holds a file where there are many runs, so close it."""
+class _Settled(NamedTuple):
+    """How far the map is known for good."""
 
-    def __init__(self, table: RunTable, stretches: Sequence[_Stretch], copied: Copied) -> None:
-        self._table = table
-        self._stretches = stretches
-        self._stretch_starts = [stretch.start for stretch in stretches]
-        self.copied = copied
+    runs: int
+    """Of the table."""
+    restarts: tuple[_Restart, ...]
+    source_topic_id: bytes | None
+    last: CopiedRun
+    """Not in the table yet: what follows may go on from it."""
+
+
+class OffsetMap:
+    """Build it with `build`, or grow it with `settle` and `renew`; it may hold a file, so close it.
+
+    What it says of claims that may still change is told anew by each `renew`; the rest stays as it is.
+    """
+
+    def __init__(self, memory_runs: int = MEMORY_RUNS) -> None:
+        self._table = RunTable(memory_runs)
+        self._settled = _Settled(0, (_Restart(0, _EVERYTHING),), None, _NOTHING)
+        self._stretches: Sequence[_Stretch] = ()
+        self._stretch_starts: Sequence[int] = ()
+        self.copied = Copied(0, 0, 0)
 
     @classmethod
     def build(cls, claims: Iterable[Segment], copied: Copied, *, memory_runs: int = MEMORY_RUNS) -> Self:
@@ -73,17 +88,37 @@ class OffsetMap:
 
         Of claims for the same sequence the last counts. Those past what is copied announce what was never sent.
         """
-        table = RunTable(memory_runs)
-        restarts = [_Restart(0, _EVERYTHING)]
-        source_topic_id: bytes | None = None
-        last = _NOTHING
-        for claim, end in _with_ends(claims, copied.records):
+        offsets = cls(memory_runs)
+        offsets.renew(claims, copied)
+        return offsets
+
+    def settle(self, claims: Iterable[Segment], end: int) -> None:
+        """Take in the next claims for good; the last one counts until the sequence `end`. Then `renew` is due."""
+        self._settled = self._append(claims, end)
+
+    def renew(self, claims: Iterable[Segment], copied: Copied) -> None:
+        """Take in all claims that follow the settled ones, in place of those given before, and what is copied."""
+        after = self._append(claims, copied.records)
+        if after.last.records:
+            self._table.append(*after.last)
+        self._table.seal()
+        self._stretches = _stretches(self._table, after.restarts, copied.upstream)
+        self._stretch_starts = [stretch.start for stretch in self._stretches]
+        self.copied = copied
+
+    def _append(self, claims: Iterable[Segment], records: int) -> _Settled:
+        """Put runs behind the settled ones."""
+        table = self._table
+        _, restarts, source_topic_id, last = self._settled
+        table.cut(self._settled.runs)
+        found = list(restarts)
+        for claim, end in _with_ends(claims, records):
             recreated = claim.source_topic_id != source_topic_id
             source_topic_id = claim.source_topic_id
             if last.records and (recreated or claim.upstream < last.upstream + last.records):
                 table.append(*last)
                 last = _NOTHING
-                restarts.append(_Restart(len(table), _EVERYTHING if recreated else claim.upstream))
+                found.append(_Restart(len(table), _EVERYTHING if recreated else claim.upstream))
             for run in _runs_of(claim, end - claim.sequence):
                 if run[:2] == (last.upstream + last.records, last.downstream + last.records):
                     last = last._replace(records=last.records + run.records)
@@ -91,10 +126,7 @@ class OffsetMap:
                 if last.records:
                     table.append(*last)
                 last = run
-        if last.records:
-            table.append(*last)
-        table.seal()
-        return cls(table, _stretches(table, restarts, copied.upstream), copied)
+        return _Settled(len(table), tuple(found), source_topic_id, last)
 
     def __len__(self) -> int:
         """How many runs there are."""

@@ -109,7 +109,7 @@ def decide(reading: TargetReading, segments: Sequence[Segment], foreign_tail: in
         source = "the tail of its log"
     elif reading.log_end_before != reading.log_end_after:
         return Doubt("the log is growing without a producer state of ours", wait=True)
-    elif reading.has_records:
+    elif reading.has_records and not (newest.is_start and reading.log_end_after == newest.downstream):
         return Doubt("the target partition holds records, but none that this flow wrote: somebody else writes to it")
     else:
         sequence = lowest

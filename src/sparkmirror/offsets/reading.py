@@ -107,7 +107,9 @@ class PositionReader:
         ends = list_offsets(self._source, source_leader, sources, LATEST)
         read_at = self._clock()
         ids = {route.target_topic: target[route.target_topic].topic_id for route in routes}
-        readings = self._target_reader.read([route.target for route in routes], target, target_leader)
+        targets = [route.target for route in routes]
+        floors = self._target_reader.floors(targets, target, target_leader, self._segments)
+        readings = self._target_reader.read(targets, target, target_leader, floors)
         # After the target: whatever is in its log was claimed before it was sent.
         self._segments.refresh((ids[route.target_topic], route.partition) for route in routes)
         settler = Settler(self._segments, LogProbe(self._target, target_leader, ids, self._identity), self._identity)

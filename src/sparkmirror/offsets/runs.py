@@ -20,10 +20,11 @@ MEMORY_RUNS = 1_000_000
 UPSTREAM, DOWNSTREAM, COUNT = range(3)
 _COLUMNS = 3
 _ROW_BYTES = 8 * _COLUMNS
+_NO_BLOCK = -1, memoryview(b"").cast("q")
 
 
 class RunTable:
-    """Append runs by growing downstream offset, then `seal`, then search."""
+    """Append runs by growing downstream offset, then `seal`, then search; `cut` it to append others."""
 
     def __init__(self, memory_runs: int = MEMORY_RUNS) -> None:
         self._memory_runs = memory_runs
@@ -31,7 +32,7 @@ class RunTable:
         self._blocks: list[array[int]] = []
         self._file: IO[bytes] | None = None
         self._starts = array("q"), array("q")
-        self._loaded = -1, memoryview(b"").cast("q")
+        self._loaded = _NO_BLOCK
         self._length = 0
 
     def __len__(self) -> int:
@@ -53,9 +54,27 @@ class RunTable:
             self._put_away()
 
     def seal(self) -> None:
-        """No run follows."""
+        """No run follows, unless some are cut off before."""
         if self._tail:
             self._put_away()
+
+    def cut(self, length: int) -> None:
+        """Drop all runs but the first so many; others can be appended then."""
+        if self._tail:
+            self._put_away()
+        if length >= self._length and length % BLOCK_ROWS == 0:
+            return
+        number, rows = divmod(length, BLOCK_ROWS)
+        kept = self._load(number)[: rows * _COLUMNS].tolist() if rows else []
+        del self._blocks[number:]
+        for starts in self._starts:
+            del starts[number + bool(rows) :]
+        if self._file is not None:
+            self._file.seek(number * BLOCK_ROWS * _ROW_BYTES)
+            self._file.truncate()
+        self._tail = array("q", kept)
+        self._loaded = _NO_BLOCK
+        self._length = length
 
     def row(self, index: int) -> tuple[int, int, int]:
         """The run at this index."""

@@ -82,6 +82,11 @@ class Segment:
         """How many records the runs were known to have when it was claimed."""
         return sum(run.length for run in self.runs)
 
+    @property
+    def is_start(self) -> bool:
+        """Whether it says only where this flow begins in the partition: nothing of ours that counts is before it."""
+        return not self.batches and not self.confirmed
+
     def upstream_of(self, sequence: int) -> int:
         """The upstream offset of a record of this segment."""
         ahead = sequence - self.sequence
@@ -172,6 +177,11 @@ class Identity:
     cluster_id: str
     producer_id: int
     producer_epoch: int
+
+    def own(self, claims: Iterable[Segment]) -> list[Segment]:
+        """Those of the claims that are this producer's."""
+        ours = self.producer_id, self.producer_epoch
+        return [claim for claim in claims if (claim.producer_id, claim.producer_epoch) == ours]
 
 
 _VALUE_VERSION = _VERSION.to_bytes(2, "big")

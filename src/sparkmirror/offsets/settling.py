@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from sparkmirror.offsets.arbitration import Evidence, arbitrate, unsettled
@@ -38,24 +38,20 @@ class Settler:
         asked = {
             where: claims
             for where in readings
-            if (claims := unsettled(self._ours(self._segments.claims(topic_ids[where[0]], where[1]))))
+            if (claims := unsettled(self._identity.own(self._segments.claims(topic_ids[where[0]], where[1]))))
         }
         starts = {where: readings[where].log_start for where in asked}
         return dict(self._probe.evidence(asked, starts)) if asked else {}
 
     def settle(self, where: TopicPartition, topic_id: bytes, reading: TargetReading, evidence: Evidence) -> Settled:
         """The position of one partition."""
-        claims = self._ours(self._segments.claims(topic_id, where[1]))
+        claims = self._identity.own(self._segments.claims(topic_id, where[1]))
         settled = self._decide(where, reading, claims, evidence)
         if isinstance(settled.position, Doubt) and settled.position.uncovered:
-            claims = self._ours(self._segments.whole(topic_id, where[1]))
+            claims = self._identity.own(self._segments.whole(topic_id, where[1]))
             found = self._probe.evidence({where: unsettled(claims)}, {where: reading.log_start})
             settled = self._decide(where, reading, claims, found[where])
         return settled
-
-    def _ours(self, claims: Iterable[Segment]) -> list[Segment]:
-        ours = self._identity.producer_id, self._identity.producer_epoch
-        return [claim for claim in claims if (claim.producer_id, claim.producer_epoch) == ours]
 
     def _decide(
         self, where: TopicPartition, reading: TargetReading, claims: Sequence[Segment], evidence: Evidence

@@ -15,7 +15,8 @@ from sparkmirror.cluster.list_offsets import DEBUG_CONSUMER, EARLIEST, LATEST, L
 from sparkmirror.cluster.log_tail import last_batches
 from sparkmirror.cluster.producers import DescribedPartition, describe_producers
 from sparkmirror.offsets.position import LogTail, ProducerState, TargetReading
-from sparkmirror.offsets.segments import Identity
+from sparkmirror.offsets.segment_log import SegmentLog
+from sparkmirror.offsets.segments import Identity, Segment
 
 TopicPartition = tuple[str, int]
 
@@ -36,9 +37,16 @@ class TargetReader:
         self._identity = identity
 
     def read(
-        self, partitions: Sequence[TopicPartition], topics: Mapping[str, TopicLeaders], leader: int
+        self,
+        partitions: Sequence[TopicPartition],
+        topics: Mapping[str, TopicLeaders],
+        leader: int,
+        floors: Mapping[TopicPartition, int],
     ) -> dict[TopicPartition, TargetReading | Unserved]:
-        """A reading of each partition, all led by `leader`, or why there is none."""
+        """A reading of each partition, all led by `leader`, or why there is none.
+
+        `floors`: offsets below which no batch counts, where that is known.
+        """
         asked = by_topic(partitions)
         starts = list_offsets(self._target, leader, asked, EARLIEST)
         before = list_offsets(self._target, leader, asked, LATEST, replica_id=DEBUG_CONSUMER)
@@ -46,7 +54,7 @@ class TargetReader:
         stateless = [
             where for where in partitions if not described[where].error and self._state(described[where]) is None
         ]
-        tails, unsettled = self._read_tails(stateless, topics, leader)
+        tails, unsettled = self._read_tails(stateless, topics, leader, floors)
         after = list_offsets(self._target, leader, asked, LATEST, replica_id=DEBUG_CONSUMER)
         marks = list_offsets(self._target, leader, asked, LATEST)
         readings: dict[TopicPartition, TargetReading | Unserved] = {}
@@ -71,8 +79,40 @@ class TargetReader:
                 readings[where] = unserved
         return readings
 
+    def floors(
+        self,
+        partitions: Sequence[TopicPartition],
+        topics: Mapping[str, TopicLeaders],
+        leader: int,
+        segments: SegmentLog,
+    ) -> dict[TopicPartition, int]:
+        """Below which offsets no batch of ours counts: a log full of somebody else's is not searched for one.
+
+        Whatever is in a log was claimed before it was sent. The claims are read anew, up to now.
+        """
+        ids = {topic: topics[topic].topic_id for topic, _ in partitions}
+        segments.refresh((ids[topic], index) for topic, index in partitions)
+        unclaimed = [where for where in partitions if not segments.claims(ids[where[0]], where[1])]
+        found: dict[TopicPartition, int] = {}
+        if unclaimed:
+            ends = list_offsets(self._target, leader, by_topic(unclaimed), LATEST, replica_id=DEBUG_CONSUMER)
+            segments.refresh((ids[topic], index) for topic, index in unclaimed)
+            found = {where: ends[where].offset for where in unclaimed if not ends[where].error}
+        for where in partitions:
+            claims = self._identity.own(segments.claims(ids[where[0]], where[1]))
+            if claims:
+                lowest = min(claims, key=_sequence)
+                found.pop(where, None)
+                if lowest.is_start:
+                    found[where] = lowest.downstream
+        return found
+
     def _read_tails(
-        self, partitions: Sequence[TopicPartition], topics: Mapping[str, TopicLeaders], leader: int
+        self,
+        partitions: Sequence[TopicPartition],
+        topics: Mapping[str, TopicLeaders],
+        leader: int,
+        floors: Mapping[TopicPartition, int],
     ) -> tuple[dict[TopicPartition, LogTail], dict[TopicPartition, str]]:
         """Tails, and why others can't be read yet."""
         if not partitions:
@@ -85,6 +125,7 @@ class TargetReader:
             {topic: topics[topic].topic_id for topic, _ in partitions},
             self._identity.producer_id,
             self._identity.producer_epoch,
+            floors,
         )
         return {where: LogTail(*batch) for where, batch in found.items() if batch is not None}, unsettled
 
@@ -133,6 +174,10 @@ def listed_offset(listed: ListedOffset, where: TopicPartition) -> int:
 def said(who: str, where: TopicPartition, code: int) -> str:
     """A line on an error that somebody answered."""
     return f"{who}: {where[0]}-{where[1]}: {error_name(code)}"
+
+
+def _sequence(claim: Segment) -> int:
+    return claim.sequence
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

@@ -1,21 +1,43 @@
-"""Which topics are copied, and what they are called at the target."""
+"""Which topics, groups and properties are copied, and what topics are called at the target."""
 
+from sparkmirror.policy.cluster_ids import shared_cluster
+from sparkmirror.policy.group_filter import DefaultGroupFilter, GroupFilter, group_filter_for
 from sparkmirror.policy.java_regex import compile_java
+from sparkmirror.policy.name_patterns import NamePatterns
+from sparkmirror.policy.property_filter import ConfigPropertyFilter, DefaultConfigPropertyFilter, property_filter_for
 from sparkmirror.policy.replication import (
     DefaultReplicationPolicy,
     IdentityReplicationPolicy,
     ReplicationPolicy,
+    SameNameReplicationPolicy,
     policy_for,
 )
-from sparkmirror.policy.topic_filter import TopicFilter, is_cycle, should_replicate
+from sparkmirror.policy.topic_filter import (
+    DefaultTopicFilter,
+    TopicFilter,
+    is_cycle,
+    should_replicate,
+    topic_filter_for,
+)
 
 __all__ = [
+    "ConfigPropertyFilter",
+    "DefaultConfigPropertyFilter",
+    "DefaultGroupFilter",
     "DefaultReplicationPolicy",
+    "DefaultTopicFilter",
+    "GroupFilter",
     "IdentityReplicationPolicy",
+    "NamePatterns",
     "ReplicationPolicy",
+    "SameNameReplicationPolicy",
     "TopicFilter",
     "compile_java",
+    "group_filter_for",
     "is_cycle",
     "policy_for",
+    "property_filter_for",
+    "shared_cluster",
     "should_replicate",
+    "topic_filter_for",
 ]

@@ -1,12 +1,24 @@
-"""How topics are named at the target: MirrorMaker 2's two replication policies (`mm2.md` section 2.4)."""
+"""How topics are named at the target: MirrorMaker 2's two replication policies (`mm2.md` section 2.4), and two more.
+
+Strimzi's `IdentityReplicationPolicy` is the Apache one under another name; the AWS lab's same-name policy differs.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
+
+from sparkmirror.policy.loading import load
 
 HEARTBEATS = "heartbeats"
 DEFAULT = "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"
 IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+STRIMZI_IDENTITY = "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy"
+AWS_SAME_NAME = "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy"
+
+SEPARATOR_KEY = "replication.policy.separator"
+INTERNAL_SEPARATOR_KEY = "replication.policy.internal.topic.separator.enabled"
+SOURCE_ALIAS_KEY = "source.cluster.alias"
 
 
 class ReplicationPolicy(Protocol):
@@ -50,6 +62,15 @@ class DefaultReplicationPolicy:
     """`topic` of `us` becomes `us.topic`; `separator` stands between."""
 
     def __init__(self, separator: str = ".", internal_separator_enabled: bool = True) -> None:
+        self._set_separator(separator, internal_separator_enabled)
+
+    def configure(self, settings: Mapping[str, str]) -> None:
+        """Take the separator from a connector's settings, as a policy that inherits from this one gets it."""
+        if SEPARATOR_KEY in settings:
+            enabled = settings.get(INTERNAL_SEPARATOR_KEY, "true").strip().lower() == "true"
+            self._set_separator(settings[SEPARATOR_KEY], enabled)
+
+    def _set_separator(self, separator: str, internal_separator_enabled: bool) -> None:
         self._separator = separator
         internal = separator if internal_separator_enabled else "."
         self._internal_end = f"{internal}internal"
@@ -110,9 +131,16 @@ class DefaultReplicationPolicy:
 class IdentityReplicationPolicy(DefaultReplicationPolicy):
     """Names stay as they are, but for heartbeats; so it can't be seen that a topic is a copy."""
 
-    def __init__(self, source_alias: str, separator: str = ".", internal_separator_enabled: bool = True) -> None:
+    def __init__(
+        self, source_alias: str | None = None, separator: str = ".", internal_separator_enabled: bool = True
+    ) -> None:
         super().__init__(separator, internal_separator_enabled)
         self._source_alias = source_alias
+
+    def configure(self, settings: Mapping[str, str]) -> None:
+        """Take the source's alias, too."""
+        super().configure(settings)
+        self._source_alias = settings.get(SOURCE_ALIAS_KEY, self._source_alias)
 
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
         """The name itself."""
@@ -127,19 +155,56 @@ class IdentityReplicationPolicy(DefaultReplicationPolicy):
         return super().upstream_topic(topic) if _like_heartbeats(topic) else topic
 
 
+class SameNameReplicationPolicy(DefaultReplicationPolicy):
+    """The AWS lab's `CustomMM2ReplicationPolicy`: all names stay as they are, heartbeats' too.
+
+    So the source's `heartbeats` goes into the target's own, and a copy has no upstream topic that is known.
+    """
+
+    def __init__(self, source_alias: str, separator: str = ".", internal_separator_enabled: bool = True) -> None:
+        super().__init__(separator, internal_separator_enabled)
+        self._source_alias = source_alias
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        """The name itself."""
+        return topic
+
+    def topic_source(self, topic: str) -> str | None:
+        """The source's alias, whatever the topic."""
+        return self._source_alias
+
+    def upstream_topic(self, topic: str) -> str | None:
+        """Never known."""
+        return None
+
+
 def policy_for(
     policy_class: str,
     *,
     source_alias: str,
     separator: str = ".",
     internal_separator_enabled: bool = True,
+    originals: Mapping[str, str] | None = None,
 ) -> ReplicationPolicy:
-    """The policy that stands for a Java class; raises `ValueError` if there is none."""
+    """The policy that stands for a Java class, or one written in Python (`module:Class`).
+
+    That is configured with `originals`, in which the other arguments count. Raises `ValueError` if there is none.
+    """
     if policy_class == DEFAULT:
         return DefaultReplicationPolicy(separator, internal_separator_enabled)
-    if policy_class == IDENTITY:
+    if policy_class in (IDENTITY, STRIMZI_IDENTITY):
         return IdentityReplicationPolicy(source_alias, separator, internal_separator_enabled)
-    raise ValueError(f"{policy_class} is not known: there are {DEFAULT} and {IDENTITY}")
+    if policy_class == AWS_SAME_NAME:
+        return SameNameReplicationPolicy(source_alias, separator, internal_separator_enabled)
+    known = [DEFAULT, IDENTITY, STRIMZI_IDENTITY, AWS_SAME_NAME]
+    settings = {
+        **(originals or {}),
+        SOURCE_ALIAS_KEY: source_alias,
+        SEPARATOR_KEY: separator,
+        INTERNAL_SEPARATOR_KEY: str(internal_separator_enabled).lower(),
+    }
+    policy: ReplicationPolicy = load(policy_class, ReplicationPolicy, settings, instead=known)
+    return policy
 
 
 def _like_heartbeats(topic: str) -> bool:

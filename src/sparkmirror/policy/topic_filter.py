@@ -5,27 +5,46 @@ Source: `mm2.md` sections 1.5 and 3.2 (shouldReplicateTopic, isCycle).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
-from sparkmirror.policy.java_regex import compile_java
+from sparkmirror.policy.loading import load
+from sparkmirror.policy.name_patterns import NamePatterns, names_in
 from sparkmirror.policy.replication import ReplicationPolicy
 
+DEFAULT = "org.apache.kafka.connect.mirror.DefaultTopicFilter"
 
-class TopicFilter:
-    """Java regexes to include and to exclude topics by; each matches whole names.
 
-    Raises `ValueError` for what is no regex, or can't be translated.
-    """
+class TopicFilter(Protocol):
+    """What `topic.filter.class` stands for."""
 
-    def __init__(self, include: Sequence[str], exclude: Sequence[str] = ()) -> None:
-        # Joined first, as Java does it: a regex with a comma arrives here in two halves.
-        self._include = compile_java("|".join(include)) if include else None
-        self._exclude = compile_java("|".join(exclude)) if exclude else None
+    def should_replicate_topic(self, topic: str) -> bool:
+        """Whether the flow copies a topic of the source."""
 
-    def accepts(self, topic: str) -> bool:
-        """Whether `topic` is included and not excluded; no regex matches nothing."""
-        included = self._include is not None and self._include.fullmatch(topic) is not None
-        return included and (self._exclude is None or self._exclude.fullmatch(topic) is None)
+
+class DefaultTopicFilter:
+    """`topics` and not `topics.exclude`; raises `ValueError` for what is no regex, or can't be translated."""
+
+    def __init__(self, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> None:
+        self._patterns = NamePatterns(include, exclude)
+
+    def configure(self, settings: Mapping[str, str]) -> None:
+        """Take the regexes from a connector's settings, as a filter that inherits from this one gets them."""
+        self._patterns = NamePatterns(names_in(settings, "topics"), names_in(settings, "topics.exclude"))
+
+    def should_replicate_topic(self, topic: str) -> bool:
+        """Whether `topic` is included and not excluded."""
+        return self._patterns.accepts(topic)
+
+
+def topic_filter_for(
+    filter_class: str, include: Sequence[str], exclude: Sequence[str], originals: Mapping[str, str]
+) -> TopicFilter:
+    """The filter that stands for a Java class, or one written in Python; raises `ValueError` if there is none."""
+    if filter_class == DEFAULT:
+        return DefaultTopicFilter(include, exclude)
+    topics: TopicFilter = load(filter_class, TopicFilter, originals, instead=[DEFAULT])
+    return topics
 
 
 def is_cycle(policy: ReplicationPolicy, topic: str, target_alias: str) -> bool:
@@ -49,5 +68,5 @@ def should_replicate(
 ) -> bool:
     """Whether a topic of the source is copied to the target."""
     heartbeats = heartbeats_replication_enabled and policy.is_heartbeats_topic(topic)
-    wanted = heartbeats or topics.accepts(topic)
+    wanted = heartbeats or topics.should_replicate_topic(topic)
     return wanted and not policy.is_internal_topic(topic) and not is_cycle(policy, topic, target_alias)

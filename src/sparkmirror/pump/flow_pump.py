@@ -84,6 +84,7 @@ class FlowPump:
         self._reader = PositionReader(
             self._source, self._target, self._segments, self._ledger, flow.loss, order.identity, now_s
         )
+        self._refused = {route.route: route.refused for route in order.routes if route.refused}
         self._source_legs: dict[Lane, SourceLeg] = {}
         self._target_legs: dict[int, TargetLeg] = {}
         self._to_read: list[PartitionCopy] = []
@@ -150,7 +151,9 @@ class FlowPump:
                 source_leg.pump()
 
     def _read_positions(self, copies: Sequence[PartitionCopy]) -> None:
-        by_route = {copy.route: copy for copy in copies}
+        refused = {copy: Refusal(self._refused[copy.route]) for copy in copies if copy.route in self._refused}
+        self._on_read(refused)
+        by_route = {copy.route: copy for copy in copies if copy not in refused}
 
         def hand_out(results: Mapping[Route, Bearings | Refusal]) -> None:
             self._loop.post(lambda: self._on_read({by_route.pop(route): result for route, result in results.items()}))
@@ -478,6 +481,7 @@ class FlowPump:
     def _receipt(self, copy: PartitionCopy) -> Receipt:
         paused = copy.stage is Stage.RUNNING and self._control.is_paused(copy.route.source_topic)
         state = _STATES[copy.stage]
+        last_upstream, last_downstream = copy.last_copied
         return Receipt(
             flow=self.name,
             source_topic=copy.route.source_topic,
@@ -495,6 +499,8 @@ class FlowPump:
             timestamp_ms=copy.acked_timestamp_ms,
             target_topic_id=copy.appended[0].hex(),
             appended=copy.appended[1],
+            last_upstream=last_upstream,
+            last_downstream=last_downstream,
         )
 
     def close(self) -> None:

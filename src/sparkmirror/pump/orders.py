@@ -32,6 +32,8 @@ class RouteOrder(_Value):
     target_topic_id: str = ""
     appended: int = -1
     """What an earlier epoch's receipt said: if the target has less now, it has lost records."""
+    refused: str = ""
+    """Why it must not be pumped now, if so: it is parked, with this reason."""
 
     @property
     def route(self) -> Route:
@@ -104,6 +106,10 @@ class Receipt(_Value):
     """Of `appended`; as hexadecimal digits."""
     appended: int = -1
     """The target's offset after the last record that it has acknowledged; -1: none."""
+    last_upstream: int = -1
+    """Of the last record that was acknowledged; the next offset may be further on, behind a gap or a marker."""
+    last_downstream: int = -1
+    """Of the same record."""
 
 
 class FlowReport(_Value):

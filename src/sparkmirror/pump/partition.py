@@ -109,6 +109,7 @@ class PartitionCopy:
         self.bytes = 0
         self.acked_upstream = -1
         self.acked_downstream = -1
+        self._last_upstream = self._last_downstream = -1
         self.appended = appended
         """Target topic id, and its offset after the last record that it has acknowledged to us, in other epochs too."""
         self.acked_timestamp_ms = -1
@@ -149,6 +150,16 @@ class PartitionCopy:
         self._quiet_sequence: int | None = None
         self._quiet_at = 0.0
 
+    @property
+    def last_copied(self) -> tuple[int, int]:
+        """Offsets of one record, the last that was acknowledged: upstream and downstream; -1 where not known.
+
+        Not those of the positions: before these there may be a gap, a marker, somebody else's record.
+        """
+        if self._verifying:
+            return -1, -1
+        return self._last_upstream, self._last_downstream
+
     # --- position -------------------------------------------------------------------------------
 
     def ask(self, now: float) -> None:
@@ -163,6 +174,8 @@ class PartitionCopy:
         self.asked_at = None
         position = bearings.position
         upstream = self._resume_at(bearings)
+        if (upstream, position.downstream) != (self._last_upstream + 1, self._last_downstream + 1):
+            self._last_upstream = self._last_downstream = -1
         follows = upstream if position.upstream is None else position.upstream
         same_leaders = self.bearings is not None and (
             self.bearings.target_leader,
@@ -234,6 +247,7 @@ class PartitionCopy:
         else:
             self.park(refusal.reason, now)
             self.halted = refusal.loss
+            self._last_upstream = self._last_downstream = -1
 
     def _must_stay_quiet(self, bearings: Bearings, now: float) -> bool:
         """The quiet rule (R5): unguarded after an unclean takeover, wait until nobody moves the position.
@@ -482,6 +496,9 @@ class PartitionCopy:
         self.bytes += len(batch.view)
         self.acked_upstream = batch.next_upstream
         self.acked_downstream = batch.downstream + batch.count
+        last = batch.runs[-1]
+        self._last_upstream = last.upstream + last.length - 1
+        self._last_downstream = self.acked_downstream - 1
         if self.bearings is not None:
             self.appended = self.bearings.target_topic_id, self.acked_downstream
         self.acked_timestamp_ms = batch.max_timestamp

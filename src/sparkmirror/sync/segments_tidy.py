@@ -7,14 +7,34 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.list_offsets import EARLIEST, list_offsets
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.config import FlowConfig
 from sparkmirror.offsets.segment_log import SegmentLog, TargetPartition
-from sparkmirror.offsets.segments import Retracted, Segment
+from sparkmirror.offsets.segments import Retracted, Segment, segments_topic
 
 _AT_ONCE = 10_000
+
+
+class SegmentsTidy:
+    """The duty, for one flow. `remotes` gives the target topics that it copies into."""
+
+    def __init__(self, flow: FlowConfig, remotes: Callable[[], Iterable[str]]) -> None:
+        self._remotes = remotes
+        self._client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-tidy")
+        self._topic = segments_topic(flow.source.alias)
+
+    def run(self) -> None:
+        """Look at all logs' starts; raises `ConnectionError`."""
+        starts = log_starts(self._client, set(self._remotes()))
+        retract_expired(SegmentLog(TopicLog(self._client, self._topic)), starts)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._client.close()
 
 
 class _Columns:

@@ -1,28 +1,100 @@
-"""Which of a source topic's properties its remote topic is created with.
+"""Topics' properties are kept like the source's.
 
-MirrorMaker 2's `targetConfig(incremental=false)` with its default property filter (`mm2.md` 1.5, 3.2).
+Settings: `sync.topic.configs.enabled`, `sync.topic.configs.interval.seconds` (`mm2.md` 3.2, syncTopicConfigs).
+What MirrorMaker 2 sends again at each interval is compared with the target first here, and only what differs is sent.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+import logging
+from collections.abc import Callable, Sequence
 
-from sparkmirror.cluster.admin import ConfigEntry
-from sparkmirror.config.model import DEFAULT_CONFIG_EXCLUDE
+from sparkmirror.cluster.admin import TOPICS_PER_REQUEST, ClusterAdmin
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.config_changes import ConfigChange, alter_topic_configs
+from sparkmirror.config import FlowConfig
+from sparkmirror.sync.topic_properties import config_change
+from sparkmirror.sync.topic_rules import TopicRules
+from sparkmirror.sync.topics import MirroredTopic, TopicSync
+from sparkmirror.wire.rpc import UnsupportedBroker
 
-LEFT_TO_THE_TARGET = frozenset({"DEFAULT_CONFIG", "STATIC_BROKER_CONFIG"})
+_UNREADABLE = "it can't be read: the topic is gone, or our principal needs DESCRIBE_CONFIGS on it"
+
+logger = logging.getLogger(__name__)
 
 
-def creation_configs(entries: Iterable[ConfigEntry], exclude: Iterable[str] = DEFAULT_CONFIG_EXCLUDE) -> dict[str, str]:
-    """Return the properties that someone set: for the topic, or for the source's brokers while they ran."""
-    excluded = re.compile("|".join(f"(?:{pattern})" for pattern in exclude) or r"(?!)")
-    return {
-        entry.name: entry.value
-        for entry in entries
-        if entry.value is not None
-        and entry.source not in LEFT_TO_THE_TARGET
-        and not entry.read_only
-        and not entry.sensitive
-        and not excluded.fullmatch(entry.name)
-    }
+class TopicConfigSync:
+    """The duty of `sync.topic.configs.enabled`, each `sync.topic.configs.interval.seconds`.
+
+    `topics` gives what the topic duty found last. The admins are the caller's.
+    """
+
+    def __init__(
+        self,
+        flow: FlowConfig,
+        rules: TopicRules,
+        source: ClusterAdmin,
+        target: ClusterAdmin,
+        topics: Callable[[], TopicSync],
+    ) -> None:
+        self._rules = rules
+        self._source = source
+        self._target = target
+        self._topics = topics
+        self._client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-topic-configs")
+        self._named_as_unsupported = False
+
+    def run(self) -> None:
+        """Compare all topics that are there on both sides, and change what differs at the target.
+
+        What is wrong with one topic is one line in the log. Raises `ConnectionError` or `SparkMirrorError`.
+        """
+        mirrored = self._topics().mirrored
+        for start in range(0, len(mirrored), TOPICS_PER_REQUEST):
+            changes = self._changes(mirrored[start : start + TOPICS_PER_REQUEST])
+            if changes and not self._alter(changes):
+                return
+
+    def close(self) -> None:
+        """Hang up."""
+        self._client.close()
+
+    def _changes(self, mirrored: Sequence[MirroredTopic]) -> list[ConfigChange]:
+        source = self._source.topic_configs(topic.source.name for topic in mirrored)
+        target = self._target.topic_configs(topic.remote.name for topic in mirrored)
+        changes = []
+        for topic in mirrored:
+            name, remote = topic.source.name, topic.remote.name
+            if name not in source:
+                _warn(name, self._source, _UNREADABLE)
+            elif remote not in target:
+                _warn(remote, self._target, _UNREADABLE)
+            else:
+                change, unknown = config_change(remote, source[name], target[remote], self._rules)
+                if unknown:
+                    _warn(remote, self._target, f"its brokers don't know {', '.join(unknown)}")
+                if change:
+                    changes.append(change)
+        return changes
+
+    def _alter(self, changes: Sequence[ConfigChange]) -> bool:
+        """Make the changes; whether the target can."""
+        alias = self._target.config.alias
+        try:
+            outcomes = alter_topic_configs(self._client, changes)
+        except UnsupportedBroker as error:
+            level = logging.DEBUG if self._named_as_unsupported else logging.WARNING
+            logger.log(level, "no topic's configuration is synced to cluster %s: %s", alias, error)
+            self._named_as_unsupported = True
+            return False
+        for change in changes:
+            reason = outcomes.get(change.topic, "the broker said nothing about it")
+            if reason is None:
+                logger.info("topic configured: %s on cluster %s: %s", change.topic, alias, change)
+            else:
+                _warn(change.topic, self._target, reason)
+        return True
+
+
+def _warn(topic: str, admin: ClusterAdmin, reason: str) -> None:
+    logger.warning("configuration not synced: topic %s on cluster %s: %s", topic, admin.config.alias, reason)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec, TopicDescription
-from sparkmirror.config.model import DEFAULT_CONFIG_EXCLUDE
-from sparkmirror.sync.topic_configs import creation_configs
+from sparkmirror.sync.topic_properties import creation_configs
+from sparkmirror.sync.topic_rules import TopicRules
 
 logger = logging.getLogger(__name__)
 
@@ -23,19 +23,6 @@ SETTLE_S = 10.0
 """How long a topic may take from its creation until the target lists it with its leaders."""
 SETTLE_PAUSE_S = 0.1
 LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-
-
-@dataclass(frozen=True, slots=True)
-class TopicRules:
-    """What the flow's configuration says about topics."""
-
-    wanted: Callable[[str], bool]
-    """Whether a source topic is replicated: filter, heartbeats, internal topics and cycles."""
-    remote_name: Callable[[str], str]
-    """The name that the replication policy gives it at the target."""
-    replication_factor: int
-    """Of created topics; -1 is the target's default."""
-    config_properties_exclude: tuple[str, ...] = DEFAULT_CONFIG_EXCLUDE
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +134,7 @@ class TopicDuty:
                     names[name],
                     len(sources[name].partitions),
                     self._rules.replication_factor,
-                    creation_configs(configs[name], self._rules.config_properties_exclude),
+                    creation_configs(configs[name], self._rules),
                 )
             else:
                 refused[name] = (

@@ -118,10 +118,14 @@ class RpcConnection:
             raise UnsupportedBroker(f"the broker speaks {name} v{low} to v{high}, sparkmirror v{ours[0]} to v{ours[1]}")
         return best
 
-    def call(self, request: Any) -> Any:
-        """Send one of kafka-python's requests in the newest version of both, and wait for its answer."""
+    def call(self, request: Any, *, newest: int | None = None) -> Any:
+        """Send one of kafka-python's requests in the newest version of both, and wait for its answer.
+
+        `newest`: no version above it, because it asks in other words.
+        """
         kind = type(request)
-        request.API_VERSION = self.version(kind.API_KEY, (kind.min_version, kind.max_version), kind.name)
+        ours = kind.min_version, kind.max_version if newest is None else newest
+        request.API_VERSION = self.version(kind.API_KEY, ours, kind.name)
         return self._exchange(request)
 
     def _exchange(self, request: Any) -> Any:

@@ -1,0 +1,114 @@
+"""`sparkmirror offsets translate`: stored offsets of one cluster, as the other one counts."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sparkmirror.cli.control import Flow, chosen_flows
+from sparkmirror.cli.run import Clusters, File, load
+from sparkmirror.config import FlowConfig
+from sparkmirror.errors import ConfigError
+from sparkmirror.sync.translator import Stored, Translation, Translator
+
+COLUMNS = "topic", "partition", "offset"
+ADDED = "translated_topic", "translated_offset"
+_EXIT_UNTRANSLATED = 1
+
+offsets = typer.Typer(no_args_is_help=True, help="Offsets of both clusters.")
+
+
+@offsets.callback()
+def _verbs() -> None:
+    """Keep `translate` a verb of its own, though it is the only one."""
+
+
+@offsets.command()
+def translate(
+    file: File,
+    topic: Annotated[str, typer.Option("--topic", help="Its name where the offset is from.")] = "",
+    partition: Annotated[int, typer.Option("--partition", min=0)] = 0,
+    offset: Annotated[int | None, typer.Option("--offset", min=0, help="Of the record to be read next.")] = None,
+    reverse: Annotated[bool, typer.Option("--reverse", help="From the target's offsets to the source's.")] = False,
+    table: Annotated[
+        Path | None,
+        typer.Option("--csv", help="A file with columns topic, partition, offset: printed with two more."),
+    ] = None,
+    flow: Flow = None,
+    clusters: Clusters = None,
+) -> None:
+    """Say where an application that keeps its own offsets goes on in the other cluster, exactly.
+
+    Exit codes: 0 all translated, 1 some could not be (each is named), 2 the file or the command line is wrong,
+    3 the target can't be reached.
+    """
+    if (table is None) == (offset is None) or (offset is not None and not topic):
+        raise ConfigError("give --topic, --partition and --offset, or --csv", where="command line")
+    one_flow = _only_flow(chosen_flows(load(file, clusters, None), flow), file)
+    if table is not None:
+        complete = _translate_table(one_flow, table, reverse)
+    else:
+        stored = [Stored(topic, partition, offset or 0)]
+        found = _translated(one_flow, stored, reverse)
+        complete = _name_missing(stored, found)
+        for one in found:
+            if one.offset is not None:
+                typer.echo(f"{one.topic} {one.partition} {one.offset}")
+    if not complete:
+        raise typer.Exit(_EXIT_UNTRANSLATED)
+
+
+def _only_flow(flows: Sequence[FlowConfig], file: str) -> FlowConfig:
+    if len(flows) != 1:
+        names = ", ".join(flow.name for flow in flows)
+        raise ConfigError(f"{file} has several flows: {names}; choose one", where="--flow")
+    return flows[0]
+
+
+def _translate_table(flow: FlowConfig, path: Path, reverse: bool) -> bool:
+    """Print the table with two columns more; whether no row was left without an offset."""
+    try:
+        with path.open(newline="") as lines:
+            reader = csv.DictReader(lines)
+            names = list(reader.fieldnames or ())
+            if not set(COLUMNS) <= set(names):
+                raise ConfigError(f"it needs the columns {', '.join(COLUMNS)}", where=str(path))
+            rows = list(reader)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ConfigError(f"can't be read: {error}", where=str(path)) from error
+    stored = [_stored(row, f"{path}, line {number}") for number, row in enumerate(rows, 2)]
+    found = _translated(flow, stored, reverse)
+    writer = csv.DictWriter(sys.stdout, [*names, *ADDED], extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    for row, one in zip(rows, found, strict=True):
+        values = one.topic, "" if one.offset is None else one.offset
+        writer.writerow({**row, **dict(zip(ADDED, values, strict=True))})
+    return _name_missing(stored, found)
+
+
+def _stored(row: dict[str, str], where: str) -> Stored:
+    try:
+        found = Stored(row["topic"], int(row["partition"]), int(row["offset"]))
+    except (TypeError, ValueError):
+        raise ConfigError("partition and offset must be whole numbers", where=where) from None
+    if not found.topic or found.partition < 0 or found.offset < 0:
+        raise ConfigError("a topic, and a partition and an offset of at least 0, are needed", where=where)
+    return found
+
+
+def _translated(flow: FlowConfig, stored: Sequence[Stored], reverse: bool) -> list[Translation]:
+    with Translator.of(flow) as translator:
+        return translator.translate_each(stored, reverse=reverse)
+
+
+def _name_missing(stored: Sequence[Stored], found: Sequence[Translation]) -> bool:
+    """One line for each that has no translation; whether there is none."""
+    missing = [(one, other.reason) for one, other in zip(stored, found, strict=True) if other.offset is None]
+    for one, reason in missing:
+        typer.echo(f"{one.topic}-{one.partition} at {one.offset}: {reason}", err=True)
+    return not missing

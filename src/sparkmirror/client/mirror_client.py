@@ -1,0 +1,127 @@
+"""What one cluster's topics tell about the clusters that are mirrored into it (`mm2.md` 3.11)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self, overload
+
+from sparkmirror.client.offsets import GroupOffsets, OffsetAndMetadata, TopicPartition, read_checkpoints
+from sparkmirror.client.settings import ADMIN, CONSUMER, cluster_config, replication_policy
+from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.policy import ReplicationPolicy
+
+UNREACHABLE = -1
+"""Hops to a cluster that nothing comes from."""
+
+
+class MirrorClient:
+    """Asks one cluster; close it, or use it as a context manager.
+
+    `settings` are those of Kafka's `MirrorClient`: `bootstrap.servers`, `replication.policy.*`, `security.protocol`,
+    `ssl.*`, each of the last two also behind `admin.` or `consumer.`; other keys are not looked at. Nothing is
+    connected before the first question. Raises `ConfigError`; the questions raise `ClusterUnreachable`.
+    """
+
+    def __init__(self, settings: Mapping[str, str], *, timeout_s: float = 60.0) -> None:
+        self._admin_config = cluster_config(settings, ADMIN)
+        self._consumer_config = cluster_config(settings, CONSUMER)
+        self._policy = replication_policy(settings)
+        self._timeout_s = timeout_s
+        self._admin: ClusterAdmin | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hang up."""
+        if self._admin is not None:
+            self._admin.close()
+            self._admin = None
+
+    @property
+    def replication_policy(self) -> ReplicationPolicy:
+        """How topics are named here."""
+        return self._policy
+
+    def replication_hops(self, alias: str) -> int:
+        """How many mirrors are between the cluster `alias` and this one, by its heartbeats; -1: none come from there.
+
+        Of several ways it is the shortest.
+        """
+        hops = (self._hops(topic, alias) for topic in self.heartbeat_topics())
+        return min((count for count in hops if count != UNREACHABLE), default=UNREACHABLE)
+
+    def heartbeat_topics(self) -> set[str]:
+        """The topics here that hold heartbeats, this cluster's own among them."""
+        return {topic for topic in self._topics() if self._policy.is_heartbeats_topic(topic)}
+
+    def checkpoint_topics(self) -> set[str]:
+        """The topics here that hold checkpoints."""
+        return {topic for topic in self._topics() if self._policy.is_checkpoints_topic(topic)}
+
+    def upstream_clusters(self) -> set[str]:
+        """The clusters that heartbeats come from, at whatever distance."""
+        return {alias for topic in self.heartbeat_topics() for alias in self._sources(topic)}
+
+    def remote_topics(self, source: str | None = None) -> set[str]:
+        """The topics here that are copies: all, or those that came from the cluster `source` directly."""
+        sources = {
+            topic: self._policy.topic_source(topic)
+            for topic in self._topics()
+            if not self._policy.is_internal_topic(topic)
+        }
+        return {topic for topic, alias in sources.items() if alias and source in (None, alias)}
+
+    @overload
+    def remote_consumer_offsets(self, groups: str, alias: str, timeout_s: float) -> GroupOffsets: ...
+
+    @overload
+    def remote_consumer_offsets(
+        self, groups: re.Pattern[str], alias: str, timeout_s: float
+    ) -> dict[str, GroupOffsets]: ...
+
+    def remote_consumer_offsets(
+        self, groups: str | re.Pattern[str], alias: str, timeout_s: float
+    ) -> GroupOffsets | dict[str, GroupOffsets]:
+        """Where a group of the cluster `alias` goes on here; or each group whose whole name matches a pattern.
+
+        Nothing for groups that there is no checkpoint of. If time is up before all checkpoints are read, the newest
+        may be missing, which is logged. Raises `TypeError` if something else is asked for.
+        """
+        if not isinstance(groups, str | re.Pattern) or not isinstance(alias, str):
+            raise TypeError("groups must be a group's name or a compiled regular expression, alias a name")
+        matching = re.compile(re.escape(groups)) if isinstance(groups, str) else groups
+        found: dict[str, GroupOffsets] = {}
+        topic = self._policy.checkpoints_topic(alias)
+        for checkpoint in read_checkpoints(self._consumer_config, topic, timeout_s):
+            if matching.fullmatch(checkpoint.group):
+                where = TopicPartition(checkpoint.topic, checkpoint.partition)
+                committed = OffsetAndMetadata(checkpoint.downstream, checkpoint.metadata)
+                found.setdefault(checkpoint.group, {})[where] = committed
+        return found.get(groups, {}) if isinstance(groups, str) else found
+
+    def _topics(self) -> set[str]:
+        if self._admin is None:
+            self._admin = ClusterAdmin.connect(self._admin_config, "mirror-client", self._timeout_s)
+        return set(self._admin.topics())
+
+    def _hops(self, topic: str, alias: str) -> int:
+        sources = self._sources(topic)
+        return sources.index(alias) + 1 if alias in sources else UNREACHABLE
+
+    def _sources(self, topic: str) -> list[str]:
+        """The clusters that a topic has come along, the nearest first; each once, should a policy go round."""
+        sources: list[str] = []
+        source = self._policy.topic_source(topic)
+        while source is not None and source not in sources:
+            sources.append(source)
+            topic = self._policy.upstream_topic(topic) or topic
+            source = self._policy.topic_source(topic)
+        return sources

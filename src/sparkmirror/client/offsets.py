@@ -1,0 +1,73 @@
+"""Where groups go on at this cluster, as its checkpoints tell (`mm2.md` 3.11)."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from typing import NamedTuple, TypeAlias
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
+from sparkmirror.config import ClusterConfig
+from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.offsets.mirror_records import Checkpoint, Malformed
+
+log = logging.getLogger(__name__)
+
+_PARTITION = 0
+_NOT_THERE = 3
+
+
+class TopicPartition(NamedTuple):
+    """A partition as this cluster names it; equal to kafka-python's of the same name."""
+
+    topic: str
+    partition: int
+
+
+class OffsetAndMetadata(NamedTuple):
+    """What a group commits for a partition."""
+
+    offset: int
+    """Of the record to go on with."""
+    metadata: str
+
+
+GroupOffsets: TypeAlias = dict[TopicPartition, OffsetAndMetadata]
+
+
+def read_checkpoints(cluster: ClusterConfig, topic: str, timeout_s: float) -> Iterator[Checkpoint]:
+    """All checkpoints of `topic`, the oldest first, to the end that it has now; what is none is passed over.
+
+    When time is up they end, and a warning says so. Raises `ClusterUnreachable`.
+    """
+    deadline = time.monotonic() + timeout_s
+    client = ClusterClient(cluster, "mirror-client")
+    try:
+        checkpoints = TopicLog(client, topic)
+        offset, end = 0, checkpoints.end(_PARTITION)
+        while offset < end:
+            if time.monotonic() >= deadline:
+                log.warning("%s was read only up to offset %d of %d in %g s", topic, offset, end, timeout_s)
+                return
+            entries, offset, _ = checkpoints.read_some(_PARTITION, offset)
+            for entry in entries:
+                try:
+                    yield Checkpoint.read(entry.key, entry.value)
+                except Malformed as error:
+                    log.info("%s: the record at offset %d is no checkpoint: %s", topic, entry.offset, error)
+    except ConnectionError as error:
+        raise ClusterUnreachable(_why(cluster, topic, error)) from error
+    finally:
+        client.close()
+
+
+def _why(cluster: ClusterConfig, topic: str, error: ConnectionError) -> str:
+    servers = ",".join(cluster.bootstrap_servers)
+    if isinstance(error, LogUnavailable) and error.code == _NOT_THERE:
+        return (
+            f"there is no topic {topic} on the cluster at {servers}: no mirror into it writes checkpoints of that "
+            "source, or its replication.policy is another one"
+        )
+    return f"the checkpoints of the cluster at {servers} can't be read: {error}"

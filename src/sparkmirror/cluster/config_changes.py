@@ -1,0 +1,74 @@
+"""Changing topics' properties one by one: KIP-339's IncrementalAlterConfigs, which any broker takes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafka.protocol.admin import IncrementalAlterConfigsRequest
+
+from sparkmirror.cluster.admin import TOPICS_PER_REQUEST, refusal
+from sparkmirror.cluster.client import ClusterClient
+
+ADVICE = {
+    29: "grant our principal ALTER_CONFIGS on it",
+    40: "exclude the property from what is copied (config.properties.exclude)",
+    44: "the cluster's alter.config.policy forbids it",
+}
+_TOPIC, _SET, _DELETE = 2, 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """What to change of one topic's properties; a broker does all of it or nothing."""
+
+    topic: str
+    values: dict[str, str] = field(default_factory=dict)
+    removed: tuple[str, ...] = ()
+    """Properties that go back to the broker's default."""
+
+    def __bool__(self) -> bool:
+        return bool(self.values or self.removed)
+
+    def __str__(self) -> str:
+        values = [f"{name}={value}" for name, value in self.values.items()]
+        return ", ".join([*values, *(f"{name} back to its default" for name in self.removed)])
+
+
+def alter_topic_configs(client: ClusterClient, changes: Sequence[ConfigChange]) -> dict[str, str | None]:
+    """Make the changes; for each topic None or one line that says why not.
+
+    Raises `ConnectionError`: `UnsupportedBroker` from brokers before Kafka 2.3.
+    """
+    outcomes: dict[str, str | None] = {}
+    for start in range(0, len(changes), TOPICS_PER_REQUEST):
+        answer = client.ask_any(functools.partial(_request, changes[start : start + TOPICS_PER_REQUEST]))
+        for result in answer.responses:
+            code = result.error_code
+            outcomes[result.resource_name] = refusal(code, result.error_message, ADVICE) if code else None
+    return outcomes
+
+
+def _request(changes: Sequence[ConfigChange]) -> Any:
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+    return IncrementalAlterConfigsRequest(
+        resources=[
+            resource(
+                resource_type=_TOPIC,
+                resource_name=change.topic,
+                configs=[
+                    *(_entry(name, _SET, value) for name, value in change.values.items()),
+                    *(_entry(name, _DELETE, None) for name in change.removed),
+                ],
+            )
+            for change in changes
+        ],
+        validate_only=False,
+    )
+
+
+def _entry(name: str, operation: int, value: str | None) -> Any:
+    entry = IncrementalAlterConfigsRequest.AlterConfigsResource.AlterableConfig
+    return entry(name=name, config_operation=operation, value=value)

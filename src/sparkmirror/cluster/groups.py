@@ -1,0 +1,282 @@
+"""Consumer groups of one cluster: which there are, what they have committed, and committing in their stead.
+
+Many groups a request, each asked of its own coordinator, so that ten thousand groups take a few requests (KIP-699,
+KIP-709); brokers before Kafka 3.0 are asked group by group. Blocking. A coordinator that has moved or is loading is
+looked for anew until nothing was answered for `PATIENCE_S`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from kafka.protocol.admin import ListGroupsRequest
+from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
+from kafka.protocol.metadata import FindCoordinatorRequest
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.errors import ClusterUnreachable
+
+TopicPartition = tuple[str, int]
+
+GROUPS_PER_REQUEST = 250
+PATIENCE_S = 15.0
+"""How long one question is asked again while no coordinator answers; a cluster's first group needs a moment, too."""
+PAUSE_S = 0.2
+
+BY_NAME = 9
+"""From version 10 on OffsetFetch and OffsetCommit tell topics by id: a group may have offsets of topics long gone."""
+SEVERAL_GROUPS = 8
+SEVERAL_KEYS = 4
+"""Since these versions a request may name several groups."""
+
+LOADING, NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
+GROUP_ID_NOT_FOUND = 69
+_PASSES = frozenset({LOADING, NOT_AVAILABLE, NOT_COORDINATOR})
+_GROUP_KEY = 0
+_NO_OFFSET = -1
+
+
+class ListedGroup(NamedTuple):
+    """A group as its coordinator lists it. Empty strings: an older broker doesn't say."""
+
+    group: str
+    protocol: str
+    """`consumer`; empty for one that only commits; `connect` and others are no consumers."""
+    state: str
+    """Kafka's word: `Empty`, `Stable`, `Dead`, `Assigning`, ..."""
+    type: str
+    """`classic`, `consumer` (KIP-848), `share` (KIP-932) or `streams` (KIP-1071)."""
+
+
+class Committed(NamedTuple):
+    """An offset that a group has committed, or shall have."""
+
+    offset: int
+    metadata: str = ""
+
+
+Offsets = dict[TopicPartition, Committed]
+
+
+class FetchedOffsets(NamedTuple):
+    """What groups have committed."""
+
+    offsets: dict[str, Offsets]
+    """By group. A group that has none, or that isn't there, has an empty entry."""
+    refused: dict[str, str]
+    """Groups that may not be read, and why."""
+
+
+class Groups:
+    """The groups of one cluster. Where a group's coordinator is, is remembered."""
+
+    def __init__(self, client: ClusterClient) -> None:
+        self._client = client
+        self._coordinators: dict[str, int] = {}
+
+    @property
+    def alias(self) -> str:
+        """Of the cluster."""
+        return self._client.config.alias
+
+    def listed(self) -> dict[str, ListedGroup]:
+        """All groups of all coordinators, by name. Incomplete lists are errors: what is missing would seem new."""
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            self._client.metadata([])
+            answers = [self._client.ask(broker, ListGroupsRequest()) for broker in self._client.brokers]
+            code = next((answer.error_code for answer in answers if answer.error_code), 0)
+            if not code:
+                return {one.group: one for answer in answers for one in map(_listed, answer.groups)}
+            self._pause(code, "listing its groups", deadline)
+
+    def committed(self, groups: Iterable[str]) -> FetchedOffsets:
+        """What these groups have committed, by topic and partition."""
+        found = FetchedOffsets({}, {})
+
+        def ask(broker: int, some: Sequence[str]) -> dict[str, int]:
+            failed = {}
+            for group, code, offsets in self._fetch(broker, some):
+                if code in _PASSES:
+                    failed[group] = code
+                elif code and code != GROUP_ID_NOT_FOUND:
+                    found.refused[group] = error_name(code)
+                else:
+                    found.offsets[group] = offsets
+            return failed
+
+        self._at_coordinators(groups, ask, found.refused, "reading what its groups have committed")
+        return found
+
+    def commit(self, offsets: Mapping[str, Offsets]) -> dict[str, dict[TopicPartition, int]]:
+        """Commit for groups without being their member: Kafka's code for each partition, 0 where it is done.
+
+        The coordinator refuses it (25, UNKNOWN_MEMBER_ID) for a group that has members, so nobody is overwritten.
+        """
+        outcomes: dict[str, dict[TopicPartition, int]] = {}
+
+        def ask(broker: int, some: Sequence[str]) -> dict[str, int]:
+            failed = {}
+            for group in some:
+                codes = self._commit(broker, group, offsets[group])
+                passing = next((code for code in codes.values() if code in _PASSES), 0)
+                if passing:
+                    failed[group] = passing
+                else:
+                    outcomes[group] = codes
+            return failed
+
+        refused: dict[str, str] = {}
+        lost = self._at_coordinators(offsets, ask, refused, "committing for its groups")
+        for group, code in lost.items():
+            outcomes[group] = dict.fromkeys(offsets[group], code)
+        return outcomes
+
+    # --- coordinators ---------------------------------------------------------------------------
+
+    def _at_coordinators(
+        self,
+        groups: Iterable[str],
+        ask: Callable[[int, Sequence[str]], Mapping[str, int]],
+        refused: dict[str, str],
+        what: str,
+    ) -> dict[str, int]:
+        """Ask each group's coordinator; `ask` returns the groups that it must be asked for again, and the error.
+
+        Returns those that have no coordinator that we may ask, by its code; they are in `refused`, too.
+        """
+        deadline = time.monotonic() + PATIENCE_S
+        lost: dict[str, int] = {}
+        left = list(dict.fromkeys(groups))
+        while True:
+            failed = self._locate(left)
+            for group, code in list(failed.items()):
+                if code not in _PASSES:
+                    lost[group] = failed.pop(group)
+                    refused[group] = error_name(code)
+            by_broker: dict[int, list[str]] = defaultdict(list)
+            for group in left:
+                if group in self._coordinators:
+                    by_broker[self._coordinators[group]].append(group)
+            for broker, some in by_broker.items():
+                for start in range(0, len(some), GROUPS_PER_REQUEST):
+                    chunk = some[start : start + GROUPS_PER_REQUEST]
+                    try:
+                        failed |= ask(broker, chunk)
+                    except ConnectionError:
+                        if time.monotonic() > deadline:
+                            raise
+                        failed |= dict.fromkeys(chunk, NOT_AVAILABLE)
+            if not failed:
+                return lost
+            if len(failed) + len(lost) < len(left):
+                deadline = time.monotonic() + PATIENCE_S  # it goes on
+            for group in failed:
+                self._coordinators.pop(group, None)
+            self._pause(next(iter(failed.values())), what, deadline)
+            self._client.metadata([])
+            left = list(failed)
+
+    def _locate(self, groups: Sequence[str]) -> dict[str, int]:
+        """Find the coordinators that aren't known; returns the groups that have none now, and Kafka's code."""
+        unknown = [group for group in groups if group not in self._coordinators]
+        if not unknown:
+            return {}
+        if not self._client.brokers:
+            self._client.metadata([])
+        broker = self._client.brokers[0]
+        failed: dict[str, int] = {}
+        for group, node, code in self._find(broker, unknown):
+            if code:
+                failed[group] = code
+            elif node not in self._client.brokers:
+                failed[group] = NOT_AVAILABLE
+            else:
+                self._coordinators[group] = node
+        return failed
+
+    def _find(self, broker: int, groups: Sequence[str]) -> Iterator[tuple[str, int, int]]:
+        """Group, coordinator, error."""
+        if self._version(broker, FindCoordinatorRequest) < SEVERAL_KEYS:
+            for group in groups:
+                answer = self._client.ask(broker, FindCoordinatorRequest(key=group, key_type=_GROUP_KEY))
+                yield group, answer.node_id, answer.error_code
+            return
+        for start in range(0, len(groups), GROUPS_PER_REQUEST):
+            keys = list(groups[start : start + GROUPS_PER_REQUEST])
+            for one in self._client.ask(
+                broker, FindCoordinatorRequest(key_type=_GROUP_KEY, coordinator_keys=keys)
+            ).coordinators:
+                yield one.key, one.node_id, one.error_code
+
+    def _version(self, broker: int, kind: Any, newest: int = 1 << 15) -> int:
+        ours = 0, min(kind.max_version, newest)
+        return self._client.broker(broker).version(kind.API_KEY, ours, kind.name)
+
+    def _pause(self, code: int, what: str, deadline: float) -> None:
+        """Wait, or give up: time is up, or waiting doesn't help."""
+        if code not in _PASSES or time.monotonic() + PAUSE_S > deadline:
+            raise ClusterUnreachable(f"cluster {self.alias}: {what} failed: {error_name(code)}")
+        time.sleep(PAUSE_S)
+
+    # --- requests -------------------------------------------------------------------------------
+
+    def _fetch(self, broker: int, groups: Sequence[str]) -> Iterator[tuple[str, int, Offsets]]:
+        """Group, error, offsets."""
+        if self._version(broker, OffsetFetchRequest, BY_NAME) < SEVERAL_GROUPS:
+            for group in groups:
+                answer = self._client.ask(broker, OffsetFetchRequest(group_id=group, topics=None), newest=BY_NAME)
+                yield group, answer.error_code, _offsets(answer.topics)
+            return
+        request = OffsetFetchRequest(
+            groups=[OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups]
+        )
+        for one in self._client.ask(broker, request, newest=BY_NAME).groups:
+            yield one.group_id, one.error_code, _offsets(one.topics)
+
+    def _commit(self, broker: int, group: str, offsets: Offsets) -> dict[TopicPartition, int]:
+        topic_of, partition_of = (
+            OffsetCommitRequest.OffsetCommitRequestTopic,
+            OffsetCommitRequest.OffsetCommitRequestTopic.OffsetCommitRequestPartition,
+        )
+        topics: dict[str, list[Any]] = defaultdict(list)
+        for (topic, partition), committed in offsets.items():
+            topics[topic].append(
+                partition_of(
+                    partition_index=partition,
+                    committed_offset=committed.offset,
+                    committed_leader_epoch=-1,
+                    committed_metadata=committed.metadata,
+                )
+            )
+        request = OffsetCommitRequest(
+            group_id=group,
+            generation_id_or_member_epoch=-1,
+            member_id="",
+            group_instance_id=None,
+            retention_time_ms=-1,
+            topics=[topic_of(name=topic, partitions=partitions) for topic, partitions in topics.items()],
+        )
+        return {
+            (topic.name, part.partition_index): part.error_code
+            for topic in self._client.ask(broker, request, newest=BY_NAME).topics
+            for part in topic.partitions
+        }
+
+
+def _listed(group: Any) -> ListedGroup:
+    return ListedGroup(group.group_id, group.protocol_type, group.group_state or "", (group.group_type or "").lower())
+
+
+def _offsets(topics: Iterable[Any] | None) -> Offsets:
+    """Without partitions that have none, or an error; some clients commit -1."""
+    return {
+        (topic.name, part.partition_index): Committed(part.committed_offset, part.metadata or "")
+        for topic in topics or ()
+        for part in topic.partitions
+        if not part.error_code and part.committed_offset > _NO_OFFSET
+    }

@@ -1,0 +1,72 @@
+"""Heartbeats of a pair of clusters along which nothing is copied (`mm2.md` 1.4, 1.6).
+
+That a flow works is seen by heartbeats that come along it, and those are written into its source: by the pair in the
+other direction. As in MirrorMaker 2, of several processes one sends them.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from sparkmirror.config import FlowConfig
+from sparkmirror.engine.duties import LONGEST_RETRY_S, Duties, Schedule
+from sparkmirror.engine.lease import Lease
+from sparkmirror.errors import SparkMirrorError
+from sparkmirror.sync.heartbeats import Heartbeats
+from sparkmirror.sync.topic_rules import topic_rules
+
+HEARTBEATS = "heartbeats"
+
+log = logging.getLogger(__name__)
+
+
+class Beats:
+    """`start` and `close`; whatever fails is tried again, and holds up nobody."""
+
+    def __init__(self, flow: FlowConfig) -> None:
+        self._flow = flow
+        self._policy = topic_rules(flow, flow.originals).policy
+        self._closing = threading.Event()
+        self._lease = Lease(
+            flow.target,
+            f"{flow.source.alias}-mm2",
+            self._policy.heartbeats_topic(),
+            flow.group_session_timeout_ms,
+        )
+        schedule = Schedule(HEARTBEATS, flow.heartbeat.emit_heartbeats_interval_seconds, self._heartbeats)
+        self._duties = Duties(flow.name, [schedule], self._lease.held)
+        self._thread = threading.Thread(target=self._begin, name=f"{HEARTBEATS} {flow.name}", daemon=True)
+
+    def start(self) -> None:
+        """Begin in the background."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End, and let another process do it."""
+        self._closing.set()
+        self._duties.close(1.0)
+        self._lease.release(1.0)
+
+    def _begin(self) -> None:
+        """The lease needs a topic that is there."""
+        pause_s, said = 1.0, ""
+        while not self._closing.is_set():
+            heartbeats = self._heartbeats()
+            try:
+                heartbeats.create()
+            except (ConnectionError, SparkMirrorError) as error:
+                if str(error) != said:
+                    log.warning("pair %s: %s: %s", self._flow.name, HEARTBEATS, error)
+                said = str(error)
+            else:
+                self._lease.start()
+                self._duties.start()
+                return
+            finally:
+                heartbeats.close()
+            self._closing.wait(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_RETRY_S)
+
+    def _heartbeats(self) -> Heartbeats:
+        return Heartbeats(self._flow, self._policy)

@@ -1,0 +1,147 @@
+"""Which duties a flow has, and when: what MirrorMaker 2's three connectors do beside copying (`mm2.md` 1.2 to 1.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.config import FlowConfig
+from sparkmirror.engine.duties import Duty, Schedule
+from sparkmirror.offsets.mirror_records import Checkpoint
+from sparkmirror.policy import GroupFilter
+from sparkmirror.pump.orders import Receipt
+from sparkmirror.sync.checkpoints import Checkpoints, TopicPartition
+from sparkmirror.sync.group_offsets import GroupOffsetSync
+from sparkmirror.sync.group_standing import GroupStanding
+from sparkmirror.sync.heartbeats import Heartbeats
+from sparkmirror.sync.offset_syncs import LastCopied, OffsetSyncEmitter
+from sparkmirror.sync.segments_tidy import SegmentsTidy
+from sparkmirror.sync.topic_acls import TopicAclSync
+from sparkmirror.sync.topic_configs import TopicConfigSync
+from sparkmirror.sync.topic_rules import TopicRules
+from sparkmirror.sync.topics import TopicSync
+
+OFFSET_SYNCS_S = 1.0
+"""How often it is looked which offset syncs are due: as often as pumps report."""
+
+TIDY_S = 600.0
+"""How often old segments are looked for."""
+
+_NONE: Mapping[str, Mapping[TopicPartition, Checkpoint]] = MappingProxyType({})
+
+
+@dataclass(slots=True)
+class Groups:
+    """The newest that is known of the flow's consumer groups: what one duty finds the other one needs."""
+
+    checkpoints: Checkpoints | None = None
+    sync: GroupOffsetSync | None = None
+
+    @property
+    def current(self) -> Mapping[str, Mapping[TopicPartition, Checkpoint]]:
+        """Their checkpoints."""
+        return self.checkpoints.current if self.checkpoints is not None else _NONE
+
+    @property
+    def standings(self) -> Mapping[str, GroupStanding]:
+        """How the translation of each one stands."""
+        return self.checkpoints.standings if self.checkpoints is not None else {}
+
+    @property
+    def newest(self) -> Mapping[str, GroupStanding]:
+        """How each one stands at the target, where its offsets are set there; else as `standings`."""
+        return self.sync.standings if self.sync is not None else self.standings
+
+
+@dataclass(frozen=True, slots=True)
+class FlowDuties:
+    """What the duties need to know of a flow."""
+
+    flow: FlowConfig
+    rules: TopicRules
+    wanted_groups: GroupFilter
+    source: ClusterAdmin
+    target: ClusterAdmin
+    topics: Callable[[], TopicSync]
+    receipts: Callable[[], Iterable[Receipt]]
+    groups: Groups
+    once: bool
+    """What concerns offsets is done again when everything is copied, and no heartbeats are sent."""
+
+    def schedules(self) -> list[Schedule]:
+        """The duties that the flow's settings ask for, in the order in which the last turns are to come."""
+        sync, group = self.flow.topic_sync, self.flow.group
+        wanted = [
+            (True, Schedule("old segments", TIDY_S, self._old_segments, delayed=True)),
+            (
+                sync.sync_topic_configs_enabled,
+                Schedule("topic configurations", sync.sync_topic_configs_interval_seconds, self._topic_configs),
+            ),
+            (
+                sync.sync_topic_acls_enabled,
+                Schedule("topic ACLs", sync.sync_topic_acls_interval_seconds, self._topic_acls),
+            ),
+            (
+                self.flow.heartbeat.emit_heartbeats_enabled and not self.once,
+                Schedule("heartbeats", self.flow.heartbeat.emit_heartbeats_interval_seconds, self._heartbeats),
+            ),
+            (
+                self.flow.offset_sync.emit_offset_syncs_enabled,
+                Schedule("offset syncs", OFFSET_SYNCS_S, self._offset_syncs, at_end=True),
+            ),
+            (
+                group.emit_checkpoints_enabled,
+                Schedule("checkpoints", group.emit_checkpoints_interval_seconds, self._checkpoints, at_end=self.once),
+            ),
+            (
+                group.emit_checkpoints_enabled and group.sync_group_offsets_enabled,
+                Schedule(
+                    "group offsets",
+                    group.sync_group_offsets_interval_seconds,
+                    self._group_offsets,
+                    delayed=True,
+                    at_end=self.once,
+                ),
+            ),
+        ]
+        return [schedule for is_wanted, schedule in wanted if is_wanted]
+
+    def _old_segments(self) -> Duty:
+        return SegmentsTidy(self.flow, self._remotes)
+
+    def _topic_configs(self) -> Duty:
+        return TopicConfigSync(self.flow, self.rules, self.source, self.target, self.topics)
+
+    def _topic_acls(self) -> Duty:
+        return TopicAclSync(self.flow, self.rules)
+
+    def _heartbeats(self) -> Duty:
+        return Heartbeats(self.flow, self.rules.policy)
+
+    def _offset_syncs(self) -> Duty:
+        return OffsetSyncEmitter(self.flow, self.rules.policy, self._last_copied)
+
+    def _checkpoints(self) -> Duty:
+        self.groups.checkpoints = Checkpoints(
+            self.flow,
+            self.rules.policy,
+            self.wanted_groups.should_replicate_group,
+            self.rules.topics.should_replicate_topic,
+            self.receipts,
+        )
+        return self.groups.checkpoints
+
+    def _group_offsets(self) -> Duty:
+        self.groups.sync = GroupOffsetSync(self.flow, self.groups)
+        return self.groups.sync
+
+    def _last_copied(self) -> Iterable[LastCopied]:
+        return [
+            LastCopied(one.source_topic, one.partition, one.last_upstream, one.last_downstream)
+            for one in self.receipts()
+        ]
+
+    def _remotes(self) -> Iterable[str]:
+        return [topic.remote.name for topic in self.topics().mirrored]

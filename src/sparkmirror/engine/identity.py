@@ -1,0 +1,57 @@
+"""A flow's identity, agreed on before anything is sent (invariant 7, R12)."""
+
+from __future__ import annotations
+
+import time
+
+from kafka.protocol.producer import InitProducerIdRequest
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.config import FlowConfig
+from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.offsets.segment_log import SegmentLog
+from sparkmirror.offsets.segments import Identity, segments_topic
+
+_NOT_YET = {14, 15, 16}
+_ID_TRIES, _ID_PAUSE_S = 50, 0.2
+
+
+def agree_identity(flow: FlowConfig) -> Identity:
+    """The identity that all processes of this flow have at this target; raises `ClusterUnreachable`."""
+    client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-identity")
+    try:
+        segments = SegmentLog(TopicLog(client, segments_topic(flow.source.alias)))
+        client.metadata([])
+        agreed = segments.agree(client.cluster_id, None)
+        if agreed is None:
+            producer_id, epoch = _new_producer_id(client)
+            agreed = segments.agree(client.cluster_id, Identity(client.cluster_id, producer_id, epoch))
+        if agreed is None:
+            raise ClusterUnreachable(
+                f"cluster {flow.target.alias}: our own record in {segments_topic(flow.source.alias)} can't be read back"
+            )
+        return agreed
+    finally:
+        client.close()
+
+
+def _new_producer_id(client: ClusterClient) -> tuple[int, int]:
+    """A producer id and epoch that nobody else has; a fresh broker needs a moment (R13)."""
+    answer = None
+    for _ in range(_ID_TRIES):
+        answer = client.ask_any(
+            lambda: InitProducerIdRequest(
+                transactional_id=None, transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1
+            )
+        )
+        if not answer.error_code:
+            return answer.producer_id, answer.producer_epoch
+        if answer.error_code not in _NOT_YET:
+            break
+        time.sleep(_ID_PAUSE_S)
+    raise ClusterUnreachable(
+        f"cluster {client.config.alias} gives no producer id: {error_name(answer.error_code if answer else -1)}; "
+        "grant our principal IDEMPOTENT_WRITE on the cluster"
+    )

@@ -1,0 +1,91 @@
+"""The exact offset map as a DataFrame: a row for each run of records whose offsets grow by one on both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.config import FlowConfig
+from sparkmirror.config.model import REVEAL
+from sparkmirror.engine.flow_driver import topic_rules
+from sparkmirror.engine.session import keeps_secrets
+from sparkmirror.errors import ConfigError
+from sparkmirror.offsets.map_keeper import MapKeeper, PartitionMap
+from sparkmirror.offsets.offset_map import CopiedRun
+
+OFFSET_RUNS = "topic string, target_topic string, partition int, upstream long, downstream long, records long"
+ROWS = 10_000
+"""Of a batch."""
+_CONNECT_S = 15.0
+_ROLE = "sparkmirror-offsets"
+
+
+def offset_runs(spark: SparkSession, flow: FlowConfig) -> DataFrame:
+    """The runs of every partition that the flow copies, read from its target when the DataFrame is evaluated.
+
+    To translate an offset `u` of a partition: the last run with `upstream <= u`; if `u < upstream + records`
+    it is at `downstream + u - upstream`, else where the next run begins downstream.
+    Raises `ConfigError` and `ClusterUnreachable`.
+    """
+    if flow.has_secrets and not keeps_secrets(dict(spark.sparkContext.getConf().getAll())):
+        raise ConfigError(
+            "tasks would be sent passwords in clear; set spark.authenticate and spark.network.crypto.enabled",
+            where=f"flow {flow.name}",
+        )
+    rules = topic_rules(flow)
+    timeout_s = min(flow.admin_timeout_ms / 1000, _CONNECT_S)
+    with ClusterAdmin.connect(flow.source, _ROLE, timeout_s) as source:
+        wanted = [
+            (name, rules.remote_name(name), partition.partition)
+            for name, topic in sorted(source.topics().items())
+            if rules.wanted(name)
+            for partition in topic.partitions
+        ]
+    order = flow.model_dump_json(context=REVEAL)
+    columns = "topic string, target_topic string, partition int"
+    slots = max(min(spark.sparkContext.defaultParallelism, len(wanted)), 1)
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from _read(FlowConfig.model_validate_json(order), batch.to_pylist())
+
+    return spark.createDataFrame(wanted, columns).repartition(slots).mapInArrow(read, OFFSET_RUNS)
+
+
+def _read(flow: FlowConfig, rows: list[dict[str, object]]) -> Iterator[pa.RecordBatch]:
+    client = ClusterClient(flow.target, f"{flow.name}|{_ROLE}")
+    maps = MapKeeper(client, flow.source.alias)
+    try:
+        where = {(str(row["target_topic"]), int(str(row["partition"]))): str(row["topic"]) for row in rows}
+        for (target_topic, partition), found in maps.refresh(dict.fromkeys(where)).items():
+            if isinstance(found, PartitionMap):
+                source_topic = where[target_topic, partition]
+                for runs in _chunks(found.offsets.runs()):
+                    yield pa.RecordBatch.from_pydict(
+                        {
+                            "topic": [source_topic] * len(runs),
+                            "target_topic": [target_topic] * len(runs),
+                            "partition": pa.array([partition] * len(runs), pa.int32()),
+                            "upstream": [run.upstream for run in runs],
+                            "downstream": [run.downstream for run in runs],
+                            "records": [run.records for run in runs],
+                        }
+                    )
+    finally:
+        maps.close()
+        client.close()
+
+
+def _chunks(runs: Iterator[CopiedRun]) -> Iterator[list[CopiedRun]]:
+    chunk: list[CopiedRun] = []
+    for run in runs:
+        chunk.append(run)
+        if len(chunk) == ROWS:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk

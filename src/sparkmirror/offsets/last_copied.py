@@ -1,0 +1,238 @@
+"""Where MirrorMaker 2 has got to in one partition, read from both logs.
+
+Its stored offset is right after a clean stop. After a kill it lies behind: then the target's tail tells
+(`tail_match`), from the newest offset sync on, or else from records before the stored offset on.
+Blocking; for the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from sparkmirror.cluster.client import ClusterClient, TopicLeaders
+from sparkmirror.cluster.list_offsets import DEBUG_CONSUMER, EARLIEST, LATEST, list_offsets
+from sparkmirror.cluster.log_range import RangeUnread, read_batches
+from sparkmirror.offsets.mirror_records import OffsetSync
+from sparkmirror.offsets.route import Route
+from sparkmirror.offsets.tail_match import ANY_TIME, LogRecord, Unclear, possible_ends
+from sparkmirror.offsets.target_reading import listed_offset
+from sparkmirror.wire.batches import TIMESTAMP_TYPE_BIT
+from sparkmirror.wire.records import Records
+
+CONTEXT = 256
+"""So many source offsets before the stored one must be in the target too, where no offset sync helps."""
+
+FIRST_TAIL, WIDER, LONGEST_TAIL = 1024, 8, 4 << 20
+"""Records of the target that are looked at, at first and at most."""
+
+ONE_STRETCH = 4096
+"""Nearer than this, both places of the source are read in one go."""
+
+STOP_CLEANLY = "start MirrorMaker 2 once more and stop it with SIGTERM, which stores where it is"
+
+
+@dataclass(frozen=True, slots=True)
+class LastCopied:
+    """Up to where MirrorMaker 2 has copied a partition."""
+
+    upstream: int
+    log_end: int
+    """Of the target, with all that it wrote."""
+
+
+class Untold(Exception):
+    """It can't be told, and the message says why and what to do. `wait`: it may be told soon."""
+
+    def __init__(self, reason: str, *, wait: bool = False) -> None:
+        super().__init__(reason)
+        self.wait = wait
+
+
+class LastCopiedReader:
+    """For one flow. `read_committed`: so does the flow read its source."""
+
+    def __init__(self, source: ClusterClient, target: ClusterClient, *, read_committed: bool) -> None:
+        self._source = source
+        self._target = target
+        self._read_committed = read_committed
+
+    def find(
+        self, route: Route, source: TopicLeaders, target: TopicLeaders, stored: int, sync: OffsetSync | None
+    ) -> LastCopied:
+        """Raises `Untold`, and `ConnectionError`s.
+
+        `stored` is the upstream offset that MirrorMaker 2 says it has copied; `sync` its newest offset sync.
+        """
+        logs = _Logs(self._source, self._target, route, source, target, self._read_committed)
+        if stored >= logs.source_end:
+            raise Untold(
+                f"MirrorMaker 2 has copied offset {stored}, and the source ends at {logs.source_end}: the source topic "
+                f"was created again since; delete {route.target_topic}, or exclude the topic"
+            )
+        if next(logs.source_records(stored + 1), None) is None:
+            return LastCopied(stored, logs.target_end)  # what it stored is copied, and there is nothing else
+        try:
+            ends = self._from_sync(logs, stored, sync) or self._from_context(logs, stored)
+        except Unclear:
+            ends = set()
+            many = "too many"
+        else:
+            many = str(len(ends))
+            if len(ends) == 1:
+                return LastCopied(ends.pop(), logs.target_end)
+            if not ends:
+                raise Untold(
+                    f"the target does not end with the source's records behind offset {stored}, the last that "
+                    "MirrorMaker 2 says it copied: somebody else wrote there, or a cleaner removed what would tell; "
+                    f"{STOP_CLEANLY}, or delete {route.target_topic}"
+                )
+        raise Untold(
+            f"MirrorMaker 2 may have copied more than it has stored (offset {stored}), and records that look alike "
+            f"don't tell how many ({many} readings): {STOP_CLEANLY}"
+        )
+
+    def _from_sync(self, logs: _Logs, stored: int, sync: OffsetSync | None) -> set[int]:
+        """What the records from the newest offset sync on can be; none where that is of no use."""
+        if sync is None:
+            return set()
+        if sync.downstream == logs.target_end - 1 and logs.target_start == logs.target_end:
+            return {sync.upstream} if sync.upstream >= stored else set()  # retention has deleted all of it
+        if not logs.target_start <= sync.downstream < logs.target_end:
+            return set()
+        tail = logs.tail(sync.downstream, LONGEST_TAIL)
+        if tail is None or not tail or tail[0].offset != sync.downstream:
+            return set()
+        count = len(tail)
+        first = min(stored + 1 - count, sync.upstream)
+        if sync.upstream - stored <= ONE_STRETCH:
+            last = max(stored, sync.upstream)
+            stretches = [logs.stretch(first, last, count)]
+        else:
+            stretches = [logs.stretch(first, stored, count), logs.stretch(sync.upstream, sync.upstream - 1, count)]
+            if stretches[0] and stretches[0][-1].offset >= sync.upstream:
+                stretches = [logs.stretch(first, sync.upstream, count)]
+        pinned = any(record.offset == sync.upstream for stretch in stretches for record in stretch)
+        if not pinned:
+            return {sync.upstream} if count == 1 and sync.upstream >= stored else set()
+        return possible_ends(stored, stretches, tail, sync.upstream)
+
+    def _from_context(self, logs: _Logs, stored: int) -> set[int]:
+        """What the tail can be that begins before the stored offset's copy."""
+        size = FIRST_TAIL
+        while True:
+            start = max(logs.target_end - size, logs.target_start)
+            tail = logs.tail(start, size) or []
+            stretch = logs.stretch(stored - CONTEXT, stored, size)
+            found = possible_ends(stored, [stretch], tail)
+            if not found:
+                known = sum(record.offset <= stored for record in stretch)
+                found = possible_ends(stored, [stretch[max(known - 1, 0) :]], tail)
+            if found or start == logs.target_start or size >= LONGEST_TAIL:
+                return found
+            size *= WIDER
+
+
+class _Logs:
+    """Both sides of one partition, as they are now."""
+
+    def __init__(
+        self,
+        source: ClusterClient,
+        target: ClusterClient,
+        route: Route,
+        source_topic: TopicLeaders,
+        target_topic: TopicLeaders,
+        read_committed: bool,
+    ) -> None:
+        self._source, self._source_topic = source, source_topic
+        self._target, self._target_topic = target, target_topic
+        self._partition = route.partition
+        self._read_committed = read_committed
+        self._source_start = self._ask(source, source_topic, EARLIEST)
+        self.source_end = self._ask(source, source_topic, LATEST)
+        self.target_start = self._ask(target, target_topic, EARLIEST)
+        self.target_end = self.end_of_target()
+        if self._ask(target, target_topic, LATEST, isolation_level=1) < self.target_end:
+            raise Untold(
+                f"the target's newest records are not stable yet: a transaction is open at offset "
+                f"{self.target_end - 1} or before it, or replicas lag behind",
+                wait=True,
+            )
+
+    def end_of_target(self) -> int:
+        """The leader's own log end."""
+        return self._ask(self._target, self._target_topic, LATEST, replica_id=DEBUG_CONSUMER)
+
+    def tail(self, start: int, most: int) -> list[LogRecord] | None:
+        """The target's records from an offset on; None if they are more than that."""
+        found: list[LogRecord] = []
+        if start < self.target_end:
+            for record in _records(
+                self._target, self._target_topic, self._partition, start, read_committed=True, own_times=False
+            ):
+                if record.offset >= self.target_end:
+                    break
+                if len(found) == most:
+                    return None
+                found.append(record)
+        return found
+
+    def source_records(self, offset: int) -> Iterator[LogRecord]:
+        """The source's records from an offset on, as far as there are any."""
+        start = max(offset, self._source_start)
+        if start >= self.source_end:
+            return iter(())
+        return _records(
+            self._source,
+            self._source_topic,
+            self._partition,
+            start,
+            read_committed=self._read_committed,
+            own_times=True,
+        )
+
+    def stretch(self, first: int, last: int, more: int) -> list[LogRecord]:
+        """The source's records from an offset to another one, and so many more."""
+        records = self.source_records(first)
+        found = []
+        for record in records:
+            if record.offset > last:
+                more -= 1
+            if more < 0:
+                break
+            found.append(record)
+        return found
+
+    def _ask(
+        self, client: ClusterClient, topic: TopicLeaders, when: int, *, replica_id: int = -1, isolation_level: int = 0
+    ) -> int:
+        where = topic.name, self._partition
+        leader = topic.partitions[self._partition].leader
+        listed = list_offsets(
+            client,
+            leader,
+            {topic.name: [self._partition]},
+            when,
+            replica_id=replica_id,
+            isolation_level=isolation_level,
+        )
+        return listed_offset(listed[where], where)
+
+
+def _records(
+    client: ClusterClient, topic: TopicLeaders, partition: int, offset: int, *, read_committed: bool, own_times: bool
+) -> Iterator[LogRecord]:
+    """`own_times`: where a broker has stamped records that is their time; in a copy it says nothing."""
+    for header, view in read_batches(client, topic, partition, offset, read_committed=read_committed):
+        found = Records()
+        try:
+            found.add(header, view)
+        except ValueError as error:
+            raise RangeUnread(f"cluster {client.config.alias}: {topic.name}-{partition}: {error}") from error
+        stamped = bool(header.attributes & TIMESTAMP_TYPE_BIT) and not own_times
+        for at, timestamp, body in zip(found.offsets, found.timestamps, found.bodies, strict=True):
+            if at >= offset:
+                time = ANY_TIME if stamped else timestamp
+                yield LogRecord(at, time, blake2b(body, digest_size=16).digest(), header.base_offset)

@@ -1,0 +1,82 @@
+"""What Connect's offsets topics say of one flow's partitions, whatever its connector was called.
+
+Blocking; for the driver. With exactly-once support Connect writes offsets in transactions: aborted ones don't count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from sparkmirror.cluster.client import ClusterClient, TopicLeaders
+from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.cluster.log_range import RangeUnread, read_batches
+from sparkmirror.offsets.connect_offsets import SourcePartition, read_key, read_value
+from sparkmirror.offsets.route import TopicPartition
+from sparkmirror.wire.records import records
+
+_UNKNOWN_TOPIC = 3
+
+
+class StoredOffset(NamedTuple):
+    """What one connector has stored for one source partition."""
+
+    offsets_topic: str
+    of: SourcePartition
+    upstream: int
+    """Of the last record that it knows to be copied."""
+    stored_ms: int
+
+
+def read_stored_offsets(
+    client: ClusterClient, topics: Iterable[str], source_alias: str
+) -> dict[TopicPartition, list[StoredOffset]]:
+    """By source topic and partition, the newest first. A topic that is not there says nothing.
+
+    Raises `ConnectionError`s.
+    """
+    found: dict[TopicPartition, list[StoredOffset]] = {}
+    for topic in client.metadata(topics).values():
+        if topic.error == _UNKNOWN_TOPIC:
+            continue
+        if topic.error:
+            raise RangeUnread(f"cluster {client.config.alias}: topic {topic.name}: {error_name(topic.error)}")
+        for stored in _newest(client, topic, source_alias).values():
+            found.setdefault((stored.of.topic, stored.of.partition), []).append(stored)
+    for some in found.values():
+        some.sort(key=_stored_ms, reverse=True)
+    return found
+
+
+def _newest(client: ClusterClient, topic: TopicLeaders, source_alias: str) -> Mapping[SourcePartition, StoredOffset]:
+    found: dict[SourcePartition, StoredOffset] = {}
+    for key, value, timestamp in _entries(client, topic):
+        of = read_key(key)
+        if of is not None and of.cluster == source_alias:
+            upstream = read_value(value)
+            if upstream is None:
+                found.pop(of, None)
+            else:
+                found[of] = StoredOffset(topic.name, of, upstream, timestamp)
+    return found
+
+
+def _entries(client: ClusterClient, topic: TopicLeaders) -> Iterator[tuple[bytes | None, bytes | None, int]]:
+    for partition, leader in topic.partitions.items():
+        asked = {topic.name: [partition]}
+        where = topic.name, partition
+        start = list_offsets(client, leader.leader, asked, EARLIEST)[where]
+        end = list_offsets(client, leader.leader, asked, LATEST)[where]
+        if start.error or end.error:
+            raise RangeUnread(
+                f"cluster {client.config.alias}: {topic.name}-{partition}: {error_name(start.error or end.error)}"
+            )
+        if start.offset < end.offset:
+            for header, view in read_batches(client, topic, partition, start.offset, read_committed=True):
+                for record in records(header, view):
+                    yield record.key, record.value, record.timestamp
+
+
+def _stored_ms(stored: StoredOffset) -> int:
+    return stored.stored_ms

@@ -1,0 +1,138 @@
+"""Which source record a target's log ends with that MirrorMaker 2 wrote, found by comparing records.
+
+Pure. MirrorMaker 2 stores the offset of the last record that it knows to be copied (`mm2.md` 2.2), at intervals: when
+it is killed, its target goes on behind that. What it can have appended is known:
+- record by record what follows in the source;
+- after a restart it begins again, with a new batch, right behind an offset that it had stored. Stored offsets only
+  grow, so that is not behind the one that is stored now, and the last run has got at least as far as that;
+- its producer, which is not idempotent by default, may send a whole batch a second time.
+All readings of the target's tail that agree with this are followed at once. If they end with different source
+records it can't be told, and nobody must guess.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, groupby
+from typing import NamedTuple
+
+ANY_TIME = -1
+"""Of a record whose timestamp says nothing: the source has none, or the target's broker stamps records itself."""
+
+MOST_READINGS = 4_000_000
+
+_BEFORE = -1
+"""A reading that stands at a record before those of the source that were read; it may look like anything."""
+
+
+class LogRecord(NamedTuple):
+    """A record of either log."""
+
+    offset: int
+    timestamp: int
+    content: bytes
+    """Key, value and headers, or a digest of them."""
+    batch: int = 0
+    """Base offset of the batch that it is in."""
+
+
+class Unclear(Exception):
+    """There are too many readings to follow them."""
+
+
+def possible_ends(
+    stored: int, source: Sequence[Sequence[LogRecord]], tail: Sequence[LogRecord], pinned: int | None = None
+) -> set[int]:
+    """The upstream offsets that may be the last copied; the stored one stands for whatever is not beyond it.
+
+    `source`: stretches of its log, in order, each without omissions. The first begins before the stored offset, as far
+    as the log does, and they go on as far as the target may. `tail`: the target's last records. `pinned`: the
+    upstream offset of the first of them; where it isn't known the tail must begin before the source's stretches do.
+    Empty if MirrorMaker 2 can't have written that tail. Raises `Unclear`.
+    """
+    return _Readings(stored, source).follow(tail, pinned)
+
+
+class _Readings:
+    """Each reading is known by where it stands: the index of a source record."""
+
+    def __init__(self, stored: int, source: Sequence[Sequence[LogRecord]]) -> None:
+        self._stored = stored
+        self._records = [record for stretch in source for record in stretch]
+        self._last_of_stretch = {end - 1 for end in accumulate(map(len, source))}
+        self._known = sum(record.offset <= stored for record in self._records)
+        self._alike: dict[bytes, list[int]] = defaultdict(list)
+        for index, record in enumerate(self._records):
+            self._alike[record.content].append(index)
+        self._budget = MOST_READINGS
+
+    def follow(self, tail: Sequence[LogRecord], pinned: int | None) -> set[int]:
+        if not tail:
+            return set()
+        at = self._at_first(tail[0], pinned)
+        batch_before: list[LogRecord] = []
+        entered_before: set[int] = set()
+        for _, records in groupby(tail, key=_batch):
+            batch = list(records)
+            for nth, record in enumerate(batch):
+                if record is not tail[0]:
+                    going_on = self._like(record, (index + 1 for index in at - self._last_of_stretch))
+                    before = at & {_BEFORE}
+                    if not nth:
+                        repeated = entered_before if _same(batch_before, batch) else ()
+                        before = self._begun_again(record, min(max(at), self._known)).union(repeated)
+                    at = going_on | before
+                if not nth:
+                    entered = at
+                self._budget -= len(at) + 1
+                if not at or self._budget < 0:
+                    return self._give_up(at)
+            batch_before, entered_before = batch, entered
+        return self._ends(at)
+
+    def _at_first(self, record: LogRecord, pinned: int | None) -> set[int]:
+        if pinned is None:
+            return {_BEFORE, *self._like(record, (0,))}
+        alike = self._alike.get(record.content, ())
+        return self._like(record, (index for index in alike if self._records[index].offset == pinned))
+
+    def _begun_again(self, record: LogRecord, furthest: int) -> set[int]:
+        """Where a run may have begun anew: behind an offset that was stored by then."""
+        alike = self._alike.get(record.content, ())
+        resumed = alike[: bisect_right(alike, furthest)]
+        self._budget -= len(resumed)
+        return {_BEFORE, *self._like(record, resumed)}
+
+    def _like(self, record: LogRecord, indexes: Iterable[int]) -> set[int]:
+        """Those source records of which this may be a copy."""
+        found = set()
+        for index in indexes:
+            if index < len(self._records):
+                one = self._records[index]
+                same_time = one.timestamp == record.timestamp or ANY_TIME in (one.timestamp, record.timestamp)
+                if same_time and one.content == record.content:
+                    found.add(index)
+        return found
+
+    def _give_up(self, at: set[int]) -> set[int]:
+        if at:
+            raise Unclear
+        return set()
+
+    def _ends(self, at: set[int]) -> set[int]:
+        beyond = {self._records[index].offset for index in at if index >= self._known}
+        not_beyond = self._known - 1 in at  # or, without any record up to it, before those that were read
+        return beyond | {self._stored} if not_beyond else beyond
+
+
+def _batch(record: LogRecord) -> int:
+    return record.batch
+
+
+def _same(one: Sequence[LogRecord], other: Sequence[LogRecord]) -> bool:
+    return len(one) == len(other) and all(
+        (first.timestamp, first.content) == (second.timestamp, second.content)
+        for first, second in zip(one, other, strict=True)
+    )

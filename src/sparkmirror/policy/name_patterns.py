@@ -1,0 +1,37 @@
+"""Java regexes to include and to exclude names by, as MirrorMaker 2's filters use them (`mm2.md` 1.5)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from sparkmirror.policy.java_regex import compile_java
+
+_COMMA = re.compile(r"\s*,\s*")
+
+
+class NamePatterns:
+    """Accepts names that are included and not excluded; a regex matches whole names, none matches nothing.
+
+    Raises `ValueError` for what is no regex, or can't be translated.
+    """
+
+    def __init__(self, include: Sequence[str], exclude: Sequence[str] = ()) -> None:
+        self._include = _compiled(include)
+        self._exclude = _compiled(exclude)
+
+    def accepts(self, name: str) -> bool:
+        """Whether `name` is included and not excluded."""
+        included = self._include is not None and self._include.fullmatch(name) is not None
+        return included and (self._exclude is None or self._exclude.fullmatch(name) is None)
+
+
+def names_in(settings: Mapping[str, str], key: str) -> tuple[str, ...]:
+    """The items of a list among a connector's settings, as Kafka takes them apart; empty if it isn't there."""
+    text = settings.get(key, "").strip()
+    return tuple(_COMMA.split(text)) if text else ()
+
+
+def _compiled(patterns: Sequence[str]) -> re.Pattern[str] | None:
+    # Joined first, as Java does it: a regex with a comma arrives here in two halves.
+    return compile_java("|".join(patterns)) if patterns else None

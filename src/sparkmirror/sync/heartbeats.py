@@ -1,0 +1,40 @@
+"""Heartbeats: a sign of life a second, into the target of a flow (`mm2.md` 3.8).
+
+What mirrors that cluster elsewhere copies them along, so it can be seen from far away which clusters are connected.
+"""
+
+from __future__ import annotations
+
+from sparkmirror.config import FlowConfig
+from sparkmirror.offsets.mirror_records import Heartbeat
+from sparkmirror.policy import ReplicationPolicy
+from sparkmirror.pump.clock import wall_ms
+from sparkmirror.sync.internal_topic import InternalTopic
+
+
+class Heartbeats:
+    """To be run every `emit.heartbeats.interval.seconds`, also for a pair that copies nothing."""
+
+    def __init__(self, flow: FlowConfig, policy: ReplicationPolicy) -> None:
+        self._source, self._target = flow.source.alias, flow.target.alias
+        self._topic = InternalTopic(
+            flow.target,
+            policy.heartbeats_topic(),
+            f"{flow.name}|sparkmirror-heartbeats",
+            replication_factor=flow.heartbeat.heartbeats_topic_replication_factor,
+            factor_key="heartbeats.topic.replication.factor",
+            timeout_s=flow.admin_timeout_ms / 1000,
+        )
+
+    def create(self) -> None:
+        """Create the topic if need be; raises as `run`."""
+        self._topic.create()
+
+    def run(self) -> None:
+        """Write one heartbeat, creating its topic if need be; raises `ConnectionError` and `ClusterUnreachable`."""
+        beat = Heartbeat(self._source, self._target, wall_ms())
+        self._topic.append([(beat.key(), beat.value())], timestamp_ms=beat.timestamp_ms)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._topic.close()

@@ -1,0 +1,82 @@
+"""MirrorMaker 2's offset syncs, for whoever translates offsets from them: its own connectors, and tools (`mm2.md` 3.5).
+
+Each one is true: the record with that upstream offset has that downstream offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from sparkmirror.config import FlowConfig
+from sparkmirror.offsets.offset_syncs import SyncQueues
+from sparkmirror.policy import ReplicationPolicy
+from sparkmirror.pump.clock import now_s
+from sparkmirror.sync.internal_topic import InternalTopic
+
+
+class LastCopied(NamedTuple):
+    """Where the last record that was copied of a source partition is on both sides; -1: not known."""
+
+    topic: str
+    partition: int
+    upstream: int
+    downstream: int
+
+
+class OffsetSyncEmitter:
+    """To be run about once a second. `copied` gives the newest of each partition; what it gave before is passed over.
+
+    MirrorMaker 2 looks at each record, this at each turn's last one: of those between, none is written.
+    """
+
+    def __init__(self, flow: FlowConfig, policy: ReplicationPolicy, copied: Callable[[], Iterable[LastCopied]]) -> None:
+        on_source = flow.offset_sync.offset_syncs_topic_location == "source"
+        here, other = (flow.source, flow.target) if on_source else (flow.target, flow.source)
+        self._copied = copied
+        self._queues = SyncQueues(flow.offset_sync.offset_lag_max)
+        self._promote_every_s = flow.connect.offset_flush_interval_ms / 1000
+        self._promote_at = now_s() + self._promote_every_s
+        self._topic = InternalTopic(
+            here,
+            policy.offset_syncs_topic(other.alias),
+            f"{flow.name}|sparkmirror-offset-syncs",
+            replication_factor=flow.offset_sync.offset_syncs_topic_replication_factor,
+            factor_key="offset-syncs.topic.replication.factor",
+            timeout_s=flow.admin_timeout_ms / 1000,
+            otherwise=", or write offset-syncs.topic.location = target" if on_source else "",
+        )
+
+    def run(self) -> None:
+        """Write what is due; raises `ConnectionError` and `ClusterUnreachable`, and writes it the next time then."""
+        self._note()
+        if now_s() >= self._promote_at:
+            self._promote_at = now_s() + self._promote_every_s
+            self._queues.promote()
+        self._write()
+
+    def finish(self) -> None:
+        """The last turn: write all that is known, as MirrorMaker 2 does at an orderly end; raises as `run`."""
+        self._note()
+        self._queues.promote()
+        self._write()
+
+    def close(self) -> None:
+        """Hang up."""
+        self._topic.close()
+
+    def _note(self) -> None:
+        for topic, partition, upstream, downstream in self._copied():
+            if upstream >= 0 and downstream >= 0:
+                self._queues.note(topic, partition, upstream, downstream)
+
+    def _write(self) -> None:
+        self._topic.create()
+        syncs = self._queues.take()
+        if not syncs:
+            return
+        try:
+            self._topic.append([(sync.key(), sync.value()) for sync in syncs])
+        except BaseException:
+            self._queues.put_back(syncs)
+            raise

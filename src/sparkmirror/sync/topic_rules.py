@@ -1,0 +1,145 @@
+"""What a flow's configuration says about topics: its replication policy and its filters, built once.
+
+Custom ones (`module:Class`) are somebody else's code: what they raise becomes one line that names the topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from sparkmirror.config import FlowConfig
+from sparkmirror.errors import ConfigError, SparkMirrorError
+from sparkmirror.policy import (
+    ConfigPropertyFilter,
+    GroupFilter,
+    ReplicationPolicy,
+    TopicFilter,
+    group_filter_for,
+    policy_for,
+    property_filter_for,
+    should_replicate,
+    topic_filter_for,
+)
+from sparkmirror.sync.originals import originals_of
+
+_Built = TypeVar("_Built")
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRules:
+    """Which topics go along a flow, what they are called there, and which of their properties are kept."""
+
+    source_alias: str
+    target_alias: str
+    policy: ReplicationPolicy
+    topics: TopicFilter
+    properties: ConfigPropertyFilter
+    replication_factor: int = -1
+    """Of created topics; -1 is the target's default."""
+    heartbeats_replication_enabled: bool = True
+
+    def wanted(self, topic: str) -> bool:
+        """Whether a source topic is replicated: filter, heartbeats, internal topics and cycles."""
+        return self._asked(
+            f"whether topic {topic} is replicated",
+            lambda: should_replicate(
+                topic,
+                policy=self.policy,
+                topics=self.topics,
+                target_alias=self.target_alias,
+                heartbeats_replication_enabled=self.heartbeats_replication_enabled,
+            ),
+        )
+
+    def remote_name(self, topic: str) -> str:
+        """The name that the replication policy gives it at the target."""
+        what = f"the remote name of topic {topic}"
+        name = self._asked(what, lambda: self.policy.format_remote_topic(self.source_alias, topic))
+        if not isinstance(name, str):
+            raise self._failed(what, f"the policy says {name!r}, which is no name")
+        return name
+
+    def keeps(self, name: str) -> bool:
+        """Whether a topic's property of this name is kept as it is at the source."""
+        return self._asked(f"whether {name} is copied", lambda: self.properties.should_replicate_config_property(name))
+
+    def keeps_default(self, name: str) -> bool:
+        """Whether such a property gets the source's default where nobody set it."""
+        return self._asked(
+            f"whether the source's default of {name} is copied",
+            lambda: self.properties.should_replicate_source_default(name),
+        )
+
+    def _asked(self, what: str, question: Callable[[], _Answer]) -> _Answer:
+        try:
+            return question()
+        except Exception as error:
+            raise self._failed(what, f"{type(error).__name__}: {' '.join(str(error).split())}") from error
+
+    def _failed(self, what: str, why: str) -> SparkMirrorError:
+        custom = [
+            f"{type(one).__module__}:{type(one).__name__}"
+            for one in (self.policy, self.topics, self.properties)
+            if not type(one).__module__.startswith("sparkmirror.")
+        ]
+        flow = f"{self.source_alias}->{self.target_alias}"
+        return SparkMirrorError(f"flow {flow}: {' and '.join(custom)} can't tell {what}: {why}")
+
+
+def topic_rules(flow: FlowConfig, originals: Mapping[str, str] | None = None) -> TopicRules:
+    """Build a flow's policy and filters; raises `ConfigError` for what can't be used.
+
+    `originals`: the connector's settings as the file has them, for classes of the user's own.
+    """
+    settings = originals_of(flow, originals or {})
+    sync = flow.topic_sync
+    return TopicRules(
+        source_alias=flow.source.alias,
+        target_alias=flow.target.alias,
+        policy=_built(
+            flow,
+            "replication.policy.class",
+            lambda: policy_for(
+                flow.replication_policy_class,
+                source_alias=flow.source.alias,
+                separator=flow.replication_policy_separator,
+                internal_separator_enabled=flow.internal_topic_separator_enabled,
+                originals=settings,
+            ),
+        ),
+        topics=_built(
+            flow,
+            "topics, topics.exclude, topic.filter.class",
+            lambda: topic_filter_for(flow.topic_filter_class, flow.topics, flow.topics_exclude, settings),
+        ),
+        properties=_built(
+            flow,
+            "config.properties.exclude, config.property.filter.class",
+            lambda: property_filter_for(
+                sync.config_property_filter_class, sync.config_properties_exclude, sync.use_defaults_from, settings
+            ),
+        ),
+        replication_factor=flow.replication_factor,
+        heartbeats_replication_enabled=flow.heartbeats_replication_enabled,
+    )
+
+
+def group_filter(flow: FlowConfig, originals: Mapping[str, str] | None = None) -> GroupFilter:
+    """Build a flow's filter of consumer groups; raises `ConfigError` for what can't be used."""
+    group = flow.group
+    settings = originals_of(flow, originals or {})
+    return _built(
+        flow,
+        "groups, groups.exclude, group.filter.class",
+        lambda: group_filter_for(group.group_filter_class, group.groups, group.groups_exclude, settings),
+    )
+
+
+def _built(flow: FlowConfig, key: str, build: Callable[[], _Built]) -> _Built:
+    try:
+        return build()
+    except ValueError as error:
+        raise ConfigError(str(error), where=f"flow {flow.name}", key=key) from error

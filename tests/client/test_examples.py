@@ -1,0 +1,58 @@
+"""The examples of `docs/client.md` say what they print."""
+
+from __future__ import annotations
+
+import doctest
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient, KafkaProducer
+from kafka.admin import NewTopic
+
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.offsets.mirror_records import Checkpoint
+
+pytestmark = pytest.mark.broker
+
+PAGE = Path(__file__).parents[2] / "docs" / "client.md"
+SERVERS = "eu.example.com:9092"
+CHECKPOINTS = "us.checkpoints.internal"
+
+
+@pytest.fixture
+def eu(tmp_path: Path) -> Iterator[KafkaCluster]:
+    """The cluster that the page speaks of."""
+    cluster = KafkaCluster(tmp_path / "eu")
+    try:
+        cluster.start()
+        fill(cluster)
+        yield cluster
+    finally:
+        cluster.cleanup(keep_logs=True)
+
+
+def fill(cluster: KafkaCluster) -> None:
+    topics = ("heartbeats", "us.heartbeats", "us.asia.heartbeats", "orders", "us.asia.stock", CHECKPOINTS)
+    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
+    admin.create_topics([NewTopic("us.orders", 2, 1), *(NewTopic(topic, 1, 1) for topic in topics)])
+    admin.close()
+    producer = KafkaProducer(bootstrap_servers=cluster.bootstrap_servers)
+    for number in range(6):
+        producer.send("us.orders", value=b"order %d" % (number // 2), partition=number % 2)
+    for group in ("billing", "bookkeeping", "shipping"):
+        for partition in range(2):
+            one = Checkpoint(group, "us.orders", partition, 100, partition + 1)
+            producer.send(CHECKPOINTS, key=one.key(), value=one.value(), partition=0)
+    producer.close()
+
+
+def test_the_page(eu: KafkaCluster) -> None:
+    page = PAGE.read_text()
+    assert SERVERS in page
+    text = page.replace("```pycon", "").replace("```", "").replace(SERVERS, eu.bootstrap_servers)
+    examples = doctest.DocTestParser().get_doctest(text, {}, PAGE.name, str(PAGE), 0)
+    assert len(examples.examples) > 20
+    outcome: list[str] = []
+    doctest.DocTestRunner().run(examples, out=outcome.append)
+    assert not outcome, "".join(outcome)

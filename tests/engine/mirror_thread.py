@@ -1,0 +1,37 @@
+"""A mirror in a thread of the tests' own process, on the one Spark session."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from sparkmirror.config import load_mm2_properties
+from sparkmirror.engine.mirror import Mirror
+
+
+@contextlib.contextmanager
+def run_mirror(path: Path, spark: SparkSession) -> Iterator[Mirror]:
+    """Run what a file says in a thread for the length of a `with`; what `run` raises is raised at its end."""
+    mirror = Mirror(load_mm2_properties(str(path)), use_lease=False, spark=spark)
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            mirror.run()
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield mirror
+    finally:
+        mirror.stop()
+        thread.join(40)
+    assert not thread.is_alive(), "the mirror did not stop"
+    if failures:
+        raise failures[0]

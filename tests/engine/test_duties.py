@@ -1,0 +1,161 @@
+"""The schedule of duties: their rate, what happens when they fail, and who does them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from sparkmirror.engine.duties import Duties, Duty, Schedule
+
+
+class Counted:
+    """A duty that fails as often as it is told to."""
+
+    def __init__(self, failures: int = 0, failure: Exception | None = None) -> None:
+        self.failure = failure or ConnectionError("the cluster is away")
+        self.runs = 0
+        self.closed = 0
+        self.failures = failures
+        self.threads: set[int] = set()
+
+    def run(self) -> None:
+        self.threads.add(threading.get_ident())
+        self.runs += 1
+        if self.runs <= self.failures:
+            raise self.failure
+
+    def close(self) -> None:
+        self.threads.add(threading.get_ident())
+        self.closed += 1
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def duties(duty: Duty, interval_s: float, held: Callable[[], bool] = lambda: True, **options: bool) -> Duties:
+    return Duties("a->b", [Schedule("count", interval_s, lambda: duty, **options)], held)
+
+
+def test_a_duty_is_done_again_and_again_in_one_thread() -> None:
+    duty = Counted()
+    running = duties(duty, 0.01)
+    running.start()
+    until(lambda: duty.runs >= 5)
+    running.close()
+    assert duty.closed == 1
+    assert len(duty.threads) == 1
+    assert duty.threads.isdisjoint({threading.get_ident()})
+
+
+@pytest.mark.parametrize(
+    ("failure", "makes", "why"),
+    [(ConnectionError("the cluster is away"), 1, "the cluster is away"), (KeyError("x"), 4, "KeyError('x')")],
+)
+def test_what_fails_is_said_once_and_tried_again(
+    failure: Exception, makes: int, why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    duty = Counted(3, failure)
+    made: list[Duty] = []
+
+    def make() -> Duty:
+        made.append(duty)
+        return duty
+
+    running = Duties("a->b", [Schedule("count", 0.01, make)], lambda: True)
+    with caplog.at_level("INFO"):
+        running.start()
+        until(lambda: "count" in running.failing or duty.runs > 3)
+        until(lambda: duty.runs >= 5)
+        running.close()
+    assert len(made) == makes, "after what nobody thought of the duty is closed, and a new one made"
+    assert running.failing == {}
+    assert [record.message for record in caplog.records] == [
+        f"flow a->b: count: {why}",
+        "flow a->b: count: works again",
+    ]
+
+
+def test_a_duty_that_could_not_be_made_is_tried_again() -> None:
+    tries: list[int] = []
+
+    def make() -> Duty:
+        tries.append(1)
+        raise KeyError("no such thing")
+
+    running = Duties("a->b", [Schedule("count", 0.01, make)], lambda: True)
+    running.start()
+    until(lambda: len(tries) >= 3)
+    assert running.failing == {"count": "KeyError('no such thing')"}
+    running.close()
+
+
+def test_only_the_holder_of_the_lease_does_it() -> None:
+    duty = Counted()
+    holding = threading.Event()
+    running = duties(duty, 0.01, holding.is_set)
+    running.start()
+    time.sleep(0.1)
+    assert duty.runs == 0
+    holding.set()
+    until(lambda: duty.runs >= 2)
+    holding.clear()
+    until(lambda: duty.closed == 1)
+    running.close()
+
+
+@pytest.mark.parametrize(("held", "runs"), [(True, 1), (False, 0)])
+def test_the_last_turn(held: bool, runs: int) -> None:
+    duty = Counted()
+    running = duties(duty, 3600.0, lambda: held, delayed=True, at_end=True)
+    running.start()
+    time.sleep(0.05)
+    assert duty.runs == 0
+    running.close()
+    assert duty.runs == runs
+
+
+def test_a_late_turn_is_not_made_up_for_many_times() -> None:
+    slow = threading.Event()
+
+    class Slow(Counted):
+        def run(self) -> None:
+            super().run()
+            if self.runs == 1:
+                slow.wait(0.5)
+
+    duty = Slow()
+    running = duties(duty, 0.1)
+    running.start()
+    until(lambda: duty.runs >= 3)
+    slow.set()
+    assert duty.runs < 7
+    running.close()
+
+
+def test_last_turns_come_in_order_and_may_be_special() -> None:
+    said: list[str] = []
+
+    class Finishing(Counted):
+        def finish(self) -> None:
+            time.sleep(0.2)
+            said.append("finished")
+
+    class Plain(Counted):
+        def run(self) -> None:
+            said.append("run")
+
+    schedules = [
+        Schedule("first", 3600, Finishing, delayed=True, at_end=True),
+        Schedule("second", 3600, Plain, delayed=True, at_end=True),
+    ]
+    running = Duties("a->b", schedules, lambda: True)
+    running.start()
+    running.close()
+    assert said == ["finished", "run"]

@@ -1,0 +1,72 @@
+"""A process that stands by is ready to work: on one machine its Spark runs before it gets the lease."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+import mirror_process as mp
+import pytest
+from pyspark.sql import SparkSession
+
+from sparkmirror.config import ClusterConfig, load_mm2_properties
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.engine import mirror as engine
+from sparkmirror.engine.lease import Lease
+from sparkmirror.engine.mirror import Mirror
+
+pytestmark = pytest.mark.broker
+
+
+@pytest.mark.parametrize(
+    ("settings", "started"), [({}, True), ({"spark.master": "spark://127.0.0.1:1"}, False)], ids=["local", "cluster"]
+)
+def test_spark_of_a_standby(
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: Mapping[str, str],
+    started: bool,
+) -> None:
+    alias = f"A{topic_name[-3:].strip('-')}{'l' if started else 'c'}"
+    asked = threading.Event()
+
+    def no_spark(*_: object) -> SparkSession:
+        asked.set()
+        raise OSError("this test needs none")
+
+    monkeypatch.setattr(engine, "open_session", no_spark)
+    topic = f"lease-{topic_name}"
+    mp.create_topic(target_cluster.bootstrap_servers, topic, 1)
+    other = Lease(
+        ClusterConfig(alias="B", bootstrap_servers=(target_cluster.bootstrap_servers,)), f"{alias}-mm2", topic, 6000
+    )
+    other.start()
+    mp.wait_for(other.held, 30, "the other's lease")
+    path = mp.write_properties(
+        tmp_path / "mm2.properties",
+        source_cluster.bootstrap_servers,
+        target_cluster.bootstrap_servers,
+        topic_name,
+        settings,
+    )
+    text = path.read_text()
+    path.write_text(text.replace("A.", f"{alias}.").replace("A->", f"{alias}->").replace("= A,", f"= {alias},"))
+    mirror = Mirror(load_mm2_properties(str(path)))
+    thread = threading.Thread(target=mirror.run, daemon=True)
+    thread.start()
+    try:
+        mp.wait_for(lambda: "standing by" in mirror.drivers[0].standing_by, 30, "the mirror to stand by")
+        if started:
+            assert asked.wait(20)
+        else:
+            assert not asked.wait(1)
+        assert not mirror.drivers[0].held()
+    finally:
+        mirror.stop()
+        thread.join(20)
+        other.release()
+    assert not thread.is_alive()

@@ -1,0 +1,208 @@
+"""A pump without Spark over logs with gaps: each offset sync written meanwhile is true, record by record."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import mirror_process as mp
+import pytest
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.protocol.producer import InitProducerIdRequest
+
+from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.config import ClusterConfig, FetchConfig, FlowConfig
+from sparkmirror.config.model import OffsetSyncConfig
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.offsets.losses import losses_topic
+from sparkmirror.offsets.mirror_records import OffsetSync
+from sparkmirror.offsets.segment_log import SegmentLog
+from sparkmirror.offsets.segments import Identity, segments_topic
+from sparkmirror.policy import DefaultReplicationPolicy
+from sparkmirror.pump.control import control_topic
+from sparkmirror.pump.orders import FlowOrder, PumpOrder, Receipt, RouteOrder
+from sparkmirror.pump.pump import pump
+from sparkmirror.pump.receipts import read_reports, receipts_topic
+from sparkmirror.sync.offset_syncs import LastCopied, OffsetSyncEmitter
+
+pytestmark = pytest.mark.broker
+
+SECONDS = 5.0
+CLEANED = {
+    "cleanup.policy": "compact",
+    "segment.ms": "500",
+    "min.cleanable.dirty.ratio": "0.01",
+    "delete.retention.ms": "0",
+}
+
+
+class PumpedFlow:
+    """A flow whose alias no other test uses, ready to be pumped; `heard` is what the pump reported last."""
+
+    def __init__(self, source: KafkaCluster, target: KafkaCluster, name: str, topics: tuple[str, ...]) -> None:
+        self.topics = topics
+        self.config = FlowConfig(
+            source=ClusterConfig(alias=name, bootstrap_servers=(source.bootstrap_servers,)),
+            target=ClusterConfig(alias=f"{name}-B", bootstrap_servers=(target.bootstrap_servers,)),
+            fetch=FetchConfig(isolation_level="read_committed"),
+            offset_sync=OffsetSyncConfig(offset_syncs_topic_replication_factor=1, offset_lag_max=0),
+        )
+        self.heard: dict[str, LastCopied] = {}
+        self._client = ClusterClient(self.config.target, "test")
+        with ClusterAdmin.connect(self.config.target, "test") as admin:
+            for internal in (segments_topic, control_topic, receipts_topic, losses_topic):
+                admin.create_compacted_topic(internal(name), 1, 1)
+        self._segments = SegmentLog(TopicLog(self._client, segments_topic(name)))
+        self._receipts = TopicLog(self._client, receipts_topic(name))
+        self._offset = 0
+
+    def order(self) -> PumpOrder:
+        self._client.metadata([])
+        answer = self._client.ask_any(
+            lambda: InitProducerIdRequest(
+                transactional_id=None, transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1
+            )
+        )
+        identity = Identity(self._client.cluster_id, answer.producer_id, answer.producer_epoch)
+        agreed = self._segments.agree(self._client.cluster_id, identity)
+        assert agreed is not None
+        routes = tuple(
+            RouteOrder(source_topic=topic, target_topic=self.remote(topic), partition=0) for topic in self.topics
+        )
+        flow = FlowOrder(
+            flow=self.config,
+            cluster_id=agreed.cluster_id,
+            producer_id=agreed.producer_id,
+            producer_epoch=agreed.producer_epoch,
+            routes=routes,
+        )
+        return PumpOrder(epoch=1, task=0, incarnation="test", seconds=SECONDS, flows=(flow,))
+
+    def remote(self, topic: str) -> str:
+        return f"{self.config.source.alias}.{topic}"
+
+    def last_copied(self) -> list[LastCopied]:
+        """As a driver learns it from the receipts topic."""
+        entries, self._offset = self._receipts.read(0, self._offset)
+        for report in read_reports(entries):
+            for receipt in report.receipts:
+                self.hear(receipt)
+        return list(self.heard.values())
+
+    def hear(self, receipt: Receipt) -> None:
+        self.heard[receipt.source_topic] = LastCopied(
+            receipt.source_topic, receipt.partition, receipt.last_upstream, receipt.last_downstream
+        )
+
+    def syncs(self) -> list[OffsetSync]:
+        client = ClusterClient(self.config.source, "test")
+        topic = DefaultReplicationPolicy().offset_syncs_topic(self.config.target.alias)
+        entries, _ = TopicLog(client, topic).read(0, 0)
+        client.close()
+        return [OffsetSync.read(entry.key, entry.value) for entry in entries]
+
+    def close(self) -> None:
+        self._client.close()
+
+
+@pytest.fixture
+def flow(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str) -> Iterator[PumpedFlow]:
+    here, there = source_cluster.bootstrap_servers, target_cluster.bootstrap_servers
+    topics = (f"{topic_name}-transactions", f"{topic_name}-compacted")
+    flow = PumpedFlow(source_cluster, target_cluster, topic_name, topics)
+    for topic, settings in zip(topics, ({}, CLEANED), strict=True):
+        mp.create_topic(here, topic, 1, settings)
+        mp.create_topic(there, flow.remote(topic), 1, {})
+    yield flow
+    flow.close()
+
+
+def values(cluster: KafkaCluster, topic: str) -> dict[int, bytes]:
+    """Every record by its offset, as a consumer sees it."""
+    consumer = KafkaConsumer(
+        bootstrap_servers=cluster.bootstrap_servers, isolation_level="read_committed", enable_auto_commit=False
+    )
+    where = TopicPartition(topic, 0)
+    consumer.assign([where])
+    end = consumer.end_offsets([where])[where]
+    consumer.seek_to_beginning(where)
+    found: dict[int, bytes] = {}
+    deadline = time.monotonic() + 20
+    while consumer.position(where) < end:
+        assert time.monotonic() < deadline
+        for records in consumer.poll(timeout_ms=200).values():
+            found |= {record.offset: record.value for record in records}
+    consumer.close()
+    return found
+
+
+def compact(cluster: KafkaCluster, topic: str) -> None:
+    """Write a few keys over and over; return when the cleaner has been there."""
+    producer = KafkaProducer(bootstrap_servers=cluster.bootstrap_servers, linger_ms=5, batch_size=2000)
+    for number in range(600):
+        producer.send(topic, key=b"%d" % (number * 7 % 90), value=b"value-%d" % number, partition=0)
+    producer.flush()
+    time.sleep(0.7)  # past segment.ms: what was written so far may be cleaned
+    producer.send(topic, key=b"last", value=b"last", partition=0)
+    producer.close()
+    mp.wait_for(lambda: len(values(cluster, topic)) < 150, 60, f"{topic} compacted")
+
+
+def write_transactions(cluster: KafkaCluster, topic: str, stop: threading.Event) -> None:
+    """Three records each, every third one aborted, until told to stop; the last of all is aborted."""
+    producer = KafkaProducer(
+        bootstrap_servers=cluster.bootstrap_servers, transactional_id=f"{topic}-writer", enable_idempotence=True
+    )
+    producer.init_transactions()
+    number = 0
+    while not (stop.is_set() and number % 3 == 0):
+        number += 1
+        producer.begin_transaction()
+        for index in range(3):
+            producer.send(topic, value=b"%d-%d" % (number, index), partition=0)
+        producer.flush()
+        if number % 3 == 0:
+            producer.abort_transaction()
+        else:
+            producer.commit_transaction()
+        time.sleep(0.02)
+    producer.close()
+
+
+def test_each_sync_is_true(flow: PumpedFlow, source_cluster: KafkaCluster, target_cluster: KafkaCluster) -> None:
+    """Behind the last record there are a marker and aborted ones; or in front of it what the cleaner has left out."""
+    transactions, compacted = flow.topics
+    compact(source_cluster, compacted)
+    emitter = OffsetSyncEmitter(flow.config, DefaultReplicationPolicy(), flow.last_copied)
+    stop = threading.Event()
+    with ThreadPoolExecutor(2) as pool:
+        writing = pool.submit(write_transactions, source_cluster, transactions, stop)
+        pumping = pool.submit(pump, flow.order())
+        ending = time.monotonic() + SECONDS * 0.6
+        while not pumping.done():
+            emitter.run()
+            if time.monotonic() > ending:
+                stop.set()
+            time.sleep(0.1)
+        writing.result()
+        receipts = pumping.result()
+    for receipt in receipts:
+        flow.hear(receipt)
+    emitter.flush()
+    emitter.close()
+    syncs = flow.syncs()
+    for topic in flow.topics:
+        ours, copies = values(source_cluster, topic), values(target_cluster, flow.remote(topic))
+        assert list(ours.values()) == list(copies.values())
+        told = [(sync.upstream, sync.downstream) for sync in syncs if sync.topic == topic]
+        assert all(ours[upstream] == copies[downstream] for upstream, downstream in told)
+        assert told[-1] == (max(ours), max(copies))
+    assert len({sync.upstream for sync in syncs if sync.topic == transactions}) >= 3
+    upstream = {receipt.source_topic: receipt.upstream for receipt in receipts}
+    assert upstream[transactions] > flow.heard[transactions].upstream + 3, (
+        "a marker and aborted records were passed over"
+    )

@@ -1,0 +1,241 @@
+"""Maps that are kept up to date: the same answers as of one that is built from everything, with less to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from copied_flow import AT_SOURCE, COPIED, Flow, built, flow_between
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.offsets import map_keeper
+from sparkmirror.offsets.map_keeper import NOTHING_YET, LogBounds, MapKeeper, PartitionMap, Reached, Unmapped
+from sparkmirror.offsets.offset_map import Copied, OffsetMap
+from sparkmirror.offsets.segment_log import KEPT_CLAIMS
+from sparkmirror.offsets.segments import Retracted, Segment
+from sparkmirror.wire.splice import Run
+
+
+def claim(sequence: int, upstream: int, records: int = 0, incarnation: int = 1) -> Segment:
+    """Confirmed, with one record a batch; downstream offsets are sequences."""
+    return Segment(
+        b"t" * 16, 0, sequence, incarnation, 1, 0, b"s" * 16, 0, sequence, (Run(upstream, records),), confirmed=True
+    )
+
+
+def answers(offsets: OffsetMap | PartitionMap, end: int) -> list[int | None]:
+    return [offsets.downstream(upstream) for upstream in range(end)]
+
+
+def up_to_date(kept: PartitionMap, end: int, reached: Reached | None = None) -> PartitionMap:
+    kept.bound(LogBounds(0, end))
+    if not kept.stands(reached):
+        assert kept.judge({}, None, reached) is None
+    return kept
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 4)), min_size=1, max_size=300), st.integers(1, 90))
+def test_claims_that_come_bit_by_bit(sizes: list[tuple[int, int]], step: int) -> None:
+    claims, sequence, upstream = [], 0, 0
+    for records, gap in sizes:
+        upstream += gap
+        claims.append(claim(sequence, upstream, records, incarnation=sequence))
+        sequence += records
+        upstream += records
+    kept = PartitionMap()
+    for start in range(0, len(claims), step):
+        for one in claims[start : start + step]:
+            kept.take(one)
+        known = claims[: start + step]
+        end = known[-1].sequence + known[-1].runs[0].length
+        up_to_date(kept, end)
+        with OffsetMap.build(known, Copied(end, known[-1].next_upstream(end), end)) as whole:
+            assert kept.offsets.copied == whole.copied
+            assert answers(kept, upstream + 2) == answers(whole, upstream + 2)
+    assert len(kept.open_claims()) == 0
+    kept.close()
+
+
+def test_of_a_long_history_only_the_newest_claims_are_kept() -> None:
+    kept = PartitionMap()
+    for number in range(10 * KEPT_CLAIMS):
+        kept.take(claim(number, 2 * number, 1))
+    assert len(kept._claims) <= 2 * KEPT_CLAIMS  # noqa: SLF001 - the bound is the point
+    assert answers(up_to_date(kept, 10 * KEPT_CLAIMS), 5) == [0, 1, 1, 2, 2]
+
+
+def test_a_claim_from_below_that_says_the_same_is_no_matter_and_another_one_is() -> None:
+    kept = PartitionMap()
+    for number in range(10 * KEPT_CLAIMS):
+        kept.take(claim(number, 2 * number, 1))
+    kept.take(claim(5, 10, 1, incarnation=77))
+    assert not up_to_date(kept, 10 * KEPT_CLAIMS).broken
+    kept.take(claim(5, 11, 1, incarnation=78))
+    assert up_to_date(kept, 10 * KEPT_CLAIMS).broken
+
+
+def test_a_log_that_has_become_shorter_breaks_the_map() -> None:
+    kept = PartitionMap()
+    kept.take(claim(0, 0))
+    assert not up_to_date(kept, 30).broken
+    kept.bound(LogBounds(0, 20))
+    assert kept.broken
+
+
+def test_what_a_pump_says_moves_the_map_without_the_log() -> None:
+    kept = PartitionMap()
+    kept.take(claim(0, 5))
+    kept.bound(LogBounds(0, 10))
+    assert kept.stands(Reached(15, 10))
+    assert kept.offsets.copied == Copied(10, 15, 10)
+    kept.bound(LogBounds(0, 20))
+    assert kept.stands(Reached(23, 18))
+    assert kept.offsets.copied == Copied(18, 23, 18)
+    assert [kept.downstream(upstream) for upstream in (4, 5, 22, 23, 24)] == [0, 0, 17, 18, None]
+    assert kept.stands(Reached(27, 18)), "only markers followed"
+    assert [kept.downstream(upstream) for upstream in (23, 27, 28)] == [18, 18, None]
+
+
+@pytest.mark.parametrize("reached", [Reached(21, 16), Reached(20, 21), Reached(13, 13), None])
+def test_the_log_is_asked_where_a_pump_tells_nothing_that_fits(reached: Reached | None) -> None:
+    """A foreign record behind ours, a log that is shorter than that, and nothing new."""
+    kept = PartitionMap()
+    kept.take(claim(0, 7))
+    kept.bound(LogBounds(0, 20))
+    assert kept.stands(Reached(22, 15))
+    kept.bound(LogBounds(0, 20 if reached != Reached(21, 16) else 16))
+    kept.take(claim(17, 40, 1))
+    assert not kept.stands(reached)
+
+
+def test_what_retention_removed_is_passed_over() -> None:
+    kept = PartitionMap()
+    kept.take(claim(0, 0))
+    kept.bound(LogBounds(12, 20))
+    assert kept.judge({}, None, None) is None
+    assert [kept.downstream(upstream) for upstream in (3, 12, 13, 20)] == [12, 12, 13, 20]
+
+
+def test_a_retracted_claim_counts_no_more() -> None:
+    kept = PartitionMap()
+    kept.take(claim(0, 0))
+    kept.take(claim(10, 100))
+    assert up_to_date(kept, 20).downstream(105) == 15
+    kept.take(Retracted(b"t" * 16, 0, 10, 1))
+    assert up_to_date(kept, 20).downstream(15) == 15
+
+
+# --- real brokers -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def flow(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str) -> Iterator[Flow]:
+    with flow_between(source_cluster, target_cluster, topic_name) as flow:
+        yield flow
+
+
+@pytest.fixture
+def keeper(flow: Flow, monkeypatch: pytest.MonkeyPatch) -> Iterator[MapKeeper]:
+    """Of the flow's own segments topic."""
+    monkeypatch.setattr(map_keeper, "segments_topic", lambda _: flow.segments_topic)
+    client = ClusterClient(flow.target.config, "test")
+    keeper = MapKeeper(client, "us")
+    keeper._identity = flow.identity  # noqa: SLF001 - the flow proposes none
+    yield keeper
+    keeper.close()
+    client.close()
+
+
+def kept_map(keeper: MapKeeper, flow: Flow, reached: Reached | None = None) -> PartitionMap:
+    found = keeper.refresh({flow.route.target: reached})[flow.route.target]
+    assert isinstance(found, PartitionMap), found
+    return found
+
+
+@pytest.mark.broker
+def test_the_map_follows_the_copy_and_looks_no_further_when_nothing_happens(
+    flow: Flow, keeper: MapKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert keeper.refresh({flow.route.target: None}) == {flow.route.target: NOTHING_YET}
+    flow.copy()
+    assert answers(kept_map(keeper, flow), COPIED + 2) == [*range(COPIED + 1), None]
+    flow.target.append(flow.target_topic, 5, flow.producer(COPIED))
+    assert answers(kept_map(keeper, flow), COPIED + 7) == [*range(COPIED + 6), None]
+    monkeypatch.setattr(map_keeper, "last_batches", None)
+    monkeypatch.setattr(map_keeper, "arbitrate", None)
+    assert answers(kept_map(keeper, flow), COPIED + 7) == [*range(COPIED + 6), None]
+
+
+@pytest.mark.broker
+def test_foreign_records_at_the_end_are_not_the_copys(flow: Flow, keeper: MapKeeper) -> None:
+    flow.copy()
+    flow.target.append(flow.target_topic, 7)
+    found = kept_map(keeper, flow)
+    assert found.offsets.copied == Copied(COPIED, COPIED, COPIED)
+    assert found.log.end == COPIED + 7
+
+
+@pytest.mark.broker
+def test_an_unconfirmed_claim_counts_as_far_as_it_is_in_the_log(flow: Flow, keeper: MapKeeper) -> None:
+    """And it is not written back: that is for those who write to the partition."""
+    flow.copy()
+    batch, never = built([b"a"] * 4, flow.producer(COPIED)), built([b"b"] * 4, flow.producer(COPIED + 4))
+    flow.claim(flow.announce(COPIED, 9, (batch, (Run(100, 4),)), (never, (Run(200, 4),))))
+    flow.target.send(flow.target_topic, batch)
+    before = flow.claims()
+    found = kept_map(keeper, flow)
+    assert [found.downstream(upstream) for upstream in (COPIED - 1, COPIED, 100, 103, 104, 105)] == [
+        COPIED - 1,
+        COPIED,
+        COPIED,
+        COPIED + 3,
+        COPIED + 4,
+        None,
+    ]
+    assert flow.claims() == before
+
+
+@pytest.mark.broker
+def test_a_partition_that_isnt_there_says_so(flow: Flow, keeper: MapKeeper) -> None:
+    flow.copy()
+    found = keeper.refresh({(flow.target_topic, 7): None, ("nothing", 0): None, flow.route.target: None})
+    assert isinstance(found[flow.route.target], PartitionMap)
+    missing = found[flow.target_topic, 7], found["nothing", 0]
+    assert all(isinstance(one, Unmapped) for one in missing)
+    assert "has no partition 7" in str(missing[0])
+
+
+@pytest.mark.broker
+def test_a_target_topic_that_was_made_anew_is_another_one(flow: Flow, keeper: MapKeeper) -> None:
+    flow.copy()
+    kept_map(keeper, flow)
+    flow.target.delete(flow.target_topic)
+    flow.target.create(flow.target_topic)
+    assert keeper.refresh({flow.route.target: None}) == {flow.route.target: NOTHING_YET}
+    flow.claim(replace(flow.segment(), runs=(Run(AT_SOURCE, 0),)))
+    flow.target.append(flow.target_topic, 3, flow.producer(0))
+    assert [kept_map(keeper, flow).downstream(upstream) for upstream in (AT_SOURCE, AT_SOURCE + 3)] == [0, 3]
+
+
+@pytest.mark.broker
+def test_what_was_said_of_a_topic_of_the_same_name_is_no_matter(flow: Flow, keeper: MapKeeper) -> None:
+    flow.copy()
+    assert kept_map(keeper, flow, Reached(COPIED + 5, COPIED, "00" * 16)).offsets.copied.upstream == COPIED
+    topic_id = flow.target.topic_id(flow.target_topic).hex()
+    assert kept_map(keeper, flow, Reached(COPIED + 5, COPIED, topic_id)).offsets.copied.upstream == COPIED + 5
+
+
+@pytest.mark.broker
+def test_a_flow_that_never_ran(source_cluster: KafkaCluster, flow: Flow) -> None:
+    client = ClusterClient(flow.target.config, "test")
+    try:
+        found = MapKeeper(client, "nobody").refresh({flow.route.target: None})[flow.route.target]
+        assert isinstance(found, Unmapped)
+        assert "no flow from nobody has copied anything" in found.reason
+    finally:
+        client.close()

@@ -1,0 +1,238 @@
+"""Taking over from MirrorMaker 2 and handing back, against real brokers that hold what it would have written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pytest
+from copied_flow import Side, built, read_all
+from kafka import KafkaProducer
+
+from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.config import FlowConfig, LossPolicy
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.offsets.connect_offsets import SourcePartition, java_partition, offset_value
+from sparkmirror.offsets.losses import LossLedger
+from sparkmirror.offsets.mirror_records import OffsetSync
+from sparkmirror.offsets.reading import PositionReader
+from sparkmirror.offsets.route import Bearings, Refusal, Route
+from sparkmirror.offsets.segment_log import SegmentLog
+from sparkmirror.offsets.segments import Identity, segments_topic
+from sparkmirror.offsets.stored_offsets import read_stored_offsets
+from sparkmirror.sync.connect_offsets import ConnectOffsets
+from sparkmirror.sync.takeover import Takeover
+
+pytestmark = pytest.mark.broker
+
+AT_SOURCE = 60
+
+
+@dataclass
+class Mirrored:
+    """A topic of one partition that MirrorMaker 2 has copied a part of."""
+
+    source: Side
+    target: Side
+    topic: str
+    alias: str
+
+    def __post_init__(self) -> None:
+        self.flow = FlowConfig(
+            source=self.source.config.model_copy(update={"alias": self.alias}),
+            target=self.target.config,
+            replication_factor=1,
+        )
+        self.flow = self.flow.model_copy(
+            update={"connect": self.flow.connect.model_copy(update={"offset_storage_replication_factor": 1})}
+        )
+        self.route = Route(self.topic, f"{self.alias}.{self.topic}", 0)
+        self.offsets_topic = f"mm2-offsets.{self.alias}.internal"
+        self.syncs_topic = f"mm2-offset-syncs.{self.flow.target.alias}.internal"
+        self.source.create(self.topic, 1)
+        for topic, partitions in (self.route.target_topic, 1), (self.offsets_topic, 25), (self.segments, 2):
+            self.target.create(topic, partitions)
+        self.target.create(f"losses.{self.alias}", 1)
+        self.target.client.metadata([])
+        self.identity = Identity(self.target.client.cluster_id, self.target.producer_id(), 0)
+        self.takeover = Takeover(self.flow)
+
+    @property
+    def segments(self) -> str:
+        return segments_topic(self.alias)
+
+    def produce(self, side: Side, topic: str, values: Sequence[int]) -> None:
+        """Records that both sides write alike."""
+        producer = KafkaProducer(bootstrap_servers=list(side.config.bootstrap_servers), linger_ms=5)
+        for value in values:
+            producer.send(topic, b"%d" % value, headers=[("n", b"%d" % value)], timestamp_ms=value + 1, partition=0)
+        producer.close()
+
+    def copy(self, first: int, end: int) -> None:
+        """As MirrorMaker 2 appends."""
+        self.produce(self.target, self.route.target_topic, range(first, end))
+
+    def store(self, upstream: int, connector: str = "MirrorSourceConnector", topic: str = "") -> None:
+        """As Connect stores an offset."""
+        key = SourcePartition(connector, self.alias, self.topic, 0).key()
+        log = TopicLog(self.target.client, topic or self.offsets_topic)
+        log.append(java_partition(key, log.partitions), [(key, offset_value(upstream))])
+
+    def look(self) -> str:
+        """Why it is not taken over; nothing: it is, or need not be."""
+        self.takeover.look(self.identity, [self.route])
+        return self.takeover.refused.get(self.route, "")
+
+    def read(self) -> Bearings | Refusal:
+        """Where a pump would begin."""
+        client = ClusterClient(self.target.config, "test")
+        segments = SegmentLog(TopicLog(client, self.segments))
+        ledger = LossLedger(TopicLog(client, f"losses.{self.alias}"))
+        reader = PositionReader(
+            self.source.client, client, segments, ledger, LossPolicy(), self.identity, time.monotonic
+        )
+        found = read_all(reader, [self.route])[self.route]
+        client.close()
+        return found
+
+    def begins_at(self) -> tuple[int, int | None, int]:
+        """Sequence, upstream and downstream of what a pump would send next."""
+        found = self.read()
+        assert isinstance(found, Bearings), found
+        return found.position.sequence, found.resume_at, found.position.downstream
+
+
+@pytest.fixture
+def mirrored(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str) -> Iterator[Mirrored]:
+    sides = Side("them", source_cluster), Side("us", target_cluster)
+    mirrored = Mirrored(*sides, topic_name, f"A-{topic_name}"[:80])
+    mirrored.produce(mirrored.source, topic_name, range(AT_SOURCE))
+    yield mirrored
+    mirrored.takeover.close()
+    for side in sides:
+        side.close()
+
+
+def test_after_a_clean_stop_it_goes_on_behind_the_stored_offset(mirrored: Mirrored) -> None:
+    mirrored.copy(0, 40)
+    mirrored.store(20)
+    mirrored.store(39)
+    assert "already holds offsets 0 to 39" in str(mirrored.read())
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (0, 40, 40)
+    assert mirrored.takeover.taken == 1
+
+
+def test_after_a_kill_the_targets_tail_tells(mirrored: Mirrored) -> None:
+    """And what a crash before that one had repeated does not irritate."""
+    mirrored.copy(0, 30)
+    mirrored.copy(15, 33)
+    mirrored.store(20, "them->us.MirrorSourceConnector")
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (0, 33, 48)
+
+
+def test_a_pump_of_ours_reads_its_position_behind_a_long_foreign_log(mirrored: Mirrored) -> None:
+    for _ in range(300):  # more batches than a search for our last one steps over
+        mirrored.target.append(mirrored.route.target_topic, 1)
+    assert "already holds offsets 0 to 299" in str(mirrored.read())
+
+
+def test_what_cannot_be_told_is_refused_and_says_what_to_do(mirrored: Mirrored) -> None:
+    mirrored.copy(0, 30)
+    mirrored.copy(55, 57)
+    mirrored.store(20)
+    assert "start MirrorMaker 2 once more and stop it" in mirrored.look()
+    mirrored.store(AT_SOURCE)
+    assert "was created again" in mirrored.look()
+    assert "already holds" in str(mirrored.read())
+    assert mirrored.takeover.taken == 0
+
+
+def test_a_log_that_mirror_maker_says_nothing_of_is_left_alone(mirrored: Mirrored) -> None:
+    mirrored.copy(0, 30)
+    assert mirrored.look() == ""
+    assert "already holds" in str(mirrored.read())
+
+
+def test_an_offset_sync_tells_what_equal_records_do_not(mirrored: Mirrored) -> None:
+    same = built([b"same"] * 20)
+    topic = f"{mirrored.topic}-same"
+    mirrored.source.create(topic, 1)
+    mirrored.target.create(f"{mirrored.alias}.{topic}", 1)
+    mirrored.topic, mirrored.route = topic, Route(topic, f"{mirrored.alias}.{topic}", 0)
+    # Records a millisecond apart tell themselves apart; these have the same times again and again.
+    for _ in range(3):
+        mirrored.source.send(topic, same)
+    for _ in range(2):
+        mirrored.target.send(mirrored.route.target_topic, same)
+    mirrored.store(19)
+    assert "records that look alike" in mirrored.look()
+    if not mirrored.source.topic_id(mirrored.syncs_topic):
+        mirrored.source.create(mirrored.syncs_topic, 1)
+    sync = OffsetSync(topic, 0, 39, 39)
+    TopicLog(mirrored.source.client, mirrored.syncs_topic).append(0, [(sync.key(), sync.value())])
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (0, 40, 40)
+
+
+def test_there_and_back_and_there_again(mirrored: Mirrored) -> None:
+    mirrored.copy(0, 30)
+    mirrored.store(29)
+    assert mirrored.look() == ""
+    ours = (mirrored.identity.producer_id, 0, 0)
+    mirrored.target.send(mirrored.route.target_topic, built([b"30", b"31"], ours))
+    assert mirrored.begins_at() == (2, 32, 32)
+    mirrored.copy(32, 45)  # MirrorMaker 2 again
+    mirrored.store(40)
+    mirrored.takeover.begin()
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (2, 45, 45)
+    mirrored.takeover.begin()
+    assert mirrored.look() == ""
+    assert mirrored.takeover.taken == 2
+
+
+def test_what_somebody_else_wrote_behind_ours_is_not_taken_for_mirror_makers(mirrored: Mirrored) -> None:
+    mirrored.copy(0, 30)
+    mirrored.store(29)
+    assert mirrored.look() == ""
+    ours = (mirrored.identity.producer_id, 0, 0)
+    mirrored.target.send(mirrored.route.target_topic, built([b"30", b"31"], ours))
+    mirrored.store(31)  # by ourselves
+    mirrored.target.append(mirrored.route.target_topic, 3)
+    mirrored.takeover.begin()
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (2, 32, 35)
+
+
+def test_one_that_still_writes_is_taken_over_where_it_ends(mirrored: Mirrored) -> None:
+    mirrored.copy(0, 30)
+    mirrored.store(29)
+    assert mirrored.look() == ""
+    mirrored.copy(30, 34)
+    assert isinstance(mirrored.read(), Refusal)
+    mirrored.takeover.begin()
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (0, 34, 34)
+
+
+def test_offsets_are_handed_back_under_every_name(mirrored: Mirrored, target_cluster: KafkaCluster) -> None:
+    strimzis = "src->tgt.MirrorSourceConnector"
+    mirrored.store(29, strimzis)
+    copied = {(mirrored.topic, 0): 41}
+    with ClusterAdmin.connect(mirrored.target.config, "test", 10) as admin:
+        duty = ConnectOffsets(mirrored.flow, admin, lambda: copied)
+        duty.run()
+        copied[mirrored.topic, 0] = 43
+        duty.run()
+        duty.run()
+        duty.close()
+    found = read_stored_offsets(mirrored.target.client, [mirrored.offsets_topic], mirrored.alias)
+    assert {(one.of.connector, one.upstream) for one in found[mirrored.topic, 0]} == {
+        (strimzis, 43),
+        ("MirrorSourceConnector", 43),
+    }

@@ -1,0 +1,47 @@
+"""The rules of a flow us->eu, as a test wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparkmirror.config.model import DEFAULT_CONFIG_EXCLUDE
+from sparkmirror.policy import (
+    DefaultConfigPropertyFilter,
+    DefaultReplicationPolicy,
+    DefaultTopicFilter,
+    ReplicationPolicy,
+    TopicFilter,
+)
+from sparkmirror.sync.topic_rules import TopicRules
+
+
+class OneName(DefaultReplicationPolicy):
+    """Every copy has the same name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        return self._name
+
+
+def rules(
+    *excluded: str,
+    topics: str | TopicFilter = ".*",
+    policy: ReplicationPolicy | None = None,
+    properties: Sequence[str] = DEFAULT_CONFIG_EXCLUDE,
+    defaults_from: str = "target",
+    replication_factor: int = 1,
+    heartbeats: bool = True,
+) -> TopicRules:
+    """`excluded` are topics, `properties` those that are excluded."""
+    return TopicRules(
+        "us",
+        "eu",
+        policy or DefaultReplicationPolicy(),
+        DefaultTopicFilter([topics], excluded) if isinstance(topics, str) else topics,
+        DefaultConfigPropertyFilter(properties, defaults_from),
+        replication_factor,
+        heartbeats,
+    )

@@ -1,0 +1,224 @@
+"""A flow between the two real clusters, pumped in this process, and consumer groups on both sides."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import NewTopic
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.groups import Committed, Groups, Offsets
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.config import ClusterConfig, FlowConfig, load_mm2_properties
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.engine.flow_driver import FlowDriver
+from sparkmirror.offsets.mirror_records import Checkpoint
+from sparkmirror.policy import DefaultTopicFilter, ReplicationPolicy, policy_for
+from sparkmirror.pump.orders import PumpOrder, Receipt
+from sparkmirror.pump.pump import pump
+from sparkmirror.sync.checkpoints import Checkpoints
+from sparkmirror.sync.group_offsets import GroupOffsetSync
+
+_numbers = itertools.count(1)
+
+
+class Record(NamedTuple):
+    """As a consumer sees it."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+
+
+class Cluster:
+    """One side, as its applications use it."""
+
+    def __init__(self, alias: str, cluster: KafkaCluster) -> None:
+        self.alias = alias
+        self.servers = cluster.bootstrap_servers
+
+    def create(self, topic: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
+        admin = KafkaAdminClient(bootstrap_servers=self.servers)
+        try:
+            admin.create_topics([NewTopic(topic, partitions, 1, topic_configs=dict(configs or {}))])
+        finally:
+            admin.close()
+
+    def produce(self, topic: str, count: int, partition: int = 0) -> None:
+        producer = KafkaProducer(bootstrap_servers=self.servers, linger_ms=5)
+        for number in range(count):
+            producer.send(topic, key=b"key-%d" % number, value=b"value-%d" % next(_numbers), partition=partition)
+        producer.flush()
+        producer.close()
+
+    def transactions(self, topic: str, count: int) -> None:
+        """Of three records each; one in four is aborted, the last one of a multiple of four too."""
+        producer = KafkaProducer(bootstrap_servers=self.servers, transactional_id=f"{topic}-writer")
+        producer.init_transactions()
+        for number in range(count):
+            producer.begin_transaction()
+            for index in range(3):
+                producer.send(topic, value=b"%d-%d" % (number, index), partition=0)
+            producer.flush()
+            if number % 4 == 3:
+                producer.abort_transaction()
+            else:
+                producer.commit_transaction()
+        producer.close()
+
+    def read(self, topic: str, partition: int = 0, *, committed: bool = False) -> list[Record]:
+        consumer = KafkaConsumer(
+            bootstrap_servers=self.servers,
+            isolation_level="read_committed" if committed else "read_uncommitted",
+            enable_auto_commit=False,
+        )
+        where = TopicPartition(topic, partition)
+        try:
+            consumer.assign([where])
+            consumer.seek_to_beginning(where)
+            end = consumer.end_offsets([where])[where]
+            found: list[Record] = []
+            while consumer.position(where) < end:
+                for some in consumer.poll(timeout_ms=200).values():
+                    found += [Record(one.offset, one.key, one.value) for one in some]
+            return found
+        finally:
+            consumer.close()
+
+    def end(self, topic: str, partition: int = 0) -> int:
+        consumer = KafkaConsumer(bootstrap_servers=self.servers)
+        where = TopicPartition(topic, partition)
+        try:
+            return int(consumer.end_offsets([where])[where])
+        finally:
+            consumer.close()
+
+    def commit(self, group: str, offsets: Mapping[tuple[str, int], int], metadata: str = "") -> None:
+        """As an application without members does."""
+        wanted = {group: {where: Committed(one, metadata) for where, one in offsets.items()}}
+        client = ClusterClient(self._config(), "test")
+        try:
+            outcome = Groups(client).commit(wanted)[group]
+            assert not any(outcome.values()), outcome
+        finally:
+            client.close()
+
+    def committed(self, group: str) -> Offsets:
+        client = ClusterClient(self._config(), "test")
+        try:
+            return Groups(client).committed([group]).offsets[group]
+        finally:
+            client.close()
+
+    def delete_group(self, group: str) -> None:
+        admin = KafkaAdminClient(bootstrap_servers=self.servers)
+        try:
+            admin.delete_groups([group])
+        finally:
+            admin.close()
+
+    def checkpoints(self, topic: str) -> list[Checkpoint]:
+        """All that were ever written."""
+        client = ClusterClient(self._config(), "test")
+        try:
+            return [Checkpoint.read(one.key, one.value) for one in TopicLog(client, topic).read(0, 0)[0]]
+        finally:
+            client.close()
+
+    def _config(self) -> ClusterConfig:
+        return ClusterConfig(alias=self.alias, bootstrap_servers=(self.servers,))
+
+
+class GroupFlow:
+    """`alias->other` for topics by regular expressions; aliases of its own, so that internal topics are too."""
+
+    def __init__(self, source: Cluster, target: Cluster, topics: str, directory: Path, **settings: str) -> None:
+        self.source, self.target = source, target
+        self.file = directory / f"{source.alias}-{target.alias}-{next(_numbers)}.properties"
+        self.flow = self._load(topics, settings)
+        self.receipts: dict[tuple[str, int], Receipt] = {}
+        self._duties: list[Checkpoints | GroupOffsetSync] = []
+
+    def _load(self, topics: str, settings: Mapping[str, str]) -> FlowConfig:
+        a, b = self.source.alias, self.target.alias
+        lines = {
+            "clusters": f"{a}, {b}",
+            f"{a}.bootstrap.servers": self.source.servers,
+            f"{b}.bootstrap.servers": self.target.servers,
+            f"{a}->{b}.enabled": "true",
+            f"{a}->{b}.topics": topics,
+            "replication.factor": "1",
+            "heartbeats.replication.enabled": "false",
+            **settings,
+        }
+        self.file.write_text("".join(f"{key} = {value}\n" for key, value in lines.items()))
+        flow = load_mm2_properties(str(self.file)).flows[0]
+        group = flow.group.model_copy(
+            update={"checkpoints_topic_replication_factor": 1, "refresh_groups_interval_seconds": 0}
+        )
+        return flow.model_copy(update={"group": group})
+
+    @property
+    def policy(self) -> ReplicationPolicy:
+        return policy_for(self.flow.replication_policy_class, source_alias=self.source.alias)
+
+    def copy(self) -> None:
+        """Everything that is at the source now."""
+        incarnation = f"test-{next(_numbers)}"
+        driver = FlowDriver(self.flow, incarnation, use_lease=False, once=True)
+        driver.open()
+        try:
+            driver.start()
+            driver.take_charge()
+            driver.sync_topics()
+            driver.say(1, "running")
+            order = driver.order(driver.partitions())
+            done = pump(PumpOrder(epoch=1, task=0, incarnation=incarnation, seconds=60, flows=(order,)))
+            assert all(one.state == "done" for one in done), done
+            self.receipts |= {(one.target_topic, one.partition): one for one in done}
+        finally:
+            driver.close()
+
+    def checkpoints(self, prefix: str) -> Checkpoints:
+        """The duty, for groups whose names begin so; as after a restart."""
+        topics = DefaultTopicFilter(self.flow.topics, self.flow.topics_exclude)
+        duty = Checkpoints(
+            self.flow,
+            self.policy,
+            lambda group: group.startswith(prefix),
+            topics.should_replicate_topic,
+            lambda: list(self.receipts.values()),
+        )
+        self._duties.append(duty)
+        return duty
+
+    def group_offsets(self, checkpoints: Checkpoints) -> GroupOffsetSync:
+        duty = GroupOffsetSync(self.flow, checkpoints)
+        self._duties.append(duty)
+        return duty
+
+    def written(self, prefix: str) -> list[Checkpoint]:
+        """Checkpoints of these groups, in order."""
+        topic = self.policy.checkpoints_topic(self.source.alias)
+        return [one for one in self.target.checkpoints(topic) if one.group.startswith(prefix)]
+
+    def close(self) -> None:
+        for duty in self._duties:
+            duty.close()
+
+
+def wait_for(condition: Callable[[], bool], what: str, timeout_s: float = 30.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, f"{what}: not in {timeout_s:.0f} s"
+        time.sleep(0.1)
+
+
+def from_offset(records: Iterable[Record], offset: int) -> list[tuple[bytes | None, bytes | None]]:
+    """What a consumer reads from there on."""
+    return [(one.key, one.value) for one in records if one.offset >= offset]

@@ -1,0 +1,344 @@
+"""Topics' ACLs (`mm2.md` 3.2, syncTopicAcls), against real brokers with an authorizer, and without."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from flow_rules import OneName, rules
+from kafka import KafkaAdminClient
+from kafka.admin import ACLFilter, ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourcePatternFilter
+from kafka.admin import ResourceType as Resource
+from waiting import assert_soon
+
+from sparkmirror.cluster.acls import ALL, ALLOW, DENY, PREFIXED, READ, WRITE, TopicAcl, create_topic_acls, topic_acls
+from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.config import ClusterConfig, FlowConfig
+from sparkmirror.config.model import SslConfig
+from sparkmirror.demo import Authority, KafkaCluster
+from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.policy import IdentityReplicationPolicy
+from sparkmirror.sync.topic_acls import TopicAclSync, remote_acl
+from sparkmirror.sync.topic_configs import TopicConfigSync
+from sparkmirror.sync.topic_rules import TopicRules
+from sparkmirror.sync.topics import MirroredTopic, TopicSync
+
+DESCRIBE, ALTER, DELETE = int(ACLOperation.DESCRIBE), int(ACLOperation.ALTER), int(ACLOperation.DELETE)
+
+
+def acl(topic: str, operation: int, permission: int = ALLOW, who: str = "User:reader", host: str = "*") -> TopicAcl:
+    return TopicAcl(topic, who, host, operation, permission)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (acl("t", READ), acl("us.t", READ)),
+        (acl("t", ALL), acl("us.t", READ)),
+        (acl("t", ALL, DENY), acl("us.t", ALL, DENY)),
+        (acl("t", WRITE), None),
+        (acl("t", WRITE, DENY), acl("us.t", WRITE, DENY)),
+        (acl("t", DESCRIBE), acl("us.t", DESCRIBE)),
+        (acl("t", ALTER), acl("us.t", ALTER)),
+        (
+            acl("t", DELETE, who="User:CN=a,O=b", host="10.0.0.1"),
+            acl("us.t", DELETE, ALLOW, "User:CN=a,O=b", "10.0.0.1"),
+        ),
+        (acl("eu.t", READ), None),  # a cycle
+        (acl("secret", READ), None),
+        (acl("__consumer_offsets", READ), None),
+        (acl("heartbeats", READ), acl("us.heartbeats", READ)),
+        (acl("*", READ), acl("us.*", READ)),  # as the real one does it: a topic of that name
+        (dataclasses.replace(acl("t", READ), pattern=PREFIXED), None),
+    ],
+)
+def test_what_a_copy_gets(source: TopicAcl, expected: TopicAcl | None) -> None:
+    assert remote_acl(source, rules("secret")) == expected
+
+
+def test_names_that_stay() -> None:
+    own = rules(policy=IdentityReplicationPolicy("us"))
+    assert remote_acl(acl("t", ALL), own) == acl("t", READ)
+
+
+# --- real brokers -----------------------------------------------------------------------------------
+
+
+def config(alias: str, cluster: KafkaCluster) -> ClusterConfig:
+    return ClusterConfig(alias=alias, bootstrap_servers=tuple(cluster.bootstrap_servers.split(",")))
+
+
+@pytest.fixture(scope="module")
+def guarded(
+    tmp_path_factory: pytest.TempPathFactory, authority: Authority
+) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
+    """Two clusters of one broker that keep ACLs."""
+    pair = (
+        KafkaCluster(tmp_path_factory.mktemp("guarded-source"), acls=True, tls=authority),
+        KafkaCluster(tmp_path_factory.mktemp("guarded-target"), acls=True, tls=authority),
+    )
+    try:
+        with ThreadPoolExecutor(len(pair)) as pool:
+            list(pool.map(KafkaCluster.start, pair))
+        yield pair
+    finally:
+        for cluster in pair:
+            cluster.cleanup(keep_logs=True)
+
+
+class Acls:
+    """What a test does itself at one cluster."""
+
+    def __init__(self, cluster: KafkaCluster) -> None:
+        self._client = ClusterClient(config("test", cluster), "test")
+        self._admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
+
+    def of(self, topic: str) -> set[TopicAcl]:
+        return {one for one in topic_acls(self._client) if one.topic.endswith(topic)}
+
+    def add(self, *added: TopicAcl) -> None:
+        assert create_topic_acls(self._client, added) == dict.fromkeys(added)
+        assert_soon(lambda: set(added) - topic_acls(self._client), set())
+
+    def remove(self, topic: str) -> None:
+        pattern = ResourcePatternFilter(Resource.TOPIC, topic, ACLResourcePatternType.LITERAL)
+        ((_, removed, _),) = self._admin.delete_acls(
+            [ACLFilter(None, None, ACLOperation.ANY, ACLPermissionType.ANY, pattern)]
+        )
+        assert removed
+        assert_soon(lambda: {one for one in self.of(topic) if one.topic == topic}, set())
+
+    def close(self) -> None:
+        self._client.close()
+        self._admin.close()
+
+
+@pytest.fixture
+def here(guarded: tuple[KafkaCluster, KafkaCluster]) -> Iterator[Acls]:
+    acls = Acls(guarded[0])
+    yield acls
+    acls.close()
+
+
+@pytest.fixture
+def there(guarded: tuple[KafkaCluster, KafkaCluster]) -> Iterator[Acls]:
+    acls = Acls(guarded[1])
+    yield acls
+    acls.close()
+
+
+StartDuty = Callable[..., TopicAclSync]
+
+
+@pytest.fixture
+def duty() -> Iterator[StartDuty]:
+    """Make the duty of a flow us->eu."""
+    made = []
+
+    def between(source: KafkaCluster, target: KafkaCluster, own: TopicRules) -> TopicAclSync:
+        made.append(TopicAclSync(FlowConfig(source=config("us", source), target=config("eu", target)), own))
+        return made[-1]
+
+    yield between
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
+    """What was logged since the last call, at info or above."""
+    caplog.set_level(logging.INFO, "sparkmirror")
+
+    def new() -> list[str]:
+        found = [record.getMessage() for record in caplog.records]
+        caplog.clear()
+        return found
+
+    return new
+
+
+@pytest.mark.broker
+def test_acls_are_added_once(
+    guarded: tuple[KafkaCluster, KafkaCluster],
+    duty: StartDuty,
+    here: Acls,
+    there: Acls,
+    topic_name: str,
+    lines: Callable[[], list[str]],
+) -> None:
+    remote = f"us.{topic_name}"
+    here.add(
+        acl(topic_name, READ),
+        acl(topic_name, WRITE),
+        acl(topic_name, ALL, ALLOW, "User:owner"),
+        acl(topic_name, ALL, DENY, "User:nobody", "10.0.0.1"),
+        acl(topic_name, DESCRIBE, ALLOW, "User:operator"),
+        dataclasses.replace(acl(topic_name, READ, who="User:prefix"), pattern=PREFIXED),
+        acl(f"x-{topic_name}", READ),
+    )
+    own_grant = acl(remote, WRITE, who="User:mirror")
+    there.add(own_grant)
+    syncing = duty(*guarded, rules(topics=topic_name))
+    syncing.run()
+    expected = {
+        acl(remote, READ),
+        acl(remote, READ, ALLOW, "User:owner"),
+        acl(remote, ALL, DENY, "User:nobody", "10.0.0.1"),
+        acl(remote, DESCRIBE, ALLOW, "User:operator"),
+    }
+    assert_soon(lambda: there.of(topic_name), expected | {own_grant})
+    assert sorted(lines()) == sorted(f"ACL added on cluster eu: {one}" for one in expected)
+    assert f"ALLOW READ on topic {remote} to User:owner from *" in {str(one) for one in expected}
+    syncing.run()
+    assert lines() == []
+
+
+@pytest.mark.broker
+def test_what_is_revoked_stays_and_is_named_once(
+    guarded: tuple[KafkaCluster, KafkaCluster],
+    duty: StartDuty,
+    here: Acls,
+    there: Acls,
+    topic_name: str,
+    lines: Callable[[], list[str]],
+) -> None:
+    granted, copy = acl(topic_name, READ), acl(f"us.{topic_name}", READ)
+    syncing = duty(*guarded, rules(topics=topic_name))
+
+    def revoked() -> None:
+        here.remove(topic_name)
+        lines()
+        syncing.run()
+        assert lines() == [
+            f"ACL revoked on cluster us, and still there on cluster eu: {copy}; remove it there if it is to go"
+        ]
+        syncing.run()
+        assert lines() == []
+        assert_soon(lambda: there.of(topic_name), {copy})
+
+    here.add(granted)
+    syncing.run()
+    assert_soon(lambda: there.of(topic_name), {copy})
+    revoked()
+    here.add(granted)
+    syncing.run()
+    assert_soon(lambda: there.of(topic_name), {copy})
+    revoked()
+    there.remove(copy.topic)
+    syncing.run()
+    assert lines() == []
+    here.add(granted)
+    syncing.run()
+    assert_soon(lambda: there.of(topic_name), {copy})
+
+
+@pytest.mark.broker
+def test_both_ways(
+    guarded: tuple[KafkaCluster, KafkaCluster], duty: StartDuty, here: Acls, there: Acls, topic_name: str
+) -> None:
+    back = dataclasses.replace(rules(topics=f".*{topic_name}"), source_alias="eu", target_alias="us")
+    here.add(acl(topic_name, DESCRIBE))
+    there.add(acl(topic_name, DESCRIBE))
+    for _ in range(2):
+        duty(*guarded, rules(topics=f".*{topic_name}")).run()
+        duty(guarded[1], guarded[0], back).run()
+        assert_soon(lambda: (len(here.of(topic_name)), len(there.of(topic_name))), (2, 2))
+    assert_soon(lambda: here.of(topic_name), {acl(topic_name, DESCRIBE), acl(f"eu.{topic_name}", DESCRIBE)})
+    assert_soon(lambda: there.of(topic_name), {acl(topic_name, DESCRIBE), acl(f"us.{topic_name}", DESCRIBE)})
+
+
+@pytest.mark.broker
+def test_a_refused_acl_is_named(
+    guarded: tuple[KafkaCluster, KafkaCluster],
+    duty: StartDuty,
+    here: Acls,
+    topic_name: str,
+    lines: Callable[[], list[str]],
+) -> None:
+    here.add(acl(topic_name, READ))
+    duty(*guarded, rules(topics=topic_name, policy=OneName(""))).run()
+    (line,) = lines()
+    assert line.startswith("ACL not synced to cluster eu: ALLOW READ on topic  to User:reader from *: ")
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("without", ["us", "eu"])
+def test_a_cluster_without_an_authorizer_is_named_once(
+    guarded: tuple[KafkaCluster, KafkaCluster],
+    source_cluster: KafkaCluster,
+    duty: StartDuty,
+    without: str,
+    lines: Callable[[], list[str]],
+) -> None:
+    pair = (source_cluster, guarded[1]) if without == "us" else (guarded[0], source_cluster)
+    syncing = duty(*pair, rules())
+    syncing.run()
+    assert lines() == [f"no ACLs are synced: cluster {without} has no authorizer"]
+    syncing.run()
+    assert lines() == []
+
+
+# --- somebody who may do nothing --------------------------------------------------------------------
+
+
+@pytest.fixture
+def stranger(guarded: tuple[KafkaCluster, KafkaCluster], authority: Authority, tmp_path: Path) -> FlowConfig:
+    """A flow whose certificate no ACL names."""
+
+    def known_as(alias: str, cluster: KafkaCluster) -> ClusterConfig:
+        ssl = SslConfig(
+            truststore_type="PEM",
+            truststore_location=str(authority.certificate),
+            keystore_type="PEM",
+            keystore_location=str(authority.issue(tmp_path / f"{alias}.pem", "stranger.example")),
+        )
+        servers = (cluster.tls_bootstrap_servers,)
+        return ClusterConfig(alias=alias, bootstrap_servers=servers, security_protocol="SSL", ssl=ssl)
+
+    return FlowConfig(source=known_as("us", guarded[0]), target=known_as("eu", guarded[1]))
+
+
+@pytest.mark.broker
+def test_acls_that_we_may_not_read(stranger: FlowConfig) -> None:
+    syncing = TopicAclSync(stranger, rules())
+    with pytest.raises(
+        ClusterUnreachable, match=r"^cluster us: reading the ACLs failed: .*grant our principal DESCRIBE"
+    ):
+        syncing.run()
+    syncing.close()
+
+
+@pytest.mark.broker
+def test_configurations_that_we_may_not_read_or_change(
+    guarded: tuple[KafkaCluster, KafkaCluster],
+    stranger: FlowConfig,
+    topic_name: str,
+    lines: Callable[[], list[str]],
+) -> None:
+    servers = [config(alias, cluster) for alias, cluster in zip(("us", "eu"), guarded, strict=True)]
+    connect = ClusterAdmin.connect
+    with connect(servers[0], "test") as source, connect(servers[1], "test") as target:
+        source.create_topics([NewTopicSpec(topic_name, 1, 1, {"retention.ms": "1"})])
+        target.create_topics([NewTopicSpec(f"us.{topic_name}", 1, 1)])
+        assert_soon(lambda: set(source.topics([topic_name])), {topic_name})
+        assert_soon(lambda: set(target.topics([f"us.{topic_name}"])), {f"us.{topic_name}"})
+        here, there = source.topics([topic_name])[topic_name], target.topics([f"us.{topic_name}"])[f"us.{topic_name}"]
+        found = TopicSync((MirroredTopic(here, there),), (), (), {})
+        changing = TopicConfigSync(stranger, rules(), source, target, lambda: found)
+        changing.run()
+        (line,) = lines()
+        assert line.startswith(f"configuration not synced: topic us.{topic_name} on cluster eu: ")
+        assert line.endswith("; grant our principal ALTER_CONFIGS on it")
+        changing.close()
+        with connect(stranger.source, "test") as unknown:
+            reading = TopicConfigSync(stranger, rules(), unknown, target, lambda: found)
+            reading.run()
+            reading.close()
+        (line,) = lines()
+        assert line.startswith(f"configuration not synced: topic {topic_name} on cluster us: ")
+        assert line.endswith("our principal needs DESCRIBE_CONFIGS on it")

@@ -1,0 +1,145 @@
+"""Stored offsets, both ways, by the function and by the verb; against what was really copied."""
+
+from __future__ import annotations
+
+import csv
+import io
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from group_flow import Cluster, GroupFlow, from_offset
+from typer.testing import CliRunner
+
+from sparkmirror.cli.app import app
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.errors import ConfigError
+from sparkmirror.sync.translator import Stored, Translation, Translator
+
+pytestmark = pytest.mark.broker
+
+COMMAND = str(Path(sys.executable).with_name("sparkmirror"))
+TOPIC = "stored"
+TRANSACTIONS = 20
+
+
+@pytest.fixture(scope="module")
+def copied(
+    source_cluster: KafkaCluster, target_cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[GroupFlow]:
+    here, there = Cluster("here", source_cluster), Cluster("there", target_cluster)
+    here.create(TOPIC, 2)
+    here.transactions(TOPIC, TRANSACTIONS)
+    flow = GroupFlow(
+        here, there, TOPIC, tmp_path_factory.mktemp("stored"), **{"here.consumer.isolation.level": "read_committed"}
+    )
+    flow.copy()
+    yield flow
+    flow.close()
+
+
+@pytest.fixture
+def translator(copied: GroupFlow) -> Iterator[Translator]:
+    with Translator.of(copied.flow) as translator:
+        yield translator
+
+
+def test_every_offset_there_and_back(copied: GroupFlow, translator: Translator) -> None:
+    """Also those of markers and aborted records, and the log's end, behind an aborted transaction."""
+    records = copied.source.read(TOPIC, committed=True)
+    copies = copied.target.read(f"here.{TOPIC}")
+    end = copied.source.end(TOPIC)
+    forth = translator.translate_each([Stored(TOPIC, 0, offset) for offset in range(end + 2)])
+    assert forth[-1] == Translation(f"here.{TOPIC}", 0, None, f"not copied yet: everything below {end} is")
+    for upstream, one in enumerate(forth[:-1]):
+        assert one.offset is not None
+        assert from_offset(copies, one.offset) == from_offset(records, upstream)
+    for downstream in range(len(copies) + 1):
+        back = translator.translate(f"here.{TOPIC}", 0, downstream, reverse=True)
+        assert back.topic == TOPIC
+        assert back.offset is not None
+        assert from_offset(records, back.offset) == from_offset(copies, downstream)
+    beyond = translator.translate(f"here.{TOPIC}", 0, len(copies) + 1, reverse=True)
+    assert beyond == Translation(TOPIC, 0, None, f"nothing is there yet: the copy ends at {len(copies)}")
+
+
+def test_what_cant_be_translated_says_why(translator: Translator) -> None:
+    assert translator.translate(TOPIC, 1, 0) == Translation(f"here.{TOPIC}", 1, None, "nothing was copied yet")
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in translator.translate("nothing", 0, 0).reason
+    assert "has no partition 9" in translator.translate(TOPIC, 9, 0).reason
+    assert translator.translate(TOPIC, 0, 0, reverse=True).reason == "it is no copy of a topic of here"
+
+
+def test_what_is_copied_later_is_known(copied: GroupFlow, translator: Translator) -> None:
+    where = "later"
+    copied.source.create(where)
+    copied.source.produce(where, 5)
+    flow = copied.flow
+    copied.flow = flow.model_copy(update={"topics": (where,)})
+    try:
+        copied.copy()
+        assert translator.translate(where, 0, 5).offset == 5
+        assert translator.translate(where, 0, 8).offset is None
+        copied.source.produce(where, 5)
+        copied.copy()
+        assert translator.translate(where, 0, 8).offset == 8
+    finally:
+        copied.flow = flow
+
+
+# --- the verb ------------------------------------------------------------------------------------
+
+
+def translate(copied: GroupFlow, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [COMMAND, "offsets", "translate", str(copied.file), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_one_offset(copied: GroupFlow) -> None:
+    there = translate(copied, "--topic", TOPIC, "--offset", "5")
+    assert (there.stdout, there.returncode) == (f"here.{TOPIC} 0 4\n", 0), there.stderr
+    back = translate(copied, "--topic", f"here.{TOPIC}", "--partition", "0", "--offset", "4", "--reverse")
+    assert (back.stdout, back.returncode) == (f"{TOPIC} 0 5\n", 0), back.stderr
+
+
+def test_a_table_with_columns_of_its_own(copied: GroupFlow, tmp_path: Path) -> None:
+    table = tmp_path / "stored.csv"
+    table.write_text(f"id,topic,partition,offset\na,{TOPIC},0,5\nb,{TOPIC},0,100000\nc,none,0,1\n")
+    found = translate(copied, "--csv", str(table))
+    assert found.returncode == 1
+    rows = list(csv.reader(io.StringIO(found.stdout)))
+    assert rows == [
+        ["id", "topic", "partition", "offset", "translated_topic", "translated_offset"],
+        ["a", TOPIC, "0", "5", f"here.{TOPIC}", "4"],
+        ["b", TOPIC, "0", "100000", f"here.{TOPIC}", ""],
+        ["c", "none", "0", "1", "here.none", ""],
+    ]
+    assert f"{TOPIC}-0 at 100000: not copied yet" in found.stderr
+    assert "none-0 at 1: " in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("topic,partition\nt,0\n", "it needs the columns topic, partition, offset"),
+        ("topic,partition,offset\nt,0,five\n", "line 2: partition and offset must be whole numbers"),
+        ("topic,partition,offset\nt,0,1\nt,0\n", "line 3: partition and offset must be whole numbers"),
+        ("topic,partition,offset\nt,0,-1\n", "line 2: a topic, and a partition and an offset of at least 0"),
+    ],
+)
+def test_a_table_that_is_none(copied: GroupFlow, tmp_path: Path, content: str, reason: str) -> None:
+    table = tmp_path / "stored.csv"
+    table.write_text(content)
+    found = CliRunner().invoke(app, ["offsets", "translate", str(copied.file), "--csv", str(table)])
+    assert isinstance(found.exception, ConfigError)
+    assert reason in str(found.exception)
+    assert found.stdout == ""
+
+
+def test_too_little_and_too_much_on_the_command_line(copied: GroupFlow) -> None:
+    for arguments in ((), ("--topic", TOPIC), ("--offset", "1"), ("--offset", "1", "--csv", "x.csv")):
+        found = CliRunner().invoke(app, ["offsets", "translate", str(copied.file), *arguments])
+        assert isinstance(found.exception, ConfigError)
+        assert "give --topic, --partition and --offset, or --csv" in str(found.exception)
