@@ -55,8 +55,10 @@ def test_chosen_targets(tmp_path: Path) -> None:
     ("line", "says"),
     [
         ("tasks.max = many\n", "mm2.properties: tasks.max: 'many' is not allowed"),
-        ("topics = a(\n", "sparkmirror: flow A->B: topics: "),
-        ("A->C.groups.exclude = [\n", "sparkmirror: flow A->C: groups.exclude: "),
+        ("topics = a(\n", "sparkmirror: flow A->B: topics"),
+        ("A->C.groups.exclude = [\n", "sparkmirror: flow A->C: groups"),
+        ("group.filter.class = no.such:Filter\n", "group.filter.class: there is no module no"),
+        ("replication.policy.class = pathlib:Path\n", "sparkmirror: flow A->B: replication.policy.class: "),
     ],
 )
 def test_a_wrong_file_is_one_line_and_exit_2(

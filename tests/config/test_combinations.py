@@ -1,4 +1,4 @@
-"""Settings that are right each and odd together: where MirrorMaker 2 stops a connector, ours goes on and says so."""
+"""Settings that are right each and odd together: where MirrorMaker 2 stops a connector, ours says what it does."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_settings_of_offset_syncs_that_are_not_written(load: Load, key: str, ref
 def test_group_offsets_without_checkpoints(load: Load) -> None:
     assert notes(load(CHECKPOINTS_OFF)) == []
     (note,) = notes(load(CHECKPOINTS_OFF + "sync.group.offsets.enabled = true"))
-    assert note.startswith("emit.checkpoints.enabled: groups' offsets are set all the same")
+    assert note.startswith("sync.group.offsets.enabled: has no effect with emit.checkpoints.enabled = false")
 
 
 def test_without_both_nothing_needs_to_be_said(load: Load) -> None:

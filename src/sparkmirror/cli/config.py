@@ -10,9 +10,9 @@ import typer
 
 from sparkmirror.cli.logs import warn
 from sparkmirror.cli.run import Clusters, File, Spark, spark_overrides, wanted_clusters
-from sparkmirror.config import FlowConfig, explain_mm2_properties
+from sparkmirror.config import explain_mm2_properties
 from sparkmirror.errors import ConfigError
-from sparkmirror.policy import compile_java
+from sparkmirror.sync.topic_rules import group_filter, topic_rules
 
 _WIDEST = 48
 """Characters that a column is filled up to; a longer value pushes the rest of its line."""
@@ -34,28 +34,14 @@ def config(
     wanted = wanted_clusters([*(clusters or ()), *(more_clusters or ())])
     read, values = explain_mm2_properties(file, clusters=wanted, overrides=spark_overrides(spark))
     for flow in read.flows:
-        _check_patterns(flow)
+        # Patterns and classes that can't be used stop a run when it starts, so they must be seen here, too.
+        topic_rules(flow, flow.originals)
+        group_filter(flow, flow.originals)
     for line in read.warnings:
         warn(line)
     rows = [(value.flow, value.key, value.value, value.where) for value in values]
     for line in _aligned(rows) if sys.stdout.isatty() else map("\t".join, rows):
         typer.echo(line)
-
-
-def _check_patterns(flow: FlowConfig) -> None:
-    """Raise `ConfigError` for what is no regex: it is seen when a run starts, and should be here."""
-    patterns = {
-        "topics": flow.topics,
-        "topics.exclude": flow.topics_exclude,
-        "groups": flow.group.groups,
-        "groups.exclude": flow.group.groups_exclude,
-        "config.properties.exclude": flow.topic_sync.config_properties_exclude,
-    }
-    for key, regexes in patterns.items():
-        try:
-            compile_java("|".join(regexes))
-        except ValueError as error:
-            raise ConfigError(str(error), where=f"flow {flow.name}", key=key) from None
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:

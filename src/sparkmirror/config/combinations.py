@@ -29,6 +29,6 @@ def combination_notes(lookup: Lookup, flow: FlowConfig) -> Iterator[str]:
                 yield given.note(f"{_WITHOUT}, which MirrorMaker 2 refuses")
         if (given := entry("offset.lag.max")) is not None:
             yield given.note(_WITHOUT)
-    checkpoints_off = None if flow.group.emit_checkpoints_enabled else entry("emit.checkpoints.enabled")
-    if checkpoints_off is not None and flow.group.sync_group_offsets_enabled:
-        yield checkpoints_off.note("groups' offsets are set all the same; MirrorMaker 2 sets none without checkpoints")
+    offsets_set = entry("sync.group.offsets.enabled") if flow.group.sync_group_offsets_enabled else None
+    if offsets_set is not None and not flow.group.emit_checkpoints_enabled:
+        yield offsets_set.note("has no effect with emit.checkpoints.enabled = false, as with MirrorMaker 2")
