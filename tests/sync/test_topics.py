@@ -105,6 +105,27 @@ def test_one_refused_topic_does_not_stop_the_others() -> None:
     assert "DESCRIBE_CONFIGS" in result.refused["b"]
 
 
+def test_a_refused_topic_is_created_when_the_target_lets_us() -> None:
+    source, target = InventedCluster("us", {"a": 2}), InventedCluster("eu", {})
+    duty = TopicDuty(source, target, rules())
+    target.refusing["us.a"] = "not now"
+    assert [duty.sync_once().mirrored for _ in range(2)] == [(), ()]
+    target.refusing.clear()
+    result = duty.sync_once()
+    assert (result.created, result.refused) == (("us.a",), {})
+    assert [m.partitions for m in result.mirrored] == [(0, 1)]
+
+
+def test_a_topic_that_is_at_the_target_first() -> None:
+    source, target = InventedCluster("us", {}), InventedCluster("eu", {"us.a": 1})
+    duty = TopicDuty(source, target, rules())
+    assert duty.sync_once().mirrored == ()
+    source.counts["a"] = 1
+    result = duty.sync_once()
+    assert (result.created, result.grown, target.created) == ((), (), {})
+    assert [(m.source.name, m.remote.name, m.partitions) for m in result.mirrored] == [("a", "us.a", (0,))]
+
+
 @pytest.mark.parametrize(
     ("remote", "reason"), [("x" * 250, "250 characters"), ("a b", "not be legal"), ("..", "not be legal")]
 )
