@@ -38,8 +38,17 @@ def up_to_date(kept: PartitionMap, end: int, reached: Reached | None = None) -> 
     return kept
 
 
-@settings(max_examples=50, deadline=None)
-@given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 4)), min_size=1, max_size=300), st.integers(1, 90))
+@pytest.fixture
+def few_kept() -> Iterator[None]:
+    """Claims are taken in for good soon."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(map_keeper, "KEPT_CLAIMS", 3)
+        yield
+
+
+@pytest.mark.usefixtures("few_kept")
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 4)), min_size=1, max_size=60), st.integers(1, 20))
 def test_claims_that_come_bit_by_bit(sizes: list[tuple[int, int]], step: int) -> None:
     claims, sequence, upstream = [], 0, 0
     for records, gap in sizes:
@@ -57,6 +66,7 @@ def test_claims_that_come_bit_by_bit(sizes: list[tuple[int, int]], step: int) ->
         with OffsetMap.build(known, Copied(end, known[-1].next_upstream(end), end)) as whole:
             assert kept.offsets.copied == whole.copied
             assert answers(kept, upstream + 2) == answers(whole, upstream + 2)
+            assert list(kept.offsets.runs()) == list(whole.runs())
     assert len(kept.open_claims()) == 0
     kept.close()
 

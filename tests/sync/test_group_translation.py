@@ -14,9 +14,10 @@ from group_flow import Cluster, GroupFlow, from_offset, wait_for
 from kafka import KafkaConsumer, KafkaProducer
 
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.demo.jars import class_path
+from sparkmirror.demo.jars import MIRROR_MAKER, class_path
 from sparkmirror.demo.java import java
 from sparkmirror.offsets.mirror_records import Checkpoint
+from sparkmirror.sync.checkpoints import route_of
 from sparkmirror.sync.group_offsets import GroupOffsetSync
 from sparkmirror.sync.group_standing import GroupStanding, GroupState
 
@@ -294,6 +295,20 @@ def test_a_group_that_is_gone_at_the_source_is_not_made_again(copied: GroupFlow,
     assert len(copied.written(topic_name)) == 1
 
 
+@pytest.mark.parametrize(
+    ("topic", "remote"),
+    [
+        ("topic3", "near.topic3"),
+        ("far.topic3", "topic3"),
+        ("other.topic7", "near.other.topic7"),
+        ("far.other.topic7", "other.topic7"),
+    ],
+)
+def test_names_at_the_target(copied: GroupFlow, topic: str, remote: str) -> None:
+    """MirrorCheckpointTaskTest.testDownstreamTopicRenaming; a copy of a copy goes one step back."""
+    assert route_of((topic, 5), copied.policy, copied.flow).remote == (remote, 5)
+
+
 # --- flows that change ---------------------------------------------------------------------------
 
 
@@ -438,3 +453,32 @@ def test_a_share_group_is_named(copied: GroupFlow, topic_name: str) -> None:
         f"{topic_name}-near": "it is a share group at near",
         f"{topic_name}-far": "it is a share group at far",
     }
+
+
+REMOTE_CLUSTER_UTILS = """
+import java.time.Duration;
+import java.util.Map;
+import org.apache.kafka.connect.mirror.RemoteClusterUtils;
+
+public class Translate {
+    public static void main(String[] args) throws Exception {
+        Map<String, Object> target = Map.of("bootstrap.servers", args[0]);
+        RemoteClusterUtils.translateOffsets(target, args[1], args[2], Duration.ofSeconds(60)).forEach(
+            (where, found) -> System.out.println(where + " " + found.offset() + " " + found.metadata()));
+    }
+}
+"""
+
+
+@pytest.mark.full
+def test_the_real_client_reads_our_checkpoints(copied: GroupFlow, topic_name: str, tmp_path: Path) -> None:
+    """Java's `RemoteClusterUtils.translateOffsets`, 4.3.1: the newest checkpoint of the group."""
+    duty = copied.checkpoints(topic_name)
+    for offset in (20, 40):
+        copied.source.commit(topic_name, {("copied", 0): offset}, metadata=f"at-{offset}")
+        duty.run()
+    source = tmp_path / "Translate.java"
+    source.write_text(REMOTE_CLUSTER_UTILS)
+    command = (java(), "-cp", class_path(MIRROR_MAKER), str(source), copied.target.servers, "near", topic_name)
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=180).stdout
+    assert said.splitlines()[-1] == "near.copied-0 40 at-40"

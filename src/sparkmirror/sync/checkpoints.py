@@ -34,6 +34,23 @@ PROTOCOLS = frozenset({"", "consumer"})
 log = logging.getLogger(__name__)
 
 
+class Route(NamedTuple):
+    """What the target has in place of a partition of the source."""
+
+    remote: TopicPartition
+    back: bool
+    """The source's topic is the copy, made by the flow in the other direction."""
+
+
+def route_of(where: TopicPartition, policy: ReplicationPolicy, flow: FlowConfig) -> Route:
+    """A topic's copy; of what is itself a copy of the target's topic, that topic (`mm2.md` 3.7, "Rename")."""
+    topic, partition = where
+    original = policy.upstream_topic(topic)
+    if policy.topic_source(topic) == flow.target.alias and original is not None:
+        return Route((original, partition), back=True)
+    return Route((policy.format_remote_topic(flow.source.alias, topic), partition), back=False)
+
+
 class Place(NamedTuple):
     """An offset at the target."""
 
@@ -87,7 +104,9 @@ class Checkpoints:
             for one in self._receipts()
             if one.upstream >= 0 and one.downstream >= 0
         }
-        routes = {where: self._route(where) for offsets in committed.values() for where in offsets}
+        routes = {
+            where: route_of(where, self._policy, self._flow) for offsets in committed.values() for where in offsets
+        }
         maps = self._maps(routes, reached)
         due: list[Checkpoint] = []
         standings = dict(self._others)
@@ -169,16 +188,8 @@ class Checkpoints:
 
     # --- places ---------------------------------------------------------------------------------
 
-    def _route(self, where: TopicPartition) -> _Route:
-        """What the other cluster has instead: a copy of a topic, or what the topic is a copy of (3.7, "Rename")."""
-        topic, partition = where
-        original = self._policy.upstream_topic(topic)
-        if self._policy.topic_source(topic) == self._flow.target.alias and original is not None:
-            return _Route((original, partition), back=True)
-        return _Route((self._policy.format_remote_topic(self._flow.source.alias, topic), partition), back=False)
-
     def _maps(
-        self, routes: Mapping[TopicPartition, _Route], reached: Mapping[TopicPartition, Reached]
+        self, routes: Mapping[TopicPartition, Route], reached: Mapping[TopicPartition, Reached]
     ) -> dict[TopicPartition, PartitionMap | Unmapped]:
         """By source partition."""
         forth = {route.remote: where for where, route in routes.items() if not route.back}
@@ -190,14 +201,8 @@ class Checkpoints:
         return maps
 
 
-class _Route(NamedTuple):
-    remote: TopicPartition
-    back: bool
-    """The source's topic is the copy, made by the flow in the other direction."""
-
-
 def _place(
-    where: TopicPartition, route: _Route, maps: Mapping[TopicPartition, PartitionMap | Unmapped], offset: int
+    where: TopicPartition, route: Route, maps: Mapping[TopicPartition, PartitionMap | Unmapped], offset: int
 ) -> Place | Unmapped:
     one = maps[where]
     if isinstance(one, Unmapped):
