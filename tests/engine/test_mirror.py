@@ -357,7 +357,7 @@ def test_six_flows_on_two_slots_all_make_progress(
             for expected in (200, 400):
                 for here, there in flows:
                     remote = f"{here}.{topic_name}"
-                    mp.wait_for(lambda: copied(clusters[there], remote, 2) == expected, 60, f"{expected} in {remote}")  # noqa: B023
+                    mp.wait_for(lambda: copied(clusters[there], remote, 2) == expected, 120, f"{expected} in {remote}")  # noqa: B023
                 assert len(mirror.workers()) <= 2
                 if expected == 200:
                     for cluster in clusters.values():

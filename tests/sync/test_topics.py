@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import pytest
 from flow_rules import OneName, rules
+from waiting import assert_soon
 
 from sparkmirror.cluster.admin import (
     ClusterAdmin,
@@ -154,6 +155,12 @@ def admins(source_cluster: KafkaCluster, target_cluster: KafkaCluster) -> Iterat
         yield source, target
 
 
+def led(cluster: ClusterAdmin, topic: str) -> int:
+    """How many partitions of a topic have a leader."""
+    found = cluster.topics([topic])
+    return sum(partition.leader >= 0 for partition in found[topic].partitions) if topic in found else 0
+
+
 @pytest.mark.broker
 def test_real_clusters(admins: tuple[ClusterAdmin, ClusterAdmin], topic_name: str) -> None:
     source, target = admins
@@ -164,6 +171,7 @@ def test_real_clusters(admins: tuple[ClusterAdmin, ClusterAdmin], topic_name: st
         "message.timestamp.type": "LogAppendTime",
     }
     assert source.create_topics([NewTopicSpec(topic_name, 3, 1, configs)]) == {topic_name: None}
+    assert_soon(lambda: led(source, topic_name), 3)
     duty = TopicDuty(source, target, rules(topics=topic_name))
 
     result = duty.sync_once()
@@ -176,6 +184,7 @@ def test_real_clusters(admins: tuple[ClusterAdmin, ClusterAdmin], topic_name: st
     assert dynamic == {name: value for name, value in configs.items() if name != "message.timestamp.type"}
 
     assert source.create_partitions({topic_name: 5}) == {topic_name: None}
+    assert_soon(lambda: led(source, topic_name), 5)
     result = duty.sync_once()
     assert result.grown == (remote,)
     assert [m.partitions for m in result.mirrored] == [(0, 1, 2, 3, 4)]
@@ -188,6 +197,7 @@ def test_a_replication_factor_that_the_target_can_not_have(
 ) -> None:
     source, target = admins
     source.create_topics([NewTopicSpec(topic_name, 1, 1)])
+    assert_soon(lambda: led(source, topic_name), 1)
     result = TopicDuty(source, target, rules(topics=topic_name, replication_factor=2)).sync_once()
     assert result.mirrored == ()
     reason = result.refused[topic_name]
