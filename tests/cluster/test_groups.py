@@ -127,6 +127,25 @@ def test_coordinators_that_move_are_looked_for_again(
         client.close()
 
 
+class WithADeadBroker(ClusterClient):
+    """The first of its brokers can't be reached."""
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        known = super().brokers
+        return (99, *known) if known else ()
+
+
+def test_coordinators_are_found_by_any_broker(config: ClusterConfig, topic: str) -> None:
+    client = WithADeadBroker(config, "test")
+    try:
+        assert Groups(client).commit({topic: {(topic, 0): Committed(4)}}) == {topic: {(topic, 0): 0}}
+        with pytest.raises(ConnectionError, match="has no broker 99 now"):
+            Groups(client).listed()
+    finally:
+        client.close()
+
+
 @pytest.mark.parametrize("api_key", [9, 10], ids=["fetch", "coordinator"])
 def test_a_group_that_may_not_be_read_is_named(config: ClusterConfig, topic: str, api_key: int) -> None:
     client = Moving(config, api_key, 30, times=1)

@@ -188,9 +188,8 @@ class Groups:
             return {}
         if not self._client.brokers:
             self._client.metadata([])
-        broker = self._client.brokers[0]
         failed: dict[str, int] = {}
-        for group, node, code in self._find(broker, unknown):
+        for group, node, code in self._find(unknown):
             if code:
                 failed[group] = code
             elif node not in self._client.brokers:
@@ -199,8 +198,17 @@ class Groups:
                 self._coordinators[group] = node
         return failed
 
-    def _find(self, broker: int, groups: Sequence[str]) -> Iterator[tuple[str, int, int]]:
-        """Group, coordinator, error."""
+    def _find(self, groups: Sequence[str]) -> list[tuple[str, int, int]]:
+        """As whichever broker answers says: group, coordinator, error."""
+        reason: ConnectionError | None = None
+        for broker in self._client.brokers:
+            try:
+                return list(self._found_by(broker, groups))
+            except ConnectionError as error:
+                reason = error
+        raise reason or ClusterUnreachable(f"cluster {self.alias} names no brokers")
+
+    def _found_by(self, broker: int, groups: Sequence[str]) -> Iterator[tuple[str, int, int]]:
         if self._version(broker, FindCoordinatorRequest) < SEVERAL_KEYS:
             for group in groups:
                 answer = self._client.ask(broker, FindCoordinatorRequest(key=group, key_type=_GROUP_KEY))
