@@ -157,3 +157,10 @@ class Policy(DefaultReplicationPolicy):
         own.wanted("bad")
     with pytest.raises(SparkMirrorError, match=r"remote name of topic good: the policy says None, which is no name$"):
         own.remote_name("good")
+
+
+def test_heartbeats_are_not_mixed_with_the_targets_own() -> None:
+    rules = topic_rules(flow(replication_policy_class=AWS_SAME_NAME))
+    assert rules.remote_name("heartbeats") == "heartbeats"
+    assert not rules.wanted("heartbeats")
+    assert rules.wanted("orders")

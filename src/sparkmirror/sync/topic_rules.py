@@ -51,8 +51,13 @@ class TopicRules:
                 topics=self.topics,
                 target_alias=self.target_alias,
                 heartbeats_replication_enabled=self.heartbeats_replication_enabled,
-            ),
+            )
+            and not self._is_ours_there(topic),
         )
+
+    def _is_ours_there(self, topic: str) -> bool:
+        """Whether its copy would be the topic that the target's own heartbeats are sent to: a policy may keep names."""
+        return self.policy.is_heartbeats_topic(topic) and self.remote_name(topic) == self.policy.heartbeats_topic()
 
     def remote_name(self, topic: str) -> str:
         """The name that the replication policy gives it at the target."""
