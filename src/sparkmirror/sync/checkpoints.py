@@ -22,6 +22,7 @@ from sparkmirror.offsets.map_keeper import NOTHING_YET, MapKeeper, PartitionMap,
 from sparkmirror.offsets.mirror_records import Checkpoint
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.pump.orders import Receipt
+from sparkmirror.sync.before_us import BeforeUs
 from sparkmirror.sync.group_standing import GroupStanding, GroupState, standing
 
 TopicPartition = tuple[str, int]
@@ -84,6 +85,7 @@ class Checkpoints:
         self._copied = MapKeeper(self._target, flow.source.alias)
         self._copied_back = MapKeeper(self._source, flow.target.alias)
         topic = policy.checkpoints_topic(flow.source.alias)
+        self._before_us = BeforeUs(flow, policy, self._source, self._target)
         self._store = CheckpointStore(TopicLog(self._target, topic))
         self._topic = topic
         self._opened = False
@@ -115,7 +117,7 @@ class Checkpoints:
             missing: list[str] = []
             ahead: list[str] = []
             for where, one in offsets.items():
-                place = _place(where, routes[where], maps, one.offset)
+                place = self._place(where, routes[where], maps, one.offset)
                 if isinstance(place, Unmapped):
                     (ahead if place is NOTHING_YET else missing).append(f"{where[0]}-{where[1]}: {place.reason}")
                     continue
@@ -200,21 +202,22 @@ class Checkpoints:
             maps |= self._copied_back.refresh(dict.fromkeys(back))
         return maps
 
-
-def _place(
-    where: TopicPartition, route: Route, maps: Mapping[TopicPartition, PartitionMap | Unmapped], offset: int
-) -> Place | Unmapped:
-    one = maps[where]
-    if isinstance(one, Unmapped):
-        return one
-    before_us = one.began_after(downstream=offset) if route.back else one.began_after(upstream=offset)
-    if before_us:
-        return Unmapped(before_us)
-    if route.back:
-        original = one.upstream(offset)
-        return Place(one.offsets.copied.upstream if original is None else original, original is not None, None)
-    downstream = one.downstream(offset)
-    return Place(one.end if downstream is None else downstream, downstream is not None, one.log.end)
+    def _place(
+        self, where: TopicPartition, route: Route, maps: Mapping[TopicPartition, PartitionMap | Unmapped], offset: int
+    ) -> Place | Unmapped:
+        one = maps[where]
+        if isinstance(one, Unmapped):
+            return one
+        if route.back:
+            if unknown := one.began_after(downstream=offset):
+                return Unmapped(unknown)
+            original = one.upstream(offset)
+            return Place(one.offsets.copied.upstream if original is None else original, original is not None, None)
+        if unknown := one.began_after(upstream=offset):
+            theirs = self._before_us.downstream(where, offset, one.begins)
+            return Unmapped(unknown) if theirs is None else Place(theirs.downstream, True, one.log.end)
+        downstream = one.downstream(offset)
+        return Place(one.end if downstream is None else downstream, downstream is not None, one.log.end)
 
 
 def _is_consumer(group: ListedGroup) -> bool:
