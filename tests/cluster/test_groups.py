@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from kafka import KafkaConsumer
 
+from sparkmirror.cluster import coordinators as coordinators_module
 from sparkmirror.cluster import groups as groups_module
 from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec
 from sparkmirror.cluster.client import ClusterClient
@@ -48,10 +49,10 @@ def test_many_groups_are_committed_for_read_and_listed(
 ) -> None:
     if words == "old":  # what brokers before Kafka 3.0 understand
         monkeypatch.setattr(groups_module, "SEVERAL_GROUPS", 99)
-        monkeypatch.setattr(groups_module, "SEVERAL_KEYS", 99)
+        monkeypatch.setattr(coordinators_module, "SEVERAL_KEYS", 99)
         monkeypatch.setattr(groups_module, "BY_NAME", 7)
         force_version(monkeypatch, 10, 3)
-    monkeypatch.setattr(groups_module, "GROUPS_PER_REQUEST", 4)
+    monkeypatch.setattr(coordinators_module, "GROUPS_PER_REQUEST", 4)
     wanted = {f"{topic}-{number}": {(topic, 1): Committed(number, f"about {number}")} for number in range(10)}
     assert groups.commit(wanted) == {group: {(topic, 1): 0} for group in wanted}
     found = groups.committed([*wanted, f"{topic}-none"])
@@ -115,7 +116,7 @@ class Moving(ClusterClient):
 def test_coordinators_that_move_are_looked_for_again(
     config: ClusterConfig, topic: str, monkeypatch: pytest.MonkeyPatch, api_key: int, code: int
 ) -> None:
-    monkeypatch.setattr(groups_module, "PAUSE_S", 0.01)
+    monkeypatch.setattr(coordinators_module, "PAUSE_S", 0.01)
     client = Moving(config, api_key, code, times=3)
     groups = Groups(client)
     try:
@@ -161,7 +162,8 @@ def test_a_group_that_may_not_be_read_is_named(config: ClusterConfig, topic: str
 def test_one_that_stays_away_is_an_error_and_no_empty_answer(
     config: ClusterConfig, topic: str, monkeypatch: pytest.MonkeyPatch, api_key: int
 ) -> None:
-    monkeypatch.setattr(groups_module, "PATIENCE_S", 0.5)
+    for module in (groups_module, coordinators_module):
+        monkeypatch.setattr(module, "PATIENCE_S", 0.5)
     client = Moving(config, api_key, 16, times=1000)
     groups = Groups(client)
     with pytest.raises(ClusterUnreachable, match=r"cluster A: .* failed: NOT_COORDINATOR"):

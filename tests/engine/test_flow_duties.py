@@ -81,6 +81,7 @@ def test_what_is_switched_off(tmp_path: Path, key: str, gone: set[str]) -> None:
         ("emit.heartbeats.interval.seconds", "heartbeats"),
         ("emit.checkpoints.interval.seconds", "checkpoints"),
         ("sync.group.offsets.interval.seconds", "group offsets"),
+        ("sync.group.offsets.interval.seconds", "share groups"),
     ],
 )
 def test_how_often(tmp_path: Path, key: str, name: str) -> None:
@@ -95,11 +96,11 @@ def test_connects_offsets_are_written_at_its_own_interval(tmp_path: Path) -> Non
 def test_group_offsets_come_behind_the_checkpoints(tmp_path: Path) -> None:
     found = schedules(tmp_path, {"sync.group.offsets.enabled": "true"}, once=True)
     last = [name for name, one in found.items() if one.at_end]
-    assert last == ["offset syncs", "Connect's offsets", "checkpoints", "group offsets"]
+    assert last == ["offset syncs", "Connect's offsets", "checkpoints", "group offsets", "share groups"]
     assert "heartbeats" not in found
     assert found["group offsets"].delayed
 
 
 def test_without_checkpoints_no_group_can_be_set(tmp_path: Path) -> None:
     settings = {"sync.group.offsets.enabled": "true", "emit.checkpoints.enabled": "false"}
-    assert not {"checkpoints", "group offsets"} & set(schedules(tmp_path, settings))
+    assert not {"checkpoints", "group offsets", "share groups"} & set(schedules(tmp_path, settings))

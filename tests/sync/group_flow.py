@@ -8,14 +8,18 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.producing import TOOLS
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.groups import Committed, Groups, Offsets
+from sparkmirror.cluster.share_groups import ShareGroups, StartOffsets
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig, FlowConfig, load_mm2_properties
 from sparkmirror.demo import KafkaCluster
+from sparkmirror.demo.jars import class_path
+from sparkmirror.demo.java import java
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.offsets.mirror_records import Checkpoint
 from sparkmirror.policy import DefaultTopicFilter, ReplicationPolicy, policy_for
@@ -23,6 +27,7 @@ from sparkmirror.pump.orders import PumpOrder, Receipt
 from sparkmirror.pump.pump import pump
 from sparkmirror.sync.checkpoints import Checkpoints
 from sparkmirror.sync.group_offsets import GroupOffsetSync
+from sparkmirror.sync.share_group_offsets import ShareGroupOffsets
 
 _numbers = itertools.count(1)
 
@@ -115,6 +120,22 @@ class Cluster:
         finally:
             client.close()
 
+    def start_share_group(self, group: str, starts: StartOffsets) -> None:
+        """As an administrator does, for one without members."""
+        client = ClusterClient(self._config(), "test")
+        try:
+            outcome = ShareGroups(client).set_starts({group: starts})[group]
+            assert not any(outcome.values()), outcome
+        finally:
+            client.close()
+
+    def share_starts(self, group: str) -> StartOffsets:
+        client = ClusterClient(self._config(), "test")
+        try:
+            return ShareGroups(client).starts([group]).offsets[group]
+        finally:
+            client.close()
+
     def delete_group(self, group: str) -> None:
         admin = KafkaAdminClient(bootstrap_servers=self.servers)
         try:
@@ -142,7 +163,7 @@ class GroupFlow:
         self.file = directory / f"{source.alias}-{target.alias}-{next(_numbers)}.properties"
         self.flow = self._load(topics, settings)
         self.receipts: dict[tuple[str, int], Receipt] = {}
-        self._duties: list[Checkpoints | GroupOffsetSync] = []
+        self._duties: list[Checkpoints | GroupOffsetSync | ShareGroupOffsets] = []
 
     def _load(self, topics: str, settings: Mapping[str, str]) -> FlowConfig:
         a, b = self.source.alias, self.target.alias
@@ -186,16 +207,24 @@ class GroupFlow:
 
     def checkpoints(self, prefix: str) -> Checkpoints:
         """The duty, for groups whose names begin so; as after a restart."""
-        topics = DefaultTopicFilter(self.flow.topics, self.flow.topics_exclude)
         duty = Checkpoints(
-            self.flow,
-            self.policy,
-            lambda group: group.startswith(prefix),
-            topics.should_replicate_topic,
-            lambda: list(self.receipts.values()),
+            self.flow, self.policy, lambda group: group.startswith(prefix), self._wanted_topic, self._newest_receipts
         )
         self._duties.append(duty)
         return duty
+
+    def share_group_offsets(self, prefix: str) -> ShareGroupOffsets:
+        duty = ShareGroupOffsets(
+            self.flow, self.policy, lambda group: group.startswith(prefix), self._wanted_topic, self._newest_receipts
+        )
+        self._duties.append(duty)
+        return duty
+
+    def _wanted_topic(self, topic: str) -> bool:
+        return DefaultTopicFilter(self.flow.topics, self.flow.topics_exclude).should_replicate_topic(topic)
+
+    def _newest_receipts(self) -> list[Receipt]:
+        return list(self.receipts.values())
 
     def group_offsets(self, checkpoints: Checkpoints) -> GroupOffsetSync:
         duty = GroupOffsetSync(self.flow, checkpoints)
@@ -210,6 +239,14 @@ class GroupFlow:
     def close(self) -> None:
         for duty in self._duties:
             duty.close()
+
+
+def console(cluster: Cluster, tool: str, topic: str, group: str, *arguments: str) -> list[str]:
+    """A console consumer's command."""
+    return [
+        *(java(), "-Xmx128m", "-cp", class_path(TOOLS), f"org.apache.kafka.tools.consumer.{tool}"),
+        *("--bootstrap-server", cluster.servers, "--topic", topic, "--group", group, *arguments),
+    ]
 
 
 def wait_for(condition: Callable[[], bool], what: str, timeout_s: float = 30.0) -> None:

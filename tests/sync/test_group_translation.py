@@ -9,17 +9,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from bench.producing import TOOLS
-from group_flow import Cluster, GroupFlow, from_offset, wait_for
+from group_flow import Cluster, GroupFlow, console, from_offset, wait_for
 from kafka import KafkaConsumer, KafkaProducer
 
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.jars import MIRROR_MAKER, class_path
 from sparkmirror.demo.java import java
 from sparkmirror.offsets.mirror_records import Checkpoint
-from sparkmirror.sync.checkpoints import route_of
 from sparkmirror.sync.group_offsets import GroupOffsetSync
 from sparkmirror.sync.group_standing import GroupStanding, GroupState
+from sparkmirror.sync.places import route_of
 
 pytestmark = pytest.mark.broker
 
@@ -380,13 +379,6 @@ def test_a_copy_made_by_nobody_we_know_cant_be_translated(
 
 
 # --- the new protocols ---------------------------------------------------------------------------
-
-
-def console(cluster: Cluster, tool: str, topic: str, group: str, *arguments: str) -> list[str]:
-    return [
-        *(java(), "-Xmx128m", "-cp", class_path(TOOLS), f"org.apache.kafka.tools.consumer.{tool}"),
-        *("--bootstrap-server", cluster.servers, "--topic", topic, "--group", group, *arguments),
-    ]
 
 
 def consumed(cluster: Cluster, group: str, count: int) -> list[bytes]:

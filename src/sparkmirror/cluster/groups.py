@@ -1,42 +1,30 @@
 """Consumer groups of one cluster: which there are, what they have committed, and committing in their stead.
 
 Many groups a request, each asked of its own coordinator, so that ten thousand groups take a few requests (KIP-699,
-KIP-709); brokers before Kafka 3.0 are asked group by group. Blocking. A coordinator that has moved or is loading is
-looked for anew until nothing was answered for `PATIENCE_S`.
+KIP-709); brokers before Kafka 3.0 are asked group by group. Blocking.
 """
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kafka.protocol.admin import ListGroupsRequest
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
-from kafka.protocol.metadata import FindCoordinatorRequest
 
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.coordinators import GROUP_ID_NOT_FOUND, PASSING, PATIENCE_S, Coordinators
 from sparkmirror.cluster.error_codes import error_name
-from sparkmirror.errors import ClusterUnreachable
 
 TopicPartition = tuple[str, int]
-
-GROUPS_PER_REQUEST = 250
-PATIENCE_S = 15.0
-"""How long one question is asked again while no coordinator answers; a cluster's first group needs a moment, too."""
-PAUSE_S = 0.2
 
 BY_NAME = 9
 """From version 10 on OffsetFetch and OffsetCommit tell topics by id: a group may have offsets of topics long gone."""
 SEVERAL_GROUPS = 8
-SEVERAL_KEYS = 4
-"""Since these versions a request may name several groups."""
+"""Since this version a request may name several groups."""
 
-LOADING, NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
-GROUP_ID_NOT_FOUND = 69
-_PASSES = frozenset({LOADING, NOT_AVAILABLE, NOT_COORDINATOR})
-_GROUP_KEY = 0
 _NO_OFFSET = -1
 
 
@@ -72,11 +60,11 @@ class FetchedOffsets(NamedTuple):
 
 
 class Groups:
-    """The groups of one cluster. Where a group's coordinator is, is remembered."""
+    """The groups of one cluster."""
 
     def __init__(self, client: ClusterClient) -> None:
         self._client = client
-        self._coordinators: dict[str, int] = {}
+        self._coordinators = Coordinators(client)
 
     @property
     def alias(self) -> str:
@@ -92,7 +80,7 @@ class Groups:
             code = next((answer.error_code for answer in answers if answer.error_code), 0)
             if not code:
                 return {one.group: one for answer in answers for one in map(_listed, answer.groups)}
-            self._pause(code, "listing its groups", deadline)
+            self._coordinators.pause(code, "listing its groups", deadline)
 
     def committed(self, groups: Iterable[str]) -> FetchedOffsets:
         """What these groups have committed, by topic and partition."""
@@ -101,7 +89,7 @@ class Groups:
         def ask(broker: int, some: Sequence[str]) -> dict[str, int]:
             failed = {}
             for group, code, offsets in self._fetch(broker, some):
-                if code in _PASSES:
+                if code in PASSING:
                     failed[group] = code
                 elif code and code != GROUP_ID_NOT_FOUND:
                     found.refused[group] = error_name(code)
@@ -109,7 +97,7 @@ class Groups:
                     found.offsets[group] = offsets
             return failed
 
-        self._at_coordinators(groups, ask, found.refused, "reading what its groups have committed")
+        self._coordinators.ask_each(groups, ask, found.refused, "reading what its groups have committed")
         return found
 
     def commit(self, offsets: Mapping[str, Offsets]) -> dict[str, dict[TopicPartition, int]]:
@@ -123,7 +111,7 @@ class Groups:
             failed = {}
             for group in some:
                 codes = self._commit(broker, group, offsets[group])
-                passing = next((code for code in codes.values() if code in _PASSES), 0)
+                passing = next((code for code in codes.values() if code in PASSING), 0)
                 if passing:
                     failed[group] = passing
                 else:
@@ -131,111 +119,16 @@ class Groups:
             return failed
 
         refused: dict[str, str] = {}
-        lost = self._at_coordinators(offsets, ask, refused, "committing for its groups")
+        lost = self._coordinators.ask_each(offsets, ask, refused, "committing for its groups")
         for group, code in lost.items():
             outcomes[group] = dict.fromkeys(offsets[group], code)
         return outcomes
-
-    # --- coordinators ---------------------------------------------------------------------------
-
-    def _at_coordinators(
-        self,
-        groups: Iterable[str],
-        ask: Callable[[int, Sequence[str]], Mapping[str, int]],
-        refused: dict[str, str],
-        what: str,
-    ) -> dict[str, int]:
-        """Ask each group's coordinator; `ask` returns the groups that it must be asked for again, and the error.
-
-        Returns those that have no coordinator that we may ask, by its code; they are in `refused`, too.
-        """
-        deadline = time.monotonic() + PATIENCE_S
-        lost: dict[str, int] = {}
-        left = list(dict.fromkeys(groups))
-        while True:
-            failed = self._locate(left)
-            for group, code in list(failed.items()):
-                if code not in _PASSES:
-                    lost[group] = failed.pop(group)
-                    refused[group] = error_name(code)
-            by_broker: dict[int, list[str]] = defaultdict(list)
-            for group in left:
-                if group in self._coordinators:
-                    by_broker[self._coordinators[group]].append(group)
-            for broker, some in by_broker.items():
-                for start in range(0, len(some), GROUPS_PER_REQUEST):
-                    chunk = some[start : start + GROUPS_PER_REQUEST]
-                    try:
-                        failed |= ask(broker, chunk)
-                    except ConnectionError:
-                        if time.monotonic() > deadline:
-                            raise
-                        failed |= dict.fromkeys(chunk, NOT_AVAILABLE)
-            if not failed:
-                return lost
-            if len(failed) + len(lost) < len(left):
-                deadline = time.monotonic() + PATIENCE_S  # it goes on
-            for group in failed:
-                self._coordinators.pop(group, None)
-            self._pause(next(iter(failed.values())), what, deadline)
-            self._client.metadata([])
-            left = list(failed)
-
-    def _locate(self, groups: Sequence[str]) -> dict[str, int]:
-        """Find the coordinators that aren't known; returns the groups that have none now, and Kafka's code."""
-        unknown = [group for group in groups if group not in self._coordinators]
-        if not unknown:
-            return {}
-        if not self._client.brokers:
-            self._client.metadata([])
-        failed: dict[str, int] = {}
-        for group, node, code in self._find(unknown):
-            if code:
-                failed[group] = code
-            elif node not in self._client.brokers:
-                failed[group] = NOT_AVAILABLE
-            else:
-                self._coordinators[group] = node
-        return failed
-
-    def _find(self, groups: Sequence[str]) -> list[tuple[str, int, int]]:
-        """As whichever broker answers says: group, coordinator, error."""
-        reason: ConnectionError | None = None
-        for broker in self._client.brokers:
-            try:
-                return list(self._found_by(broker, groups))
-            except ConnectionError as error:
-                reason = error
-        raise reason or ClusterUnreachable(f"cluster {self.alias} names no brokers")
-
-    def _found_by(self, broker: int, groups: Sequence[str]) -> Iterator[tuple[str, int, int]]:
-        if self._version(broker, FindCoordinatorRequest) < SEVERAL_KEYS:
-            for group in groups:
-                answer = self._client.ask(broker, FindCoordinatorRequest(key=group, key_type=_GROUP_KEY))
-                yield group, answer.node_id, answer.error_code
-            return
-        for start in range(0, len(groups), GROUPS_PER_REQUEST):
-            keys = list(groups[start : start + GROUPS_PER_REQUEST])
-            for one in self._client.ask(
-                broker, FindCoordinatorRequest(key_type=_GROUP_KEY, coordinator_keys=keys)
-            ).coordinators:
-                yield one.key, one.node_id, one.error_code
-
-    def _version(self, broker: int, kind: Any, newest: int = 1 << 15) -> int:
-        ours = 0, min(kind.max_version, newest)
-        return self._client.broker(broker).version(kind.API_KEY, ours, kind.name)
-
-    def _pause(self, code: int, what: str, deadline: float) -> None:
-        """Wait, or give up: time is up, or waiting doesn't help."""
-        if code not in _PASSES or time.monotonic() + PAUSE_S > deadline:
-            raise ClusterUnreachable(f"cluster {self.alias}: {what} failed: {error_name(code)}")
-        time.sleep(PAUSE_S)
 
     # --- requests -------------------------------------------------------------------------------
 
     def _fetch(self, broker: int, groups: Sequence[str]) -> Iterator[tuple[str, int, Offsets]]:
         """Group, error, offsets."""
-        if self._version(broker, OffsetFetchRequest, BY_NAME) < SEVERAL_GROUPS:
+        if self._coordinators.version(broker, OffsetFetchRequest, BY_NAME) < SEVERAL_GROUPS:
             for group in groups:
                 answer = self._client.ask(broker, OffsetFetchRequest(group_id=group, topics=None), newest=BY_NAME)
                 yield group, answer.error_code, _offsets(answer.topics)

@@ -19,6 +19,7 @@ from sparkmirror.sync.group_standing import GroupStanding
 from sparkmirror.sync.heartbeats import Heartbeats
 from sparkmirror.sync.offset_syncs import LastCopied, OffsetSyncEmitter
 from sparkmirror.sync.segments_tidy import SegmentsTidy
+from sparkmirror.sync.share_group_offsets import ShareGroupOffsets
 from sparkmirror.sync.topic_acls import TopicAclSync
 from sparkmirror.sync.topic_configs import TopicConfigSync
 from sparkmirror.sync.topic_rules import TopicRules
@@ -35,10 +36,11 @@ _NONE: Mapping[str, Mapping[TopicPartition, Checkpoint]] = MappingProxyType({})
 
 @dataclass(slots=True)
 class Groups:
-    """The newest that is known of the flow's consumer groups: what one duty finds the other one needs."""
+    """The newest that is known of the flow's groups: what one duty finds the other one needs."""
 
     checkpoints: Checkpoints | None = None
     sync: GroupOffsetSync | None = None
+    share: ShareGroupOffsets | None = None
 
     @property
     def current(self) -> Mapping[str, Mapping[TopicPartition, Checkpoint]]:
@@ -53,7 +55,8 @@ class Groups:
     @property
     def newest(self) -> Mapping[str, GroupStanding]:
         """How each one stands at the target, where its offsets are set there; else as `standings`."""
-        return self.sync.standings if self.sync is not None else self.standings
+        consumers = self.sync.standings if self.sync is not None else self.standings
+        return {**consumers, **self.share.standings} if self.share is not None else consumers
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,7 @@ class FlowDuties:
     def schedules(self) -> list[Schedule]:
         """The duties that the flow's settings ask for, in the order in which the last turns are to come."""
         sync, group = self.flow.topic_sync, self.flow.group
+        sync_groups = group.emit_checkpoints_enabled and group.sync_group_offsets_enabled
         flush_s = self.flow.connect.offset_flush_interval_ms / 1000
         wanted = [
             (True, Schedule("old segments", TIDY_S, self._old_segments, delayed=True)),
@@ -101,13 +105,19 @@ class FlowDuties:
                 Schedule("checkpoints", group.emit_checkpoints_interval_seconds, self._checkpoints, at_end=self.once),
             ),
             (
-                group.emit_checkpoints_enabled and group.sync_group_offsets_enabled,
+                sync_groups,
                 Schedule(
                     "group offsets",
                     group.sync_group_offsets_interval_seconds,
                     self._group_offsets,
                     delayed=True,
                     at_end=self.once,
+                ),
+            ),
+            (
+                sync_groups,
+                Schedule(
+                    "share groups", group.sync_group_offsets_interval_seconds, self._share_groups, at_end=self.once
                 ),
             ),
         ]
@@ -141,6 +151,16 @@ class FlowDuties:
     def _group_offsets(self) -> Duty:
         self.groups.sync = GroupOffsetSync(self.flow, self.groups)
         return self.groups.sync
+
+    def _share_groups(self) -> Duty:
+        self.groups.share = ShareGroupOffsets(
+            self.flow,
+            self.rules.policy,
+            self.wanted_groups.should_replicate_group,
+            self.rules.topics.should_replicate_topic,
+            self.receipts,
+        )
+        return self.groups.share
 
     def _connect_offsets(self) -> Duty:
         return ConnectOffsets(self.flow, self.target, self.copied)

@@ -21,8 +21,9 @@ from sparkmirror.sync.group_standing import GroupStanding, GroupState, standing
 TopicPartition = tuple[str, int]
 
 IDLE = frozenset({"Empty", "Dead"})
-_MEMBERS = frozenset({22, 25, 27, 82, 110, 113})
-"""ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID, FENCED_ and STALE_MEMBER_EPOCH."""
+_MEMBERS = frozenset({22, 25, 27, 68, 82, 110, 113})
+"""ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS, NON_EMPTY_GROUP, FENCED_INSTANCE_ID, FENCED_ and
+STALE_MEMBER_EPOCH."""
 _ADVICE = {
     3: "it has no such partition",
     29: "grant our principal READ on the topic",
@@ -75,7 +76,7 @@ class GroupOffsetSync:
         self.written = 0
         for group, outcome in self._groups.commit(due).items():
             self.written += sum(not code for code in outcome.values())
-            failed = [self._line(where, code) for where, code in outcome.items() if code]
+            failed = [why_refused(self._groups.alias, where, code) for where, code in outcome.items() if code]
             if failed:
                 standings[group] = self._refused(group, list(dict.fromkeys(failed)), len(wanted[group]))
         self.standings = standings
@@ -96,14 +97,16 @@ class GroupOffsetSync:
             return f"it has members at {self._groups.alias} ({group.state})"
         return ""
 
-    def _line(self, where: TopicPartition, code: int) -> str:
-        if code in _MEMBERS:
-            return f"a member has joined it at {self._groups.alias}"
-        advice = f"; {_ADVICE[code]}" if code in _ADVICE else ""
-        return f"{self._groups.alias}: {where[0]}-{where[1]}: {error_name(code)}{advice}"
-
     def _refused(self, group: str, reasons: Iterable[str], partitions: int) -> GroupStanding:
         return standing(group, partitions, reasons, ())
+
+
+def why_refused(alias: str, where: TopicPartition, code: int) -> str:
+    """One line: why the target has not taken a group's offset."""
+    if code in _MEMBERS:
+        return f"a member has joined it at {alias}"
+    advice = f"; {_ADVICE[code]}" if code in _ADVICE else ""
+    return f"{alias}: {where[0]}-{where[1]}: {error_name(code)}{advice}"
 
 
 def _due(checkpoints: Iterable[Checkpoint], there: Offsets) -> Offsets:

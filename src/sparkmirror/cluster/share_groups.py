@@ -1,0 +1,190 @@
+"""Share groups of one cluster (KIP-932): where they start in each partition, and setting that in their stead.
+
+What an administrator may do: DescribeShareGroupOffsets and AlterShareGroupOffsets, both in version 0, which
+kafka-python lacks. The broker refuses to set anything for a group that has members. Blocking.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.coordinators import GROUP_ID_NOT_FOUND, PASSING, Coordinators
+from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.wire.primitives import INT32, INT64, NO_TAGS, Reader, compact_string, request_header, uvarint
+from sparkmirror.wire.rpc import UnsupportedBroker
+
+TopicPartition = tuple[str, int]
+StartOffsets = dict[TopicPartition, int]
+"""The offset of the first record that a group has not done with."""
+
+SHARE = "share"
+"""Their type, as a cluster lists its groups."""
+
+NOT_KNOWN = "its brokers don't know share groups"
+UNSUPPORTED_VERSION = 35
+"""A broker's that could, but has the feature `share.version` switched off."""
+
+_DESCRIBE, _ALTER = 90, 91
+_VERSIONS = (0, 0)
+_NO_ARRAY = uvarint(0)
+_UUID_BYTES = 16
+
+
+class FetchedStarts(NamedTuple):
+    """Where share groups start."""
+
+    offsets: dict[str, StartOffsets]
+    """By group. A group that isn't there, or has read nothing yet, has an empty entry."""
+    refused: dict[str, str]
+    """Groups that may not be read, and why."""
+
+
+class ShareGroups:
+    """The share groups of one cluster."""
+
+    def __init__(self, client: ClusterClient) -> None:
+        self._client = client
+        self._coordinators = Coordinators(client)
+
+    def starts(self, groups: Iterable[str]) -> FetchedStarts:
+        """Where these groups start, by topic and partition."""
+        found = FetchedStarts({}, {})
+
+        def ask(broker: int, some: Sequence[str]) -> dict[str, int]:
+            try:
+                answer = self._ask(broker, _DESCRIBE, "DescribeShareGroupOffsets", describe_request(some))
+            except UnsupportedBroker:
+                found.refused.update(dict.fromkeys(some, NOT_KNOWN))
+                return {}
+            failed = {}
+            for group, (code, offsets) in read_described(answer).items():
+                if code in PASSING:
+                    failed[group] = code
+                elif code and code != GROUP_ID_NOT_FOUND:
+                    found.refused[group] = said(code)
+                else:
+                    found.offsets[group] = offsets
+            return failed
+
+        self._coordinators.ask_each(groups, ask, found.refused, "reading where its share groups start")
+        return found
+
+    def set_starts(self, starts: Mapping[str, StartOffsets]) -> dict[str, dict[TopicPartition, int]]:
+        """Kafka's code for each partition, 0 where it is done. A group that isn't there is made, empty.
+
+        The coordinator refuses it (68, NON_EMPTY_GROUP) for a group that has members.
+        """
+        outcomes: dict[str, dict[TopicPartition, int]] = {}
+
+        def ask(broker: int, some: Sequence[str]) -> dict[str, int]:
+            failed = {}
+            for group in some:
+                try:
+                    answer = self._ask(broker, _ALTER, "AlterShareGroupOffsets", alter_request(group, starts[group]))
+                except UnsupportedBroker:
+                    outcomes[group] = dict.fromkeys(starts[group], UNSUPPORTED_VERSION)
+                    continue
+                code, codes = read_altered(answer)
+                passing = next((one for one in (code, *codes.values()) if one in PASSING), 0)
+                if passing:
+                    failed[group] = passing
+                else:
+                    outcomes[group] = dict.fromkeys(starts[group], code) if code else codes
+            return failed
+
+        lost = self._coordinators.ask_each(starts, ask, {}, "setting where its share groups start")
+        for group, code in lost.items():
+            outcomes[group] = dict.fromkeys(starts[group], code)
+        return outcomes
+
+    def _ask(self, broker: int, api_key: int, name: str, body: bytes) -> Reader:
+        """The answer, behind its header."""
+        try:
+            connection = self._client.broker(broker)
+            version = connection.version(api_key, _VERSIONS, name)
+            header = request_header(api_key, version, 0, self._client.client_id.encode())
+            answer = Reader(connection.exchange_raw([header, body]))
+        except UnsupportedBroker:
+            raise
+        except ConnectionError:
+            self._client.hang_up(broker)
+            raise
+        answer.int32()  # the correlation id
+        answer.tags()
+        return answer
+
+
+def said(code: int) -> str:
+    """What to say of an error."""
+    return NOT_KNOWN if code == UNSUPPORTED_VERSION else error_name(code)
+
+
+# --- messages, version 0 -------------------------------------------------------------------------
+
+
+def describe_request(groups: Sequence[str]) -> bytes:
+    """All partitions of these groups."""
+    named = b"".join(compact_string(group) + _NO_ARRAY + NO_TAGS for group in groups)
+    return uvarint(len(groups) + 1) + named + NO_TAGS
+
+
+def read_described(answer: Reader) -> dict[str, tuple[int, StartOffsets]]:
+    """By group: its error, and its offsets; without partitions that have none, or an error."""
+    answer.int32()  # the throttle time
+    found: dict[str, tuple[int, StartOffsets]] = {}
+    for _ in range(answer.compact_length()):
+        group = answer.compact_text() or ""
+        offsets: StartOffsets = {}
+
+        def partition(topic: str, offsets: StartOffsets = offsets) -> None:
+            index, offset, _, code = answer.int32(), answer.int64(), answer.int32(), answer.int16()
+            if not code and offset >= 0:
+                offsets[topic, index] = offset
+
+        _read_topics(answer, partition)
+        found[group] = answer.int16(), offsets
+        answer.compact_text()
+        answer.tags()
+    return found
+
+
+def alter_request(group: str, starts: StartOffsets) -> bytes:
+    """These offsets of one group."""
+    topics: dict[str, list[bytes]] = defaultdict(list)
+    for (topic, index), offset in starts.items():
+        topics[topic].append(INT32.pack(index) + INT64.pack(offset) + NO_TAGS)
+    named = b"".join(
+        compact_string(topic) + uvarint(len(partitions) + 1) + b"".join(partitions) + NO_TAGS
+        for topic, partitions in topics.items()
+    )
+    return compact_string(group) + uvarint(len(topics) + 1) + named + NO_TAGS
+
+
+def read_altered(answer: Reader) -> tuple[int, dict[TopicPartition, int]]:
+    """The group's error, and each partition's."""
+    answer.int32()  # the throttle time
+    code = answer.int16()
+    answer.compact_text()
+    codes: dict[TopicPartition, int] = {}
+
+    def partition(topic: str) -> None:
+        index = answer.int32()
+        codes[topic, index] = answer.int16()
+
+    _read_topics(answer, partition)
+    return code, codes
+
+
+def _read_topics(answer: Reader, partition: Callable[[str], None]) -> None:
+    """Topics and their partitions; `partition` reads one up to its message."""
+    for _ in range(answer.compact_length()):
+        topic = answer.compact_text() or ""
+        answer.slice(_UUID_BYTES)
+        for _ in range(answer.compact_length()):
+            partition(topic)
+            answer.compact_text()
+            answer.tags()
+        answer.tags()

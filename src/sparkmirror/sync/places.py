@@ -1,0 +1,110 @@
+"""Where a group's offset at the source is at the target, for the duties that look after groups (`mm2.md` 3.7).
+
+By the exact map. Where the copy has not reached an offset it is the copy's end, which is inside the log, and not a
+record is skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.config import FlowConfig
+from sparkmirror.offsets.map_keeper import MapKeeper, PartitionMap, Reached, Unmapped
+from sparkmirror.policy import ReplicationPolicy
+from sparkmirror.pump.orders import Receipt
+from sparkmirror.sync.before_us import BeforeUs
+
+TopicPartition = tuple[str, int]
+
+
+class Route(NamedTuple):
+    """What the target has in place of a partition of the source."""
+
+    remote: TopicPartition
+    back: bool
+    """The source's topic is the copy, made by the flow in the other direction."""
+
+
+def route_of(where: TopicPartition, policy: ReplicationPolicy, flow: FlowConfig) -> Route:
+    """A topic's copy; of what is itself a copy of the target's topic, that topic (`mm2.md` 3.7, "Rename")."""
+    topic, partition = where
+    original = policy.upstream_topic(topic)
+    if policy.topic_source(topic) == flow.target.alias and original is not None:
+        return Route((original, partition), back=True)
+    return Route((policy.format_remote_topic(flow.source.alias, topic), partition), back=False)
+
+
+class Place(NamedTuple):
+    """An offset at the target."""
+
+    remote: TopicPartition
+    offset: int
+    copied: bool
+    """Whether the copy has reached it; else it is the copy's end."""
+    log_end: int | None
+    """The target's, where it is known."""
+
+
+class Places:
+    """Those of one flow, as of the last `refresh`. For one thread; the clients stay the caller's."""
+
+    def __init__(
+        self,
+        flow: FlowConfig,
+        policy: ReplicationPolicy,
+        source: ClusterClient,
+        target: ClusterClient,
+        receipts: Callable[[], Iterable[Receipt]],
+    ) -> None:
+        """`receipts`: the newest of each partition."""
+        self._flow = flow
+        self._policy = policy
+        self._receipts = receipts
+        self._before_us = BeforeUs(flow, policy, source, target)
+        self._copied = MapKeeper(target, flow.source.alias)
+        self._copied_back = MapKeeper(source, flow.target.alias)
+        self._routes: dict[TopicPartition, Route] = {}
+        self._maps: dict[TopicPartition, PartitionMap | Unmapped] = {}
+
+    def refresh(self, partitions: Iterable[TopicPartition]) -> None:
+        """Take in what was copied of these partitions of the source. Raises `ConnectionError`, `SparkMirrorError`.
+
+        Read the groups' offsets before: then the copy has nearly always reached them.
+        """
+        reached = {
+            (one.target_topic, one.partition): Reached(one.upstream, one.downstream, one.target_topic_id)
+            for one in self._receipts()
+            if one.upstream >= 0 and one.downstream >= 0
+        }
+        routes = {where: route_of(where, self._policy, self._flow) for where in partitions}
+        forth = {route.remote: where for where, route in routes.items() if not route.back}
+        back = [where for where, route in routes.items() if route.back]
+        found = self._copied.refresh({remote: reached.get(remote) for remote in forth}) if forth else {}
+        self._maps = {forth[remote]: one for remote, one in found.items()}
+        if back:
+            self._maps |= self._copied_back.refresh(dict.fromkeys(back))
+        self._routes = routes
+
+    def of(self, where: TopicPartition, offset: int) -> Place | Unmapped:
+        """Where who would read `offset` of a refreshed partition next goes on; or why that can't be told."""
+        one, route = self._maps[where], self._routes[where]
+        if isinstance(one, Unmapped):
+            return one
+        if route.back:
+            if unknown := one.began_after(downstream=offset):
+                return Unmapped(unknown)
+            original = one.upstream(offset)
+            end = one.offsets.copied.upstream
+            return Place(route.remote, end if original is None else original, original is not None, None)
+        if unknown := one.began_after(upstream=offset):
+            theirs = self._before_us.downstream(where, offset, one.begins)
+            return Unmapped(unknown) if theirs is None else Place(route.remote, theirs.downstream, True, one.log.end)
+        downstream = one.downstream(offset)
+        return Place(route.remote, one.end if downstream is None else downstream, downstream is not None, one.log.end)
+
+    def close(self) -> None:
+        """Free the maps."""
+        self._copied.close()
+        self._copied_back.close()

@@ -1,0 +1,183 @@
+"""Share groups (KIP-932) of one real cluster start at the other one where they start at the first, where it is safe."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from group_flow import Cluster, GroupFlow, console, from_offset, wait_for
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.groups import Groups
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.sync.group_standing import GroupStanding, GroupState
+from sparkmirror.sync.share_group_offsets import ShareGroupOffsets, later
+from sparkmirror.wire.rpc import RpcConnection, UnsupportedBroker
+
+RECORDS = 24
+"""At the target: eight transactions of three records. Two more at the source are aborted, and each has a marker."""
+
+starts = st.dictionaries(st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 3)), st.integers(0, 5))
+
+
+@given(starts, starts)
+def test_what_is_set(wanted: dict[tuple[str, int], int], there: dict[tuple[str, int], int]) -> None:
+    due = later(wanted, there)
+    after = {**there, **due}
+    assert all(after[where] == max(offset, there.get(where, 0)) for where, offset in wanted.items())
+    assert all(where in wanted and there.get(where) != offset for where, offset in due.items())
+
+
+@pytest.fixture(scope="module")
+def copied(
+    source_cluster: KafkaCluster, target_cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[GroupFlow]:
+    near, far = Cluster("sharing", source_cluster), Cluster("other", target_cluster)
+    near.create("shared", 2)
+    near.transactions("shared", 10)
+    near.create("elsewhere")
+    settings = {"sharing.consumer.isolation.level": "read_committed", "sync.group.offsets.enabled": "true"}
+    flow = GroupFlow(near, far, "shared", tmp_path_factory.mktemp("shared"), **settings)
+    flow.copy()
+    yield flow
+    flow.close()
+
+
+HERE, THERE = ("shared", 0), ("sharing.shared", 0)
+pytestmark = pytest.mark.broker
+
+
+def turn(duty: ShareGroupOffsets, group: str) -> GroupStanding:
+    duty.run()
+    return duty.standings[group]
+
+
+def test_a_share_group_is_made_at_the_exact_offset(copied: GroupFlow, topic_name: str) -> None:
+    """Markers and aborted records are not at the target. Only what changed is written; there are no checkpoints."""
+    copied.source.start_share_group(topic_name, {HERE: 8, ("elsewhere", 0): 0})
+    duty = copied.share_group_offsets(topic_name)
+    assert turn(duty, topic_name) == GroupStanding(topic_name, GroupState.SYNCED, partitions=1)
+    assert duty.written == 1
+    there = copied.target.share_starts(topic_name)
+    assert there == {THERE: 6}
+    originals, copies = copied.source.read("shared", committed=True), copied.target.read("sharing.shared")
+    assert len(copies) == RECORDS
+    assert from_offset(copies, there[THERE]) == from_offset(originals, 8)
+    duty.run()
+    assert duty.written == 0
+    checkpoints = copied.checkpoints(topic_name)
+    checkpoints.run()
+    assert copied.written(topic_name) == []
+    assert checkpoints.standings == {}, "it has a duty of its own"
+
+
+def test_only_wanted_groups_on_wanted_topics(copied: GroupFlow, topic_name: str) -> None:
+    copied.source.start_share_group(f"{topic_name}-elsewhere", {("elsewhere", 0): 0})
+    copied.source.start_share_group(f"not-{topic_name}", {HERE: 8})
+    copied.source.commit(f"{topic_name}-consumers", {HERE: 8})
+    duty = copied.share_group_offsets(topic_name)
+    duty.run()
+    assert duty.standings == {}
+    assert copied.target.share_starts(f"not-{topic_name}") == {}
+
+
+def test_it_is_never_put_back(copied: GroupFlow, topic_name: str) -> None:
+    copied.source.start_share_group(topic_name, {HERE: 8})
+    copied.target.start_share_group(topic_name, {THERE: 7})
+    duty = copied.share_group_offsets(topic_name)
+    assert turn(duty, topic_name).state is GroupState.SYNCED
+    assert duty.written == 0
+    assert copied.target.share_starts(topic_name) == {THERE: 7}
+    copied.source.start_share_group(topic_name, {HERE: 20})
+    duty.run()
+    assert duty.written == 1
+    there = copied.target.share_starts(topic_name)
+    assert there[THERE] > 7
+    copied.source.start_share_group(topic_name, {HERE: 0})
+    duty.run()
+    assert copied.target.share_starts(topic_name) == there
+
+
+def test_one_ahead_of_the_copy_catches_up(copied: GroupFlow, topic_name: str) -> None:
+    """Never beyond the log."""
+    copied.source.start_share_group(topic_name, {HERE: 1000, ("shared", 1): 0})
+    standing = turn(copied.share_group_offsets(topic_name), topic_name)
+    assert standing.state is GroupState.CATCHING_UP
+    assert standing.reason == "shared-0: at 1000, the copy is not so far yet (and 1 more)"
+    assert copied.target.share_starts(topic_name) == {THERE: RECORDS}
+
+
+def test_a_group_of_another_kind_is_in_the_way(copied: GroupFlow, topic_name: str) -> None:
+    copied.source.start_share_group(topic_name, {HERE: 8})
+    copied.target.commit(topic_name, {THERE: 1})
+    standing = turn(copied.share_group_offsets(topic_name), topic_name)
+    assert standing == GroupStanding(topic_name, GroupState.NOT_SYNCED, "it is a classic group at other", 1)
+
+
+def test_a_target_that_doesnt_know_share_groups(
+    copied: GroupFlow, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied.source.start_share_group(topic_name, {HERE: 8})
+    real = RpcConnection.version
+    target = int(copied.target.servers.split(",")[0].rpartition(":")[2])
+
+    def version(self: RpcConnection, key: int, ours: tuple[int, int], name: str) -> int:
+        if key in (90, 91) and self._sock.getpeername()[1] == target:
+            raise UnsupportedBroker(name)
+        return real(self, key, ours, name)
+
+    duty = copied.share_group_offsets(topic_name)
+    monkeypatch.setattr(RpcConnection, "version", version)
+    assert turn(duty, topic_name).reason == "other: its brokers don't know share groups"
+    monkeypatch.undo()
+    assert turn(duty, topic_name).state is GroupState.SYNCED
+    assert copied.target.share_starts(topic_name) == {THERE: 6}
+
+
+# --- real share consumers ------------------------------------------------------------------------
+
+
+def consumed(cluster: Cluster, topic: str, group: str, count: int) -> list[bytes]:
+    """By the real share consumer, which acknowledges so many."""
+    much = "--max-messages", str(count), "--timeout-ms", "60000"
+    command = console(cluster, "ConsoleShareConsumer", topic, group, *much)
+    return subprocess.run(command, capture_output=True, check=True, timeout=240).stdout.split()
+
+
+@pytest.mark.full
+def test_share_consumers_go_on_at_the_target(copied: GroupFlow, topic_name: str) -> None:
+    """What is before the start offset comes no more, and everything behind it does."""
+    originals = copied.source.read("shared", committed=True)
+    copied.source.start_share_group(topic_name, {HERE: 0})
+    assert consumed(copied.source, "shared", topic_name, 7) == [one.value for one in originals[:7]]
+    wait_for(lambda: copied.source.share_starts(topic_name)[HERE] > 0, "the acknowledgements are kept")
+    done = copied.source.share_starts(topic_name)[HERE]
+    assert turn(copied.share_group_offsets(topic_name), topic_name).state is GroupState.SYNCED
+    left = from_offset(originals, done)
+    assert 0 < len(left) < RECORDS
+    assert [(None, one) for one in consumed(copied.target, "sharing.shared", topic_name, len(left))] == left
+
+
+@pytest.mark.full
+def test_a_member_at_the_target_wins(copied: GroupFlow, topic_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that is not on the list yet when that is read; here it reads another topic."""
+    copied.target.create(topic_name)
+    copied.source.start_share_group(topic_name, {HERE: 8})
+    duty = copied.share_group_offsets(topic_name)
+    real = Groups.listed
+    client = ClusterClient(copied.flow.target, "test")
+    command = console(copied.target, "ConsoleShareConsumer", topic_name, topic_name)
+    with closing(client), subprocess.Popen(command, stdout=subprocess.DEVNULL) as live:
+        try:
+            wait_for(lambda: topic_name in Groups(client).listed(), "the member joined", 120)
+            assert turn(duty, topic_name).reason == "it has members at other (Stable)"
+            monkeypatch.setattr(Groups, "listed", lambda self: real(self) if self.alias == "sharing" else {})
+            assert turn(duty, topic_name).reason == "a member has joined it at other"
+            assert duty.written == 0
+            assert THERE not in copied.target.share_starts(topic_name)
+        finally:
+            live.kill()
