@@ -17,13 +17,16 @@ from sparkmirror.config import FlowConfig, LossPolicy
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.offsets.connect_offsets import SourcePartition, java_partition, offset_value
 from sparkmirror.offsets.losses import LossLedger
+from sparkmirror.offsets.map_keeper import Unmapped
 from sparkmirror.offsets.mirror_records import OffsetSync
 from sparkmirror.offsets.reading import PositionReader
 from sparkmirror.offsets.route import Bearings, Refusal, Route
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Identity, segments_topic
 from sparkmirror.offsets.stored_offsets import read_stored_offsets
+from sparkmirror.policy import DefaultReplicationPolicy
 from sparkmirror.sync.connect_offsets import ConnectOffsets
+from sparkmirror.sync.places import Place, Places
 from sparkmirror.sync.takeover import Takeover
 
 pytestmark = pytest.mark.broker
@@ -236,3 +239,29 @@ def test_offsets_are_handed_back_under_every_name(mirrored: Mirrored, target_clu
         (strimzis, 43),
         ("MirrorSourceConnector", 43),
     }
+
+
+def test_groups_from_before_go_by_mirror_makers_own_syncs(mirrored: Mirrored) -> None:
+    """Exactly where two syncs are as far apart on both sides; else as it would, reading some records twice."""
+    mirrored.copy(0, 20)
+    mirrored.copy(15, 40)
+    mirrored.store(39)
+    if not mirrored.source.topic_id(mirrored.syncs_topic):
+        mirrored.source.create(mirrored.syncs_topic, 1)
+    syncs = [OffsetSync(mirrored.topic, 0, *pin) for pin in ((2, 2), (12, 12), (30, 35))]
+    TopicLog(mirrored.source.client, mirrored.syncs_topic).append(0, [(sync.key(), sync.value()) for sync in syncs])
+    SegmentLog(TopicLog(mirrored.target.client, mirrored.segments)).agree(
+        mirrored.identity.cluster_id, mirrored.identity
+    )
+    assert mirrored.look() == ""
+    policy = DefaultReplicationPolicy()
+    places = Places(mirrored.flow, policy, mirrored.source.client, mirrored.target.client, list)
+    where = mirrored.route.source
+    places.refresh([where])
+    found = {offset: places.of(where, offset) for offset in (0, 2, 7, 12, 20, 30, 39, 40)}
+    places.close()
+    unknown = found.pop(0)
+    assert isinstance(unknown, Unmapped)
+    assert "this flow began at offset 40 of the source and 45 of the target" in unknown.reason
+    offsets = {upstream: place.offset for upstream, place in found.items() if isinstance(place, Place)}
+    assert offsets == {2: 2, 7: 7, 12: 12, 20: 13, 30: 35, 39: 36, 40: 45}
