@@ -6,7 +6,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,12 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from mirror_thread import run_mirror
 from pyspark.sql import SparkSession
 
-from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.config import load_mm2_properties
 from sparkmirror.demo import KafkaCluster, RealMirrorMaker
 from sparkmirror.demo.jvm import QUICK_START
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.errors import CopyIncomplete
 from sparkmirror.offsets.connect_offsets import SourcePartition, java_partition, offset_value
-from sparkmirror.sync.connect_offsets import ConnectOffsets
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -91,13 +89,9 @@ class Handover:
             "the rest",
         )
 
-    @contextmanager
-    def ours(self, spark: SparkSession, *, in_order: bool = True) -> Iterator[Mirror]:
-        """We copy; offsets are handed back at the end, if that is `in_order`."""
-        with run_mirror(self.properties, spark) as mirror:
-            yield mirror
-        if in_order:
-            hand_back(mirror)
+    def ours(self, spark: SparkSession) -> AbstractContextManager[Mirror]:
+        """We copy, and hand back at the end."""
+        return run_mirror(self.properties, spark)
 
     def stored(self) -> dict[int, int]:
         """What the offsets topic says, read as a stranger would."""
@@ -121,15 +115,6 @@ class Handover:
             assert first_seen == ours, f"{partition}: out of order"
             found[partition] = len(theirs) - len(ours)
         return found
-
-
-def hand_back(mirror: Mirror) -> None:
-    """One run of the duty."""
-    driver = mirror.drivers[0]
-    with ClusterAdmin.connect(driver.flow.target, "test", 20) as admin:
-        duty = ConnectOffsets(driver.flow, admin, lambda: driver.view.copied)
-        duty.run()
-        duty.close()
 
 
 def read(cluster: KafkaCluster, topic: str, partitions: int) -> Iterator[tuple[int, Any]]:
@@ -201,22 +186,23 @@ def test_killed(handover: Handover, spark: SparkSession) -> None:
 
 
 @pytest.mark.full
-def test_we_are_killed(handover: Handover, spark: SparkSession) -> None:
+def test_we_are_killed(handover: Handover) -> None:
     """Then MirrorMaker 2 repeats what we have copied since the duty ran last, and no more."""
     with ExitStack() as stack:
         with mp.load(handover.source.bootstrap_servers, handover.topic, PARTITIONS):
-            with handover.ours(spark, in_order=False) as mirror:
+            with mp.MirrorProcess(handover.properties, handover.directory / "ours.log") as mirror:
                 handover.wait_for_more(3_000, "us")
-                mp.wait_for(lambda: len(mirror.drivers[0].view.copied) == PARTITIONS, 30, "the pumps report")
-                hand_back(mirror)
-                stored = handover.stored()
+                mp.wait_for(lambda: len(handover.stored()) == PARTITIONS, 60, "our offsets in Connect's topic")
                 handover.wait_for_more(3_000, "us")
+                mirror.kill_all()
+            stored = handover.stored()
             ends = mp.end_offsets(handover.target.bootstrap_servers, handover.remote, PARTITIONS)
             bound = {index: end - 1 - stored[index] for index, end in enumerate(ends)}
             stack.enter_context(handover.mirror_maker)
             handover.wait_for_more(20_000, "MirrorMaker 2")
         handover.wait_for_all(repeated=sum(bound.values()))
     print(f"copied since: {bound}, repeated: {handover.repeated()}")
+    assert sum(bound.values()) > 0
     assert handover.repeated() == bound
 
 

@@ -185,6 +185,18 @@ def test_somebody_elses_partition_is_left_alone() -> None:
     assert "holds offsets 5 to 8" in doubt(decide(reading, [])).reason
 
 
+@pytest.mark.parametrize("sequence", [0, 12])
+def test_a_partition_that_was_taken_over_is_begun_where_the_claim_says(sequence: int) -> None:
+    """As long as the log ends there: what somebody wrote since is not ours to step over."""
+    reading = replace(EMPTY, log_end_before=9, log_end_after=9, has_records=True)
+    start = claim(sequence, 70, 9)
+    assert decide(reading, [start]) == Position(sequence, 70, 9, True, -1, b"s" * 16, None)
+    for end in (8, 10):
+        moved = replace(reading, log_end_before=end, log_end_after=end)
+        assert "none that this flow wrote" in doubt(decide(moved, [start])).reason
+    assert "none that this flow wrote" in doubt(decide(reading, [replace(start, confirmed=True)])).reason
+
+
 # --- gaps, and what is claimed next -------------------------------------------------------------------
 
 WITH_GAPS = Segment(b"t" * 16, 3, 0, 1, 4000, 0, b"s" * 16, 7, 0, (Run(70, 4), Run(80, 6)))

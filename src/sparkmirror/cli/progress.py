@@ -75,6 +75,10 @@ def _table(flows: Sequence[FlowProgress]) -> Table:
             table.add_row("", f"[red]hurry[/red] {escape(flow.forecast)}")
         if flow.gone:
             table.add_row("", f"[yellow]deleted at the source[/yellow] {escape(', '.join(flow.gone[:_MOST_PARKED]))}")
+        if flow.groups:
+            table.add_row("", f"[dim]groups[/dim] {escape('; '.join(flow.groups))}")
+        for line in flow.failing:
+            table.add_row("", f"[yellow]fails[/yellow] {escape(line)}")
         if flow.waiting and not flow.parked:
             table.add_row("", f"[yellow]waits[/yellow] {escape(flow.waiting)}")
     return table
@@ -100,6 +104,10 @@ def _line(flow: FlowProgress) -> str:
         parts.append(f"lost: {', '.join(flow.losses)}")
     if flow.forecast:
         parts.append(flow.forecast)
+    if flow.groups:
+        parts.append(f"groups: {'; '.join(flow.groups)}")
+    if flow.failing:
+        parts.append(f"fails: {'; '.join(flow.failing)}")
     if flow.gone:
         parts.append(f"{len(flow.gone)} topics deleted at the source, first: {flow.gone[0]}")
     return ", ".join(parts)

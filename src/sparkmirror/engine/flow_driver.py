@@ -207,6 +207,7 @@ class FlowDriver:
                 )
         self._losses.start()
         self.takeover.begin()
+        self.view.partitions.clear()  # somebody else may have gone on from there since
         self.unclean = state.unclean
         self._identity = agree_identity(self.flow)
         lifetime = self._opened(self._target).broker_config(STATE_LIFETIME_KEY)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.loss_watch import summed_up
+from sparkmirror.sync.group_standing import counted
 
 _WINDOW_S = 5.0
 
@@ -43,6 +44,10 @@ class FlowProgress:
     """Source topics that were copied and are not there any more."""
     waiting: str = ""
     """Why it waits, if it does."""
+    groups: tuple[str, ...] = ()
+    """How many consumer groups are in which state."""
+    failing: tuple[str, ...] = ()
+    """One line for each duty whose last turn failed."""
     memory_bytes: int = 0
     """Of the largest pump."""
 
@@ -99,6 +104,8 @@ class ProgressMeter:
             forecast=view.forecast.words if view.forecast is not None else "",
             gone=view.gone,
             waiting=waiting,
+            groups=counted(self._driver.groups.newest.values()),
+            failing=tuple(f"{duty}: {why}" for duty, why in sorted(self._driver.failing.items())),
             memory_bytes=max((report.memory_bytes for report in live), default=0),
         )
 

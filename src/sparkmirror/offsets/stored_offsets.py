@@ -5,6 +5,7 @@ Blocking; for the driver. With exactly-once support Connect writes offsets in tr
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -16,7 +17,9 @@ from sparkmirror.offsets.connect_offsets import SourcePartition, read_key, read_
 from sparkmirror.offsets.route import TopicPartition
 from sparkmirror.wire.records import records
 
-_UNKNOWN_TOPIC = 3
+_UNKNOWN_TOPIC, _NOT_AUTHORIZED = 3, 29
+
+log = logging.getLogger(__name__)
 
 
 class StoredOffset(NamedTuple):
@@ -32,13 +35,16 @@ class StoredOffset(NamedTuple):
 def read_stored_offsets(
     client: ClusterClient, topics: Iterable[str], source_alias: str
 ) -> dict[TopicPartition, list[StoredOffset]]:
-    """By source topic and partition, the newest first. A topic that is not there says nothing.
+    """By source topic and partition, the newest first. A topic that is not there, or not for us to read, says nothing.
 
     Raises `ConnectionError`s.
     """
     found: dict[TopicPartition, list[StoredOffset]] = {}
     for topic in client.metadata(topics).values():
         if topic.error == _UNKNOWN_TOPIC:
+            continue
+        if topic.error == _NOT_AUTHORIZED:
+            _warn(client, topic)
             continue
         if topic.error:
             raise RangeUnread(f"cluster {client.config.alias}: topic {topic.name}: {error_name(topic.error)}")
@@ -68,6 +74,9 @@ def _entries(client: ClusterClient, topic: TopicLeaders) -> Iterator[tuple[bytes
         where = topic.name, partition
         start = list_offsets(client, leader.leader, asked, EARLIEST)[where]
         end = list_offsets(client, leader.leader, asked, LATEST)[where]
+        if start.error == _NOT_AUTHORIZED:
+            _warn(client, topic)
+            return
         if start.error or end.error:
             raise RangeUnread(
                 f"cluster {client.config.alias}: {topic.name}-{partition}: {error_name(start.error or end.error)}"
@@ -76,6 +85,14 @@ def _entries(client: ClusterClient, topic: TopicLeaders) -> Iterator[tuple[bytes
             for header, view in read_batches(client, topic, partition, start.offset, read_committed=True):
                 for record in records(header, view):
                     yield record.key, record.value, record.timestamp
+
+
+def _warn(client: ClusterClient, topic: TopicLeaders) -> None:
+    log.warning(
+        "cluster %s: topic %s can't be read: if MirrorMaker 2 keeps its offsets there, grant our principal READ on it",
+        client.config.alias,
+        topic.name,
+    )
 
 
 def _stored_ms(stored: StoredOffset) -> int:

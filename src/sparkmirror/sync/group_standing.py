@@ -30,6 +30,18 @@ class GroupStanding:
     """That it has committed, of topics that are copied."""
 
 
+def counted(standings: Iterable[GroupStanding]) -> tuple[str, ...]:
+    """A few words on each state that groups are in; of those that can't be synced, one is named with its reason."""
+    by_state: dict[GroupState, list[GroupStanding]] = {state: [] for state in GroupState}
+    for one in standings:
+        by_state[one.state].append(one)
+    words = [f"{len(some):,} {state}" for state, some in by_state.items() if some]
+    if stuck := by_state[GroupState.NOT_SYNCED]:
+        first = min(stuck, key=lambda one: one.group)
+        words[-1] += f", first: {first.group}: {first.reason}"
+    return tuple(words)
+
+
 def standing(group: str, partitions: int, missing: Iterable[str], ahead: Iterable[str]) -> GroupStanding:
     """By why partitions have no offset at the target, and which the copy has not reached."""
     for state, reasons in ((GroupState.NOT_SYNCED, list(missing)), (GroupState.CATCHING_UP, list(ahead))):

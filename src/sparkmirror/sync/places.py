@@ -14,6 +14,7 @@ from sparkmirror.config import FlowConfig
 from sparkmirror.offsets.map_keeper import MapKeeper, PartitionMap, Reached, Unmapped
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.pump.orders import Receipt
+from sparkmirror.sync.before_us import BeforeUs
 
 TopicPartition = tuple[str, int]
 
@@ -61,6 +62,7 @@ class Places:
         self._flow = flow
         self._policy = policy
         self._receipts = receipts
+        self._before_us = BeforeUs(flow, policy, source, target)
         self._copied = MapKeeper(target, flow.source.alias)
         self._copied_back = MapKeeper(source, flow.target.alias)
         self._routes: dict[TopicPartition, Route] = {}
@@ -90,13 +92,15 @@ class Places:
         one, route = self._maps[where], self._routes[where]
         if isinstance(one, Unmapped):
             return one
-        before_us = one.began_after(downstream=offset) if route.back else one.began_after(upstream=offset)
-        if before_us:
-            return Unmapped(before_us)
         if route.back:
+            if unknown := one.began_after(downstream=offset):
+                return Unmapped(unknown)
             original = one.upstream(offset)
             end = one.offsets.copied.upstream
             return Place(route.remote, end if original is None else original, original is not None, None)
+        if unknown := one.began_after(upstream=offset):
+            theirs = self._before_us.downstream(where, offset, one.begins)
+            return Unmapped(unknown) if theirs is None else Place(route.remote, theirs.downstream, True, one.log.end)
         downstream = one.downstream(offset)
         return Place(route.remote, one.end if downstream is None else downstream, downstream is not None, one.log.end)
 

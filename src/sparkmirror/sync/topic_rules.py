@@ -45,14 +45,16 @@ class TopicRules:
         """Whether a source topic is replicated: filter, heartbeats, internal topics and cycles."""
         return self._asked(
             f"whether topic {topic} is replicated",
-            lambda: should_replicate(
-                topic,
-                policy=self.policy,
-                topics=self.topics,
-                target_alias=self.target_alias,
-                heartbeats_replication_enabled=self.heartbeats_replication_enabled,
-            )
-            and not self._is_ours_there(topic),
+            lambda: (
+                should_replicate(
+                    topic,
+                    policy=self.policy,
+                    topics=self.topics,
+                    target_alias=self.target_alias,
+                    heartbeats_replication_enabled=self.heartbeats_replication_enabled,
+                )
+                and not self._is_ours_there(topic)
+            ),
         )
 
     def _is_ours_there(self, topic: str) -> bool:

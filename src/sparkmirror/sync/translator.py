@@ -15,8 +15,9 @@ from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.offsets.map_keeper import MapKeeper, PartitionMap, Reached, Unmapped
-from sparkmirror.policy import ReplicationPolicy, policy_for
+from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.pump.receipts import read_reports, receipts_topic
+from sparkmirror.sync.topic_rules import topic_rules
 
 TopicPartition = tuple[str, int]
 _UNKNOWN_TOPIC = 3
@@ -60,13 +61,7 @@ class Translator:
     @classmethod
     def of(cls, flow: FlowConfig) -> Self:
         """For a flow of an mm2.properties; only its target is asked."""
-        policy = policy_for(
-            flow.replication_policy_class,
-            source_alias=flow.source.alias,
-            separator=flow.replication_policy_separator,
-            internal_separator_enabled=flow.internal_topic_separator_enabled,
-        )
-        return cls(flow.target, flow.source.alias, policy)
+        return cls(flow.target, flow.source.alias, topic_rules(flow, flow.originals).policy)
 
     def translate(self, topic: str, partition: int, offset: int, *, reverse: bool = False) -> Translation:
         """Where a consumer that would read `offset` at the source next goes on at the target, or in reverse."""
