@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 
 import pytest
 from hypothesis import given
@@ -116,6 +118,10 @@ def topic(config: ClusterConfig) -> str:
     for name in ("share-groups", "share-groups-2"):
         assert admin.create_topics([NewTopicSpec(name, 3, 1)]) == {name: None}
     admin.close()
+    with closing(ClusterClient(config, "test")) as client:
+        wanted: dict[str, StartOffsets] = {"ready": {("share-groups", 2): 0, ("share-groups-2", 2): 0}}
+        while any(ShareGroups(client).set_starts(wanted)["ready"].values()):
+            time.sleep(0.1)  # the coordinator has not heard of the topics yet
     return "share-groups"
 
 

@@ -188,10 +188,12 @@ class GroupFlow:
     def policy(self) -> ReplicationPolicy:
         return policy_for(self.flow.replication_policy_class, source_alias=self.source.alias)
 
-    def copy(self) -> None:
-        """Everything that is at the source now."""
+    def copy(self, *, groups: bool = False) -> None:
+        """Everything that is at the source now; with `groups` the driver looks after groups too, at the end."""
         incarnation = f"test-{next(_numbers)}"
-        driver = FlowDriver(self.flow, incarnation, use_lease=False, once=True)
+        settings = self.flow.group.model_copy(update={"emit_checkpoints_enabled": groups})
+        flow = self.flow.model_copy(update={"group": settings})
+        driver = FlowDriver(flow, incarnation, use_lease=False, once=True)
         driver.open()
         try:
             driver.start()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from group_flow import Cluster, GroupFlow, console, from_offset, wait_for
@@ -136,6 +137,17 @@ def test_a_target_that_doesnt_know_share_groups(
     monkeypatch.undo()
     assert turn(duty, topic_name).state is GroupState.SYNCED
     assert copied.target.share_starts(topic_name) == {THERE: 6}
+
+
+def test_a_flow_does_it_when_all_is_copied(copied: GroupFlow, topic_name: str, tmp_path: Path) -> None:
+    copied.source.create(topic_name)
+    copied.source.produce(topic_name, 5)
+    copied.source.start_share_group(topic_name, {(topic_name, 0): 3})
+    settings = {"sync.group.offsets.enabled": "true", "groups": topic_name}
+    flow = GroupFlow(copied.source, copied.target, topic_name, tmp_path, **settings)
+    flow.copy(groups=True)
+    assert copied.target.share_starts(topic_name) == {(f"sharing.{topic_name}", 0): 3}
+    assert flow.written(topic_name) == []
 
 
 # --- real share consumers ------------------------------------------------------------------------
