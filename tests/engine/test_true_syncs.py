@@ -145,7 +145,7 @@ def compact(cluster: KafkaCluster, topic: str) -> None:
     producer = KafkaProducer(bootstrap_servers=cluster.bootstrap_servers, linger_ms=5, batch_size=2000)
     for number in range(600):
         producer.send(topic, key=b"%d" % (number * 7 % 90), value=b"value-%d" % number, partition=0)
-    producer.finish()
+    producer.flush()
     time.sleep(0.7)  # past segment.ms: what was written so far may be cleaned
     producer.send(topic, key=b"last", value=b"last", partition=0)
     producer.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from sparkmirror.cluster.client import ClusterClient
@@ -87,6 +89,7 @@ def test_what_was_delayed_is_written_at_the_flush_interval(
     duty = flow.duty(config)
     for upstream in (10, 11, 12):
         flow.copied = [LastCopied("t", 0, upstream, upstream)]
+        time.sleep(0.01)  # longer than the interval
         duty.run()
     topic = POLICY.offset_syncs_topic(config.target.alias)
     assert [sync.upstream for sync in written(config.source, topic)] == [10, 11, 12]
