@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
+from sparkmirror.cluster.topic_log import LogUnavailable
 from sparkmirror.config import FlowConfig
 from sparkmirror.offsets.adopted import AdoptedMap, Translated
-from sparkmirror.offsets.mirror_records import Malformed, OffsetSync
+from sparkmirror.offsets.mirror_records import OffsetSync
 from sparkmirror.policy import ReplicationPolicy
+from sparkmirror.sync.stored_syncs import read_syncs, syncs_place
 
 TopicPartition = tuple[str, int]
 
-_NOT_THERE = {3, 29}
-"""UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED: there is nothing to be read."""
+_UNAUTHORIZED = 29
+"""TOPIC_AUTHORIZATION_FAILED: for us there is nothing to be read."""
 
 
 class BeforeUs:
@@ -23,9 +24,8 @@ class BeforeUs:
     def __init__(
         self, flow: FlowConfig, policy: ReplicationPolicy, source: ClusterClient, target: ClusterClient
     ) -> None:
-        on_source = flow.offset_sync.offset_syncs_topic_location == "source"
-        client, other = (source, flow.target.alias) if on_source else (target, flow.source.alias)
-        self._log = TopicLog(client, policy.offset_syncs_topic(other))
+        place = syncs_place(flow, policy)
+        self._client, self._topic = source if place.at_source else target, place.topic
         self._syncs: dict[TopicPartition, list[OffsetSync]] | None = None
         self._maps: dict[tuple[TopicPartition, int], AdoptedMap] = {}
 
@@ -43,15 +43,11 @@ class BeforeUs:
     def _read(self) -> dict[TopicPartition, list[OffsetSync]]:
         found: dict[TopicPartition, list[OffsetSync]] = defaultdict(list)
         try:
-            entries, _ = self._log.read(0, 0)
+            syncs = read_syncs(self._client, self._topic)
         except LogUnavailable as error:
-            if error.code not in _NOT_THERE:
+            if error.code != _UNAUTHORIZED:
                 raise
             return found
-        for _, key, value in entries:
-            try:
-                sync = OffsetSync.read(key, value)
-            except Malformed:
-                continue  # a tombstone
+        for sync in syncs:
             found[sync.topic, sync.partition].append(sync)
         return found

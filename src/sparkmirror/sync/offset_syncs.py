@@ -13,6 +13,7 @@ from sparkmirror.offsets.offset_syncs import SyncQueues
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.pump.clock import now_s
 from sparkmirror.sync.internal_topic import InternalTopic
+from sparkmirror.sync.stored_syncs import syncs_place
 
 
 class LastCopied(NamedTuple):
@@ -31,20 +32,19 @@ class OffsetSyncEmitter:
     """
 
     def __init__(self, flow: FlowConfig, policy: ReplicationPolicy, copied: Callable[[], Iterable[LastCopied]]) -> None:
-        on_source = flow.offset_sync.offset_syncs_topic_location == "source"
-        here, other = (flow.source, flow.target) if on_source else (flow.target, flow.source)
+        place = syncs_place(flow, policy)
         self._copied = copied
         self._queues = SyncQueues(flow.offset_sync.offset_lag_max)
         self._promote_every_s = flow.connect.offset_flush_interval_ms / 1000
         self._promote_at = now_s() + self._promote_every_s
         self._topic = InternalTopic(
-            here,
-            policy.offset_syncs_topic(other.alias),
+            flow.source if place.at_source else flow.target,
+            place.topic,
             f"{flow.name}|sparkmirror-offset-syncs",
             replication_factor=flow.offset_sync.offset_syncs_topic_replication_factor,
             factor_key="offset-syncs.topic.replication.factor",
             timeout_s=flow.admin_timeout_ms / 1000,
-            otherwise=", or write offset-syncs.topic.location = target" if on_source else "",
+            otherwise=", or write offset-syncs.topic.location = target" if place.at_source else "",
         )
 
     def run(self) -> None:

@@ -11,7 +11,6 @@ import logging
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
@@ -22,7 +21,7 @@ from sparkmirror.config import FlowConfig
 from sparkmirror.offsets.connect_offsets import offsets_topics
 from sparkmirror.offsets.evidence import LogProbe
 from sparkmirror.offsets.last_copied import LastCopied, LastCopiedReader, Untold
-from sparkmirror.offsets.mirror_records import Malformed, OffsetSync
+from sparkmirror.offsets.mirror_records import OffsetSync
 from sparkmirror.offsets.position import Doubt
 from sparkmirror.offsets.route import Route, TopicPartition
 from sparkmirror.offsets.segment_log import SegmentLog
@@ -30,13 +29,13 @@ from sparkmirror.offsets.segments import Identity, Segment, segments_topic
 from sparkmirror.offsets.settling import Settler
 from sparkmirror.offsets.stored_offsets import StoredOffset, read_stored_offsets
 from sparkmirror.offsets.target_reading import TargetReader, Unserved, by_topic, listed_offset
-from sparkmirror.policy import policy_for
+from sparkmirror.sync.stored_syncs import read_syncs, syncs_place
+from sparkmirror.sync.topic_rules import topic_rules
 from sparkmirror.wire.splice import Run
 
 PROBED_AT_ONCE = 100
 """Partitions whose last batches are looked at in one request."""
 
-_UNKNOWN_TOPIC = 3
 
 log = logging.getLogger(__name__)
 
@@ -215,24 +214,9 @@ class Takeover:
 
     def _offset_syncs(self) -> dict[TopicPartition, OffsetSync]:
         """MirrorMaker 2's newest one for each source partition; none if there is no such topic."""
-        flow = self._flow
-        at_source = flow.offset_sync.offset_syncs_topic_location == "source"
-        policy = policy_for(
-            flow.replication_policy_class,
-            source_alias=flow.source.alias,
-            separator=flow.replication_policy_separator,
-            internal_separator_enabled=flow.internal_topic_separator_enabled,
-        )
-        other = flow.target.alias if at_source else flow.source.alias
-        client, topic = self._source if at_source else self._target, policy.offset_syncs_topic(other)
-        if client.metadata([topic])[topic].error == _UNKNOWN_TOPIC:
-            return {}
-        syncs = {}
-        for _, key, value in TopicLog(client, topic).read(0, 0)[0]:
-            with suppress(Malformed):
-                sync = OffsetSync.read(key, value)
-                syncs[sync.topic, sync.partition] = sync
-        return syncs
+        place = syncs_place(self._flow, topic_rules(self._flow, self._flow.originals).policy)
+        syncs = read_syncs(self._source if place.at_source else self._target, place.topic)
+        return {(sync.topic, sync.partition): sync for sync in syncs}
 
 
 class _Partition(NamedTuple):

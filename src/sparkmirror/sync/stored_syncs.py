@@ -1,0 +1,38 @@
+"""Where a flow's offset syncs are, and what is in their topic (`mm2.md` 2.1)."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import NamedTuple
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.config import FlowConfig
+from sparkmirror.offsets.mirror_records import Malformed, OffsetSync
+from sparkmirror.policy import ReplicationPolicy
+
+_UNKNOWN_TOPIC = 3
+
+
+class SyncsPlace(NamedTuple):
+    """By `offset-syncs.topic.location`."""
+
+    at_source: bool
+    topic: str
+
+
+def syncs_place(flow: FlowConfig, policy: ReplicationPolicy) -> SyncsPlace:
+    """The cluster and the topic, which is named by the other cluster."""
+    at_source = flow.offset_sync.offset_syncs_topic_location == "source"
+    return SyncsPlace(at_source, policy.offset_syncs_topic(flow.target.alias if at_source else flow.source.alias))
+
+
+def read_syncs(client: ClusterClient, topic: str) -> list[OffsetSync]:
+    """All in the order they were written; none if there is no such topic. Raises `ConnectionError`."""
+    if client.metadata([topic])[topic].error == _UNKNOWN_TOPIC:
+        return []
+    syncs = []
+    for _, key, value in TopicLog(client, topic).read(0, 0)[0]:
+        with suppress(Malformed):  # a tombstone
+            syncs.append(OffsetSync.read(key, value))
+    return syncs
