@@ -268,7 +268,7 @@ def test_both_clients_speak_tls(source_cluster: KafkaCluster, authority: Authori
     client.metadata([])
     assert client.cluster_id == source_cluster.cluster_id
     # The broker tells its clients on the TLS listener the addresses of that listener.
-    assert isinstance(client.broker(1).detach(), ssl.SSLSocket)
+    assert isinstance(client.broker(1).socket, ssl.SSLSocket)
     client.close()
 
 

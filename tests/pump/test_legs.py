@@ -20,6 +20,7 @@ def a_leg(lost: list[PartitionCopy]) -> TargetLeg:
         max_request_bytes=1 << 20,
         max_in_flight=5,
         dial=lambda leg: None,
+        renew=lambda leg, channel: None,
         on_ack=lambda copy, ack: None,
         on_unsendable=lambda copy: None,
         on_lost=lambda leg, reason, copies: lost.extend(copies),

@@ -25,10 +25,13 @@ from kafka.protocol.consumer import IsolationLevel
 
 from sparkmirror.cluster.client import addresses
 from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.gate import gate
+from sparkmirror.cluster.kafka_python_sasl import sasl_settings
+from sparkmirror.cluster.sign_in import sign_in
 from sparkmirror.cluster.tls import ssl_context
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.wire.rpc import RpcConnection, TlsRefused
+from sparkmirror.wire.rpc import AccessRefused, RpcConnection
 
 TOPICS_PER_REQUEST = 300
 PARTITIONS_PER_REQUEST = 2000
@@ -112,6 +115,7 @@ def client_settings(config: ClusterConfig, role: str) -> dict[str, Any]:
         "bootstrap_servers": list(config.bootstrap_servers),
         "security_protocol": config.security_protocol,
         "ssl_context": ssl_context(config),
+        **sasl_settings(config),
         "client_id": f"{config.client_id}|{role}" if config.client_id else role,
         "request_timeout_ms": config.request_timeout_ms,
         "reconnect_backoff_max_ms": 1000,
@@ -149,8 +153,8 @@ class ClusterAdmin:
         `role` is told to the brokers as part of the client id. Raises `ClusterUnreachable`, and `ConfigError`
         where a truststore or keystore can't be used.
         """
-        if config.encrypted:
-            _check_tls(config, timeout_s * PROBE_SHARE)
+        if config.encrypted or config.signs_in:
+            _check_access(config, timeout_s * PROBE_SHARE)
         settings = client_settings(config, role)
         settings["request_timeout_ms"] = min(config.request_timeout_ms, int(timeout_s * 1000))
         patience_s = timeout_s * (1 - PROBE_SHARE)
@@ -364,14 +368,17 @@ def _within(timeout_s: float, question: Callable[..., _Answer], *args: Any, **op
     return outcome.result(timeout_s)
 
 
-def _check_tls(config: ClusterConfig, timeout_s: float) -> None:
-    """Stop if no broker agrees with us on TLS: kafka-python would try for as long as it may, and not say why."""
-    tls = ssl_context(config)
+def _check_access(config: ClusterConfig, timeout_s: float) -> None:
+    """Stop if no broker lets us in: kafka-python would try for as long as it may, and not say why."""
+    tls, how = ssl_context(config), sign_in(config)
     refusals: list[str] = []
     for host, port in addresses(config):
         try:
-            RpcConnection.dial(host, port, client_id=config.client_id, timeout_s=timeout_s, tls=tls).close()
-        except TlsRefused as error:
+            with gate(config, host, port).passage():
+                RpcConnection.dial(
+                    host, port, client_id=config.client_id, timeout_s=timeout_s, tls=tls, sign_in=how
+                ).close()
+        except AccessRefused as error:
             refusals.append(str(error))
         except ConnectionError:
             return  # it may come up yet

@@ -27,6 +27,7 @@ from sparkmirror.config.settings import (
     LOSS_SETTINGS,
     POLICY_SETTINGS,
     PRODUCE_SETTINGS,
+    SASL_SETTINGS,
     SECURITY_PROTOCOL,
     SOURCE_SERVERS,
     SSL_SETTINGS,
@@ -85,10 +86,11 @@ class _Shown:
         self._pair = (flow.source.alias, flow.target.alias)
 
     def cluster(self, servers: Setting, cluster: ClusterConfig) -> Iterator[EffectiveValue]:
-        protocol, *ssl = for_place((SECURITY_PROTOCOL, *SSL_SETTINGS), servers.place)
-        yield from self.part((servers, protocol), cluster)
+        yield from self.part((servers, *for_place((SECURITY_PROTOCOL,), servers.place)), cluster)
         if cluster.encrypted:
-            yield from self.part(ssl, cluster.ssl)
+            yield from self.part(for_place(SSL_SETTINGS, servers.place), cluster.ssl)
+        if cluster.signs_in:
+            yield from self.part(for_place(SASL_SETTINGS, servers.place), cluster.sasl)
 
     def part(self, settings: Sequence[Setting], part: BaseModel) -> Iterator[EffectiveValue]:
         for setting in settings:

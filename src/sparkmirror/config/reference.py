@@ -26,6 +26,7 @@ from sparkmirror.config.settings import (
     FLOW_SETTINGS,
     LOSS_SETTINGS,
     PRODUCE_SETTINGS,
+    SASL_SETTINGS,
     SECURITY_PROTOCOL,
     SOURCE_SERVERS,
     SSL_SETTINGS,
@@ -60,9 +61,9 @@ flow is enabled the run stops, but not where `A->B.emit.heartbeats.enabled = tru
 _PROVIDERS = """
 `${name:path:key}` is replaced by what the provider `name` has, in any value. Only names listed in `config.providers`
 are looked for. A value that is needed and can't be found stops the run, where Kafka would go on with the text itself.
-`sparkmirror config` masks what came from a provider. Passwords and keys of `ssl.` are resolved where a connection is
-made, so Spark's workers need the same variables and files, and nothing secret travels to them. All else is resolved
-once, when a run starts.
+`sparkmirror config` masks what came from a provider. Passwords and keys of `ssl.` and `sasl.` are resolved where a
+connection is made, so Spark's workers need the same variables and files, and nothing secret travels to them. All else
+is resolved once, when a run starts.
 
 | key | default | what it does here |
 |---|---|---|"""
@@ -89,7 +90,7 @@ def _page() -> Iterator[str]:
     yield _HEAD
     yield "## Clusters and flows"
     yield _CLUSTERS
-    yield from _settings((ENABLED, SOURCE_SERVERS, SECURITY_PROTOCOL, *SSL_SETTINGS))
+    yield from _settings((ENABLED, SOURCE_SERVERS, SECURITY_PROTOCOL, *SSL_SETTINGS, *SASL_SETTINGS))
     sections = {
         "Copying": FLOW_SETTINGS,
         "Losses": LOSS_SETTINGS,

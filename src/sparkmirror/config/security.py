@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from sparkmirror.config.entries import Entry
+from sparkmirror.config.model import ClusterConfig
 from sparkmirror.config.scopes import Level, ScopedKey
-from sparkmirror.config.settings import SECURITY_PROTOCOL, SSL_SETTINGS
+from sparkmirror.config.settings import SASL_SETTINGS, SECURITY_PROTOCOL, SSL_SETTINGS
 
-HONOURED = {setting.name: setting for setting in (SECURITY_PROTOCOL, *SSL_SETTINGS)}
+HONOURED = {setting.name: setting for setting in (SECURITY_PROTOCOL, *SSL_SETTINGS, *SASL_SETTINGS)}
 
 
 def meant_clusters(key: ScopedKey, flows: Iterable[tuple[str, str]]) -> set[str]:
@@ -28,6 +29,13 @@ def meant_clusters(key: ScopedKey, flows: Iterable[tuple[str, str]]) -> set[str]
     return sources | targets
 
 
+def concerns(name: str, cluster: ClusterConfig | None) -> bool:
+    """Whether a setting of TLS or SASL can have an effect for a cluster."""
+    if cluster is None:
+        return False
+    return cluster.signs_in if name.startswith("sasl.") else cluster.encrypted
+
+
 def is_exception(key: ScopedKey) -> bool:
     """Whether a security setting is for one client or one flow only, in a place where MirrorMaker 2 looks."""
     # At the top it drops what has a role; what has none there is for all clusters.
@@ -37,14 +45,14 @@ def is_exception(key: ScopedKey) -> bool:
 def refuse_exceptions(
     keys: Iterable[ScopedKey],
     flows: Collection[tuple[str, str]],
-    encrypted: Collection[str],
+    spoken: Mapping[str, ClusterConfig],
     properties: Mapping[str, Entry],
 ) -> None:
     """Stop at a key that would have one client of a cluster connect otherwise than the others."""
     for key in filter(is_exception, keys):
         setting = HONOURED[key.name]
         for alias in sorted(meant_clusters(key, flows)):
-            if setting is not SECURITY_PROTOCOL and alias not in encrypted:
+            if setting is not SECURITY_PROTOCOL and not concerns(setting.name, spoken.get(alias)):
                 continue
             stated = properties.get(f"{alias}.{key.name}", properties.get(key.name))
             try:

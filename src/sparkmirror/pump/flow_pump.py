@@ -369,6 +369,7 @@ class FlowPump:
                 lane,
                 self._loop,
                 dial=self._dial_source,
+                renew=self._renew,
                 on_fetched=self._on_fetched,
                 on_lost=self._on_source_lost,
                 may_fetch=self._may_fetch,
@@ -389,6 +390,7 @@ class FlowPump:
                 max_request_bytes=settings.max_request_size,
                 max_in_flight=min(settings.max_in_flight_requests_per_connection, MOST_IN_FLIGHT),
                 dial=self._dial_target,
+                renew=self._renew,
                 on_ack=self._on_ack,
                 on_unsendable=self._settle,
                 on_lost=self._on_target_lost,
@@ -411,7 +413,7 @@ class FlowPump:
                 isolation_level=ISOLATION[settings.isolation_level],
                 rack=settings.client_rack,
             )
-            return open_channel(connection.detach(), self._pool), session
+            return open_channel(connection.socket, self._pool, connection), session
 
         self._background.do(dial, lambda made: leg.connected(*made), lambda error: leg.failed(str(error)))
 
@@ -421,9 +423,16 @@ class FlowPump:
         def dial() -> tuple[Channel, int]:
             connection = self._target.dial(leg.broker, send_buffer=settings.send_buffer_bytes)
             version = connection.version(produce.API_KEY, produce.VERSIONS, "Produce")
-            return open_channel(connection.detach(), self._pool), version
+            return open_channel(connection.socket, self._pool, connection), version
 
         self._background.do(dial, lambda made: leg.connected(*made), lambda error: leg.failed(str(error)))
+
+    def _renew(self, leg: SourceLeg | TargetLeg, channel: Channel) -> None:
+        def failed(error: Exception) -> None:
+            channel.close()
+            leg.failed(f"signing in again failed: {error}")
+
+        self._background.do(channel.renew, lambda _: leg.renewed(channel), failed)
 
     # --- limits ---------------------------------------------------------------------------------
 
