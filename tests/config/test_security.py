@@ -90,7 +90,7 @@ def test_without_tls_its_settings_do_nothing_and_say_so(load: Load) -> None:
     assert flow(config).source.ssl.key_password.get_secret_value() == "x"
     assert flow(config).target.ssl == SslConfig()
     (warning,) = config.warnings
-    assert warning.endswith("eu.ssl.truststore.location: has no effect with security.protocol PLAINTEXT")
+    assert warning.endswith("eu.ssl.truststore.location: has no effect without TLS: write security.protocol")
 
 
 @pytest.mark.parametrize(
@@ -112,12 +112,10 @@ def test_what_does_nothing_is_named(load: Load, key: str, part: str) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "part"),
     [
-        ("us.consumer.ssl.truststore.location", "/other", "write us.ssl.truststore.location"),
-        ("us.admin.security.protocol", "PLAINTEXT", "write us.security.protocol"),
-        ("us->eu.source.cluster.ssl.truststore.location", "/other", "write us.ssl.truststore.location"),
-        ("us->eu.producer.override.ssl.key.password", "/other", "write eu.ssl.key.password"),
+        ("us.producer.ssl.truststore.location", "/other", "write us.ssl.truststore.location"),
+        ("us->eu.source.producer.security.protocol", "PLAINTEXT", "write us.security.protocol"),
+        ("us->eu.target.consumer.ssl.key.password", "/other", "write eu.ssl.key.password"),
         ("us->eu.security.protocol", "PLAINTEXT", "write eu.security.protocol"),
-        ("us->eu.target.cluster.ssl.endpoint.identification.algorithm", "", "write eu.ssl.endpoint"),
     ],
 )
 def test_a_client_of_its_own_kind_is_refused(load: Load, key: str, value: str, part: str) -> None:

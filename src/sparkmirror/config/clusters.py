@@ -6,28 +6,40 @@ from sparkmirror.config.login import LoginError, read_login
 from sparkmirror.config.lookup import Lookup, Pair
 from sparkmirror.config.model import ClusterConfig, SaslConfig, SslConfig
 from sparkmirror.config.providers import with_secrets
-from sparkmirror.config.setting import Setting, for_place
+from sparkmirror.config.setting import Place, Setting, for_place
 from sparkmirror.config.settings import SASL_SETTINGS, SECURITY_PROTOCOL, SSL_SETTINGS
 from sparkmirror.errors import ConfigError
+
+ADMINS = {Place.SOURCE: Place.SOURCE_ADMIN, Place.TARGET: Place.TARGET_ADMIN}
+COPIERS = {Place.SOURCE: Place.SOURCE_CONSUMER, Place.TARGET: Place.TARGET_PRODUCER}
+"""Where the security of a cluster's admin clients is looked for, and of what copies: its consumer or producer."""
 
 
 def read_cluster(lookup: Lookup, servers: Setting, alias: str, pair: Pair) -> ClusterConfig:
     """The cluster `alias`, whose brokers `servers` looks for. Raises `ConfigError`."""
-    (protocol,) = for_place((SECURITY_PROTOCOL,), servers.place)
-    ssl, sasl = for_place(SSL_SETTINGS, servers.place), for_place(SASL_SETTINGS, servers.place)
-    fields: dict[str, object] = {"alias": alias, **lookup.given((servers, protocol), pair)}
+    fields: dict[str, object] = {"alias": alias, **lookup.given((servers,), pair)}
     if servers.field not in fields:
         key = f"{alias}.{servers.name}"
         raise ConfigError(f"is missing: write {key} = host:9092", where=lookup.path, key=key)
     cluster = ClusterConfig.model_validate(fields)
-    spoken = (ssl if cluster.encrypted else ()) + (sasl if cluster.signs_in else ())
-    secrets = [entry for setting in spoken if setting.secret and (entry := lookup.entry(setting, pair)) is not None]
-    elsewhere = any(map(lookup.references, secrets))
+    admin = _secured(lookup, cluster, ADMINS[servers.place], pair)
+    copier = _secured(lookup, cluster, COPIERS[servers.place], pair)
+    return admin if copier == admin else admin.model_copy(update={"copier": copier})
+
+
+def _secured(lookup: Lookup, cluster: ClusterConfig, place: Place, pair: Pair) -> ClusterConfig:
+    """The cluster with what its clients of this place are given."""
+    protocol = lookup.given(for_place((SECURITY_PROTOCOL,), place), pair)
+    cluster = cluster.model_copy(update=dict(protocol))
+    ssl = for_place(SSL_SETTINGS, place) if cluster.encrypted else ()
+    sasl = for_place(SASL_SETTINGS, place) if cluster.signs_in else ()
+    secrets = [setting for setting in (*ssl, *sasl) if setting.secret]
+    entries = [entry for setting in secrets if (entry := lookup.entry(setting, pair)) is not None]
     cluster = cluster.model_copy(
         update={
-            "ssl": SslConfig.model_validate(lookup.given(ssl, pair) if cluster.encrypted else {}),
-            "sasl": SaslConfig.model_validate(lookup.given(sasl, pair) if cluster.signs_in else {}),
-            "providers": lookup.providers if elsewhere else (),
+            "ssl": SslConfig.model_validate(lookup.given(ssl, pair)),
+            "sasl": SaslConfig.model_validate(lookup.given(sasl, pair)),
+            "providers": lookup.providers if any(map(lookup.references, entries)) else (),
         }
     )
     if cluster.signs_in:

@@ -134,6 +134,13 @@ class ClusterConfig(Model):
     request_timeout_ms: int = 30_000
     providers: tuple[ProviderConfig, ...] = ()
     """Where secrets of `ssl` and `sasl` are references to: they are resolved where a connection is made."""
+    copier: ClusterConfig | None = None
+    """How the source's consumer or the target's producer connects, if otherwise than the rest."""
+
+    @property
+    def for_copying(self) -> ClusterConfig:
+        """How this cluster is spoken with by what fetches from it or produces to it."""
+        return self.copier or self
 
     @property
     def encrypted(self) -> bool:
@@ -153,6 +160,8 @@ class ClusterConfig(Model):
         def without_references(text: str, instead: str) -> str:
             return REFERENCE.sub(lambda found: instead if found[1] in names else found[0], text)
 
+        if self.copier is not None and self.copier.has_secrets:
+            return True
         jaas = self.sasl.jaas_config
         others = [
             value.get_secret_value()

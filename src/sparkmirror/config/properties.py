@@ -115,7 +115,7 @@ class _Reader:
         refuse_unsupported(keys, pairs)
         flows = tuple(self._flow(pair) for pair in pairs)
         spoken = {cluster.alias: cluster for flow in flows for cluster in (flow.source, flow.target)}
-        refuse_exceptions(keys, pairs, spoken, self._lookup.properties)
+        refuse_exceptions(keys, self._lookup.looked_up, pairs, spoken, self._lookup.properties)
         beats = read_beats(self._lookup, heartbeat_pairs(self._aliases, pairs, clusters))
         self._lookup.looked_up.update(key.name for key in for_spark)
         self._explain(keys, Advisor(scopes, spoken, {flow.name for flow in flows if flow.originals}))

@@ -56,6 +56,10 @@ _CLUSTERS = """
 `clusters` names the aliases; every ordered pair of them with `A->B.enabled = true` is a flow. As with MirrorMaker 2,
 the other pairs send heartbeats into their targets, too, unless `emit.heartbeats.enabled` is false for them. If no
 flow is enabled the run stops, but not where `A->B.emit.heartbeats.enabled = true` asks for a pair's heartbeats.
+
+What begins with `security.`, `ssl.` or `sasl.` may differ for what copies: behind `A.consumer.` it
+counts for fetching from A, behind `B.producer.` for producing to B, behind `A.admin.` or `B.admin.` for all else;
+behind `A->B.source.consumer.` and the like for this one flow ([security.md](security.md)).
 """
 
 _PROVIDERS = """

@@ -70,8 +70,8 @@ class FlowPump:
         self._memory_bytes = memory_bytes
         block = min(FETCH_BYTES, max(SMALLEST_FETCH_BYTES, memory_bytes // 2)) + ANSWER_OVERHEAD_BYTES
         self._pool = FramePool(block, keep=max(2, memory_bytes // 2 // block))
-        self._source = ClusterClient(flow.source, f"{self.name}|sparkmirror-fetch")
-        self._target = ClusterClient(flow.target, f"{self.name}|sparkmirror-produce")
+        self._source = ClusterClient(flow.source.for_copying, f"{self.name}|sparkmirror-fetch")
+        self._target = ClusterClient(flow.target.for_copying, f"{self.name}|sparkmirror-produce")
         segments_client = ClusterClient(flow.target, f"{self.name}|sparkmirror-segments")
         self._segments = SegmentLog(TopicLog(segments_client, segments_topic(flow.source.alias)))
         self._ledger = LossLedger(TopicLog(segments_client, losses_topic(flow.source.alias)))

@@ -124,6 +124,7 @@ class RpcConnection:
         self._timeout_s = timeout_s
         self._client_id = client_id
         self._correlation_id = 0
+        self._answers = 0
         self._ranges: dict[int, tuple[int, int]] = {}
         answer = self._exchange(ApiVersionsRequest(version=0))
         if answer.error_code:
@@ -239,7 +240,9 @@ class RpcConnection:
             self._sock.settimeout(self._timeout_s)
             with suppress(BrokenPipeError, ConnectionResetError, ssl.SSLEOFError):  # it may have said why
                 self._sock.sendall(request)
-            return self._receive(_SIZE.unpack(self._receive(4, deadline))[0], deadline)
+            answer = self._receive(_SIZE.unpack(self._receive(4, deadline))[0], deadline)
+            self._answers += 1
+            return answer
         except ssl.SSLError as error:  # with TLS 1.3 a broker may refuse us after the handshake
             raise TlsRefused(explain(error)) from error
         except OSError as error:
@@ -260,9 +263,14 @@ class RpcConnection:
             self._sock.settimeout(left_s)
             received = self._sock.recv_into(view[got:])
             if received == 0:
-                raise ConnectionResetError("the broker closed the connection")
+                raise ConnectionResetError("the broker closed the connection" + self._hint())
             got += received
         return data
+
+    def _hint(self) -> str:
+        """Whoever may ask what a broker speaks, and nothing else, is expected to sign in."""
+        stranger = self._sign_in is None and self._answers == 1
+        return "; does it want SASL? check security.protocol and the port" if stranger else ""
 
     @property
     def socket(self) -> socket.socket:
