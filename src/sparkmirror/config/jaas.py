@@ -2,7 +2,8 @@
 
 Kafka reads them with Java's `StreamTokenizer` (`org.apache.kafka.common.security.JaasConfig`), whose rules these
 are: what is not in quotes is made of letters, digits and `.`, `_`, `-`, `$` and begins with a letter, `_` or `$`;
-in quotes, single or double, a backslash escapes; `//`, `/` and `/* */` are comments. No message repeats a value.
+in quotes, single or double, a backslash escapes; `//`, `/` and `/* */` are comments. No message repeats anything: a
+password without its quotes may stand anywhere.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _HARMLESS = re.compile(
 
 _TOKEN = re.compile(
     r"""
-    (?P<space> [\x00-\x20]+ | /\*.*?(?:\*/|\Z) | /[^\r\n]* )
+    (?P<space> [\x00-\x20]+ | /\*.*?(?:\*/|\Z) | //[^\r\n]* | /(?:.[^\r\n]*)? )
   | (?P<quoted> (?P<quote>["'])(?P<inside>(?:\\(?:.|\Z)|(?!(?P=quote))[^\\\r\n])*)(?:(?P=quote)|(?=[\r\n])|\Z) )
   | (?P<number> -?[0-9.]*[0-9][0-9.]* )
   | (?P<word> [A-Za-z_$\u00a0-\U0010ffff][A-Za-z0-9_$.\-\u00a0-\U0010ffff]* )
@@ -59,7 +60,7 @@ def parse_jaas(text: str) -> JaasEntry:
 
 def jaas_has_secrets(text: str) -> bool:
     """Whether a line, its references replaced by `ELSEWHERE`, holds a value that must not be seen by others."""
-    if not text.strip():
+    if not text.replace(ELSEWHERE, "").strip():
         return False
     try:
         options = parse_jaas(text).options
@@ -92,19 +93,19 @@ def _unescaped(escape: re.Match[str]) -> str:
 
 
 def _entry(first: _Token, tokens: Iterator[_Token]) -> JaasEntry:
-    if not first.is_text:
+    if not first.is_text or not first.text:
         raise ValueError("does not begin with the name of a login module")
     flag = next(tokens, None)
     if flag is None or flag.text.lower() not in FLAGS:
-        raise ValueError(f"{first.text} is not followed by {', '.join(FLAGS[:-1])} or {FLAGS[-1]}")
+        raise ValueError(f"has a login module that is not followed by {', '.join(FLAGS[:-1])} or {FLAGS[-1]}")
     options: dict[str, str] = {}
     for key in tokens:
         if key == _Token(";", False):
             return JaasEntry(first.text, options)
-        if not key.is_text or not re.fullmatch(r"[\w.$-]+", key.text):
+        if not key.is_text:
             raise ValueError("has something that is no option where one should begin: put values in double quotes")
         sign, value = next(tokens, None), next(tokens, None)
         if sign != _Token("=", False) or value is None or not value.is_text:
-            raise ValueError(f'option {key.text} has no value: write {key.text}="..."')
+            raise ValueError('has an option without a value: write <option>="...", values in double quotes')
         options[key.text] = value.text
     raise ValueError("does not end with a semicolon")
