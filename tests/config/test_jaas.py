@@ -1,10 +1,17 @@
-"""JAAS lines as Kafka reads them; the expectations are those of Java's own reader (`test_jaas_oracle.py`)."""
+"""JAAS lines as Kafka reads them; beside Java, Kafka 4.3.1's own reader makes the same of them, and of random ones."""
 
 from __future__ import annotations
+
+import base64
+import random
+import subprocess
+from pathlib import Path
 
 import pytest
 
 from sparkmirror.config.jaas import ELSEWHERE, JaasEntry, jaas_has_secrets, parse_jaas
+from sparkmirror.demo.jars import BROKER, class_path
+from sparkmirror.demo.java import java
 
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
@@ -82,3 +89,66 @@ def test_what_can_not_be_read_shows_no_password(text: str) -> None:
 )
 def test_secrets_in_a_line(text: str, secret: bool) -> None:
     assert jaas_has_secrets(text) is secret
+
+
+# --- beside Java -------------------------------------------------------------------------------------------
+
+PIECES = (
+    *(
+        "m",
+        "required",
+        "optional",
+        " ",
+        "\n",
+        ";",
+        "=",
+        '"',
+        "'",
+        "\\",
+        "a",
+        "b1",
+        "1",
+        "-",
+        "-a",
+        ".",
+        "/",
+        "//",
+        "/*",
+        "*/",
+    ),
+    *("$x", "_", "é", "\u20ac", "#", "!", '\\"', "\\101", "\\n", 'x="y"', "x='y'", "x=y", " required ", ";", "\u00a0"),
+)
+
+
+def encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def ours(text: str) -> str:
+    try:
+        entry = parse_jaas(text)
+    except ValueError:
+        return "refused"
+    pairs = [part for name, value in sorted(entry.options.items()) for part in (name, value)]
+    return " ".join("=" + encoded(part) for part in (entry.module, *pairs))
+
+
+@pytest.mark.full
+def test_random_lines_mean_what_they_mean_to_java(tmp_path: Path) -> None:
+    dice = random.Random(6)
+    lines = [*GOOD, *BAD]
+    lines += ["m required " + "".join(dice.choices(PIECES, k=dice.randrange(12))) + ";" for _ in range(20_000)]
+    lines += ["".join(dice.choices(PIECES, k=dice.randrange(20))) for _ in range(20_000)]
+    source = Path(__file__).with_name("JaasOracle.java")
+    answer = subprocess.run(
+        [java(), "-cp", class_path(BROKER), str(source)],
+        input="".join(encoded(line) + "\n" for line in lines),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    theirs = answer.stdout.splitlines()
+    different = [(line, one, ours(line)) for line, one in zip(lines, theirs, strict=True) if one != ours(line)]
+    assert different[:20] == []
+    assert sum(one != "refused" for one in theirs) > 1000
