@@ -287,7 +287,7 @@ def test_each_side_in_its_own_way(load: Load) -> None:
         (MSK + ";", MskIam()),
         (
             MSK + ' awsProfileName="p" awsRoleArn="arn:aws:iam::1:role/r" awsRoleSessionName="s" awsDebugCreds=true;',
-            MskIam("p", "arn:aws:iam::1:role/r", "s", ""),
+            MskIam("p", "arn:aws:iam::1:role/r", "s"),
         ),
     ],
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import functools
 import json
+import os
 import re
 import ssl
 import threading
@@ -89,13 +90,13 @@ def keeper(login: TokenLogin, timeout_s: float, region: str) -> TokenKeeper:
 
 
 def region_of(login: MskIam, host: str) -> str:
-    """The AWS region of a broker, by its name, or by what `AWS_REGION` and the profile say."""
+    """The AWS region of a broker, by its name, or by what `AWS_REGION`, `AWS_DEFAULT_REGION` or the profile say."""
     found = MSK_HOST.search(host)
     if found:
         return found[1]
     from botocore.session import Session
 
-    region = login.region or Session(profile=login.profile or None).get_config_variable("region")
+    region = os.environ.get("AWS_REGION") or Session(profile=login.profile or None).get_config_variable("region")
     if not region:
         raise SaslError(f"the AWS region of {host} is not known: set AWS_REGION")
     return str(region)

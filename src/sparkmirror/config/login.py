@@ -101,8 +101,6 @@ class MskIam:
     profile: str = ""
     role_arn: str = ""
     session_name: str = ""
-    region: str = ""
-    """Of the AWS security token service, if it is named; a broker's host name tells its own."""
 
 
 Login: TypeAlias = Password | ClientCredentials | TokenFile | UnsecuredToken | MskIam
@@ -149,7 +147,7 @@ def _need(options: Mapping[str, str], option: str) -> str:
 
 
 def _msk(options: Mapping[str, str]) -> MskIam:
-    known = {"awsProfileName", "awsRoleArn", "awsRoleSessionName", "awsStsRegion", "awsDebugCreds"}
+    known = {"awsProfileName", "awsRoleArn", "awsRoleSessionName", "awsDebugCreds"}
     for option in options:
         if option not in known and not option.startswith("awsMaxRetries") and option != "awsMaxBackOffTimeMs":
             raise LoginError("jaas.config", f"option {option} of IAMLoginModule is not supported")
@@ -157,7 +155,6 @@ def _msk(options: Mapping[str, str]) -> MskIam:
         profile=options.get("awsProfileName", ""),
         role_arn=options.get("awsRoleArn", ""),
         session_name=options.get("awsRoleSessionName", ""),
-        region=options.get("awsStsRegion", ""),
     )
 
 
