@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import tarfile
 from collections.abc import Iterator
-from importlib.metadata import Distribution, distribution
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -17,6 +17,9 @@ import sparkmirror
 
 FOLDER = "sparkmirror_env"
 """The name that the archive is unpacked under; it goes into `PYTHONPATH` of the executors."""
+
+MSK = "msk"
+"""The extra whose packages are packed where they are installed: executors sign in to Amazon MSK themselves."""
 
 _NOT_PACKED = {"pyspark", "py4j"}
 """Spark's own, which every worker has in the version of its cluster."""
@@ -70,3 +73,13 @@ def _requirements(package: Distribution) -> Iterator[Requirement]:
         requirement = Requirement(line)
         if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
             yield requirement
+        elif requirement.marker.evaluate({"extra": MSK}) and _is_installed(requirement.name):
+            yield requirement
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        distribution(name)
+    except PackageNotFoundError:
+        return False
+    return True
