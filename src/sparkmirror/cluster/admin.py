@@ -153,8 +153,7 @@ class ClusterAdmin:
         `role` is told to the brokers as part of the client id. Raises `ClusterUnreachable`, and `ConfigError`
         where a truststore or keystore can't be used.
         """
-        if config.encrypted or config.signs_in:
-            _check_access(config, timeout_s * PROBE_SHARE)
+        check_access(config, timeout_s * PROBE_SHARE)
         settings = client_settings(config, role)
         settings["request_timeout_ms"] = min(config.request_timeout_ms, int(timeout_s * 1000))
         patience_s = timeout_s * (1 - PROBE_SHARE)
@@ -368,8 +367,10 @@ def _within(timeout_s: float, question: Callable[..., _Answer], *args: Any, **op
     return outcome.result(timeout_s)
 
 
-def _check_access(config: ClusterConfig, timeout_s: float) -> None:
-    """Stop if no broker lets us in: kafka-python would try for as long as it may, and not say why."""
+def check_access(config: ClusterConfig, timeout_s: float) -> None:
+    """Raise `ClusterUnreachable` if no broker lets us in: kafka-python would try on and on, and not say why."""
+    if not config.encrypted and not config.signs_in:
+        return
     tls, how = ssl_context(config), sign_in(config)
     refusals: list[str] = []
     for host, port in addresses(config):

@@ -71,10 +71,15 @@ def _needed(root: str) -> set[str]:
 def _requirements(package: Distribution) -> Iterator[Requirement]:
     for line in package.requires or ():
         requirement = Requirement(line)
-        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+        if _is_wanted(requirement):
             yield requirement
-        elif requirement.marker.evaluate({"extra": MSK}) and _is_installed(requirement.name):
-            yield requirement
+
+
+def _is_wanted(requirement: Requirement) -> bool:
+    marker = requirement.marker
+    if marker is None or marker.evaluate({"extra": ""}):
+        return True
+    return marker.evaluate({"extra": MSK}) and _is_installed(requirement.name)
 
 
 def _is_installed(name: str) -> bool:
