@@ -20,7 +20,7 @@ from uuid import UUID
 from kafka import KafkaAdminClient, OffsetSpec
 from kafka import TopicPartition as _TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.errors import BrokerResponseError, KafkaError
+from kafka.errors import BrokerResponseError, KafkaError, SaslAuthenticationFailedError
 from kafka.protocol.consumer import IsolationLevel
 
 from sparkmirror.cluster.client import addresses
@@ -145,6 +145,7 @@ class ClusterAdmin:
         self.config = config
         self._client = client
         self._timeout_s = timeout_s
+        self._failed_last = False
 
     @classmethod
     def connect(cls, config: ClusterConfig, role: str, timeout_s: float = 60.0) -> Self:
@@ -336,14 +337,24 @@ class ClusterAdmin:
         return self._list_offsets(first, spec, isolation) | self._list_offsets(second, spec, isolation)
 
     def _ask(self, what: str, question: Callable[..., _Answer], *args: Any, **options: Any) -> _Answer:
-        """Ask, and ask again after errors that pass, until the admin timeout."""
+        """Ask, and ask again after errors that pass, until the admin timeout.
+
+        After a failure we look first whether we are let in at all: kafka-python would knock three times a second.
+        """
         deadline = time.monotonic() + self._timeout_s
+        if self._failed_last:
+            check_access(self.config, self._timeout_s * PROBE_SHARE)
+        self._failed_last = True
         while True:
             try:
-                return _within(deadline - time.monotonic(), question, *args, **options)
+                answer = _within(deadline - time.monotonic(), question, *args, **options)
+                self._failed_last = False
+                return answer
             except TimeoutError as error:
                 raise self._failed(what, f"no answer within {self._timeout_s:g} s") from error
             except (KafkaError, OSError, RuntimeError) as error:
+                if isinstance(error, SaslAuthenticationFailedError):
+                    check_access(self.config, self._timeout_s * PROBE_SHARE)
                 passes = getattr(error, "retriable", False)
                 if not passes or time.monotonic() + RETRY_PAUSE_S >= deadline:
                     raise self._failed(what, _one_line(error)) from error
