@@ -91,11 +91,12 @@ def test_new_topics_and_partitions_are_found_without_a_cancelled_task(
     later = f"{topic_name}-later"
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
     mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 100)
-    with start_mirror(f"{topic_name}.*", {}):
+    with start_mirror(f"{topic_name}.*", {}) as mirror:
         mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 1) == 100, 40, "the first topic copied")
         mp.create_topic(source_cluster.bootstrap_servers, later, 2)
         mp.produce(source_cluster.bootstrap_servers, later, 2, 100)
         mp.wait_for(lambda: copied(target_cluster, f"A.{later}", 2) == 100, 30, "the new topic copied")
+        assert mirror.epoch == 2, "more than twice as much was not planned anew"
         admin = KafkaAdminClient(bootstrap_servers=source_cluster.bootstrap_servers)
         admin.create_partitions({topic_name: 3})
         admin.close()
@@ -105,6 +106,7 @@ def test_new_topics_and_partitions_are_found_without_a_cancelled_task(
         mp.produce(source_cluster.bootstrap_servers, topic_name, 3, 300)
         mp.wait_for(lambda: len_partitions(target_cluster, f"A.{topic_name}") == 3, 30, "the target grown")
         mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 3) == 400, 30, "the new partitions copied")
+        assert mirror.epoch == 2, "the epoch was ended for a few partitions more"
     assert "cancelled" not in caplog.text
     assert_identical(source_cluster, target_cluster, {topic_name: f"A.{topic_name}", later: f"A.{later}"}, 500)
 

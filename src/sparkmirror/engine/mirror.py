@@ -20,6 +20,7 @@ from sparkmirror.engine.beats import Beats
 from sparkmirror.engine.duties import LAST_TURNS_S
 from sparkmirror.engine.epoch import EpochJob
 from sparkmirror.engine.flow_driver import FlowDriver
+from sparkmirror.engine.growth import grow, grown, shares
 from sparkmirror.engine.progress import FlowProgress, ProgressMeter
 from sparkmirror.engine.session import is_local, keeps_secrets, local_slots, open_session
 from sparkmirror.errors import ClusterUnreachable, ConfigError, CopyIncomplete, SetupError, SparkMirrorError
@@ -288,25 +289,46 @@ class Mirror:
                 slots_known = float("inf")
                 if self._some_have_no_slot(orders, ready):
                     break
-            if any([self._refreshed(driver) for driver in ready]):
+            if not all([self._refreshed(driver, ready) for driver in ready]):
                 break
         else:
             self._slots = self._most_tasks()  # it ended in its own time: others may have room for us by now
         self._end(job, ready)
         self._settle(job, ready)
 
-    def _refreshed(self, driver: FlowDriver) -> bool:
+    def _refreshed(self, driver: FlowDriver, ready: Sequence[FlowDriver]) -> bool:
+        """Run the topic duty if it is due; whether the epoch can go on with what there is now."""
         try:
-            return self._refresh(driver)
+            return not self._refresh(driver) or self._takes_in(driver, ready)
         except (ConnectionError, SparkMirrorError) as error:
             log.warning("flow %s: %s", driver.name, error)
+            return True
+
+    def _takes_in(self, driver: FlowDriver, ready: Sequence[FlowDriver]) -> bool:
+        """Hand new partitions to tasks that run: the end of an epoch would hold up all the others."""
+        if not driver.only_grown:
             return False
+        taken = grow(self._assignment, driver.name, (load for one in ready for load in one.loads()))
+        if taken is None or not taken.keys() <= driver.started_tasks(self.epoch):
+            return False
+        assignment = grown(self._assignment, taken)
+        try:
+            driver.add(self.epoch, taken, shares(assignment, driver.name))
+        except (ConnectionError, SparkMirrorError) as error:  # nobody knows whether they have heard it
+            log.warning("flow %s: %s", driver.name, error)
+            return False
+        self._assignment = assignment
+        log.info("epoch %d: %d partitions more", self.epoch, sum(map(len, taken.values())))
+        return True
 
     def _orders(self, held: Sequence[FlowDriver]) -> list[PumpOrder]:
         loads = [load for driver in held for load in driver.loads()]
         caps = {driver.name: driver.flow.tasks_max for driver in held}
         self._assignment = plan(loads, self._slots, caps, self._assignment)
         by_name = {driver.name: driver for driver in held}
+        parts = {driver.name: shares(self._assignment, driver.name) for driver in held}
+        for driver in held:
+            driver.forget_orders()
         orders = []
         for task, keys in enumerate(self._assignment):
             by_flow: dict[str, list[PartitionKey]] = defaultdict(list)
@@ -318,7 +340,7 @@ class Mirror:
                     task=task,
                     incarnation=self._incarnation,
                     seconds=self._epoch_s,
-                    flows=tuple(by_name[flow].order(flow_keys) for flow, flow_keys in by_flow.items()),
+                    flows=tuple(by_name[flow].order(keys, parts[flow][task]) for flow, keys in by_flow.items()),
                 )
             )
         return orders

@@ -24,7 +24,7 @@ from sparkmirror.pump.control import ControlState
 from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.limits import FETCH_BYTES, SMALLEST_FETCH_BYTES, Lane, Limits
 from sparkmirror.pump.loop import Loop
-from sparkmirror.pump.orders import FlowOrder, PartitionState, Receipt
+from sparkmirror.pump.orders import FlowOrder, PartitionState, Receipt, RouteOrder
 from sparkmirror.pump.partition import PartitionCopy, Stage
 from sparkmirror.pump.refused import LIMITS, Refused
 from sparkmirror.pump.source_leg import SourceLeg
@@ -84,7 +84,7 @@ class FlowPump:
         self._reader = PositionReader(
             self._source, self._target, self._segments, self._ledger, flow.loss, order.identity, now_s
         )
-        self._refused = {route.route: route.refused for route in order.routes if route.refused}
+        self._refused: dict[Route, str] = {}
         self._source_legs: dict[Lane, SourceLeg] = {}
         self._target_legs: dict[int, TargetLeg] = {}
         self._to_read: list[PartitionCopy] = []
@@ -98,31 +98,43 @@ class FlowPump:
         self._limits = Limits(self._pool, memory_bytes, order.share)
         self._ending = False
         self._end_deadline = 0.0
-        incarnation = random.getrandbits(62)
-        self.copies = [
-            PartitionCopy(
+        self._incarnation = random.getrandbits(62)
+        self.copies: list[PartitionCopy] = []
+        self._by_source: dict[tuple[str, int], PartitionCopy] = {}
+        self._unfinished: set[PartitionCopy] = set()
+        loop.on_suspended.append(self._on_suspended)
+        self._take_on(order.routes)
+
+    def add(self, routes: Iterable[RouteOrder], share: float) -> None:
+        """Copy these partitions too, those that it copies already left out; `share` is its part of the caps now."""
+        self._limits.share = share
+        if not self._ending:
+            self._take_on([route for route in routes if route.route.source not in self._by_source])
+
+    def _take_on(self, routes: Iterable[RouteOrder]) -> None:
+        flow = self.order.flow
+        for route in routes:
+            if route.refused:
+                self._refused[route.route] = route.refused
+            copy = PartitionCopy(
                 route.route,
-                order.identity,
-                incarnation,
+                self.order.identity,
+                self._incarnation,
                 until=route.until,
                 from_latest=flow.fetch.auto_offset_reset == "latest",
-                unclean=order.unclean,
-                fresh_after_ms=wall_ms() - order.state_lifetime_ms // 2,
+                unclean=self.order.unclean,
+                fresh_after_ms=wall_ms() - self.order.state_lifetime_ms // 2,
                 intake=Intake(
                     read_committed=flow.fetch.isolation_level == "read_committed",
                     codec=CODECS.index(flow.produce.compression_type) or None,
                     merge_tiny=flow.merge_tiny_batches,
                 ),
                 max_in_flight=min(flow.produce.max_in_flight_requests_per_connection, MOST_IN_FLIGHT),
-                now=loop.now,
+                now=self._loop.now,
                 appended=(bytes.fromhex(route.target_topic_id), route.appended),
             )
-            for route in order.routes
-        ]
-        loop.on_suspended.append(self._on_suspended)
-        self._by_source = {copy.route.source: copy for copy in self.copies}
-        self._unfinished = set(self.copies)
-        for copy in self.copies:
+            self.copies.append(copy)
+            self._by_source[copy.route.source] = copy
             self._settle(copy)
 
     # --- one turn of the loop -------------------------------------------------------------------

@@ -52,6 +52,9 @@ class _Run:
         elif ours is not None and (ours.number, ours.phase != "running") > (self._order.epoch, False):
             self.end("")
         self._heard_at = self._loop.now
+        added, task = state.added, self._order.task
+        if added is not None and (added.incarnation, added.epoch) == (self._order.incarnation, self._order.epoch):
+            self.flow_pump.add(added.routes.get(task, ()), added.shares[task])
         self.flow_pump.control(state)
 
     def end(self, why: str) -> None:
