@@ -131,6 +131,11 @@ class ControlState:
         leading = self.epochs.get(self.leader.incarnation) if self.leader else None
         return any(epoch is not None and epoch.phase != "ended" for epoch in (self.last_epoch, leading))
 
+    def added_to(self, incarnation: str, epoch: int) -> AddedRoutes | None:
+        """What was added since that epoch of that driver began, if anything was."""
+        mine = self.added is not None and (self.added.incarnation, self.added.epoch) == (incarnation, epoch)
+        return self.added if mine else None
+
     def is_paused(self, topic: str) -> bool:
         """Whether a source topic is to be left alone."""
         return any(pattern.fullmatch(topic) for pattern in self.paused)

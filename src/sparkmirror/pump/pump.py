@@ -52,8 +52,8 @@ class _Run:
         elif ours is not None and (ours.number, ours.phase != "running") > (self._order.epoch, False):
             self.end("")
         self._heard_at = self._loop.now
-        added, task = state.added, self._order.task
-        if added is not None and (added.incarnation, added.epoch) == (self._order.incarnation, self._order.epoch):
+        added, task = state.added_to(self._order.incarnation, self._order.epoch), self._order.task
+        if added is not None:
             self.flow_pump.add(added.routes.get(task, ()), added.shares[task])
         self.flow_pump.control(state)
 
