@@ -125,7 +125,9 @@ def test_pause_and_throttle_take_effect_at_once(
     target_cluster: KafkaCluster,
     topic_name: str,
     caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("sparkmirror.engine.mirror.REPLAN_S", 1.0)
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 2)
     mp.produce(source_cluster.bootstrap_servers, topic_name, 2, 100)
     words = control(target_cluster)
@@ -148,7 +150,7 @@ def test_pause_and_throttle_take_effect_at_once(
             assert 30_000 < rate < 250_000, f"{rate:,.0f} bytes/s under a throttle of 100,000"
             words.throttle(None)
             mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 2) == 8_200, 20, "the rest copied")
-            assert mirror.epoch == 1
+            assert mirror.epoch == 1, "an epoch ended though its plan was still the best"
     finally:
         words.throttle(None)
         words.pause([])

@@ -28,8 +28,11 @@ from sparkmirror.offsets.losses import LossKind
 from sparkmirror.policy import shared_cluster
 from sparkmirror.pump.orders import PumpOrder, Receipt
 
-EPOCH_S = 300.0
-"""How long an epoch lasts if nothing ends it sooner: then it is planned anew, by load."""
+REPLAN_S = 300.0
+"""How often the partitions are planned anew, by load. An epoch whose plan stays what it was goes on."""
+
+EPOCH_S = 86_400.0
+"""How long an epoch lasts at most: what its tasks hold (connections, claims) is built anew each day."""
 
 START_S = 10.0
 """Tasks that have not reported so long after the first one have no slot: the next plan does without them."""
@@ -80,13 +83,11 @@ class Mirror:
         once: bool = False,
         use_lease: bool = True,
         on_progress: OnProgress | None = None,
-        epoch_s: float = EPOCH_S,
         spark: SparkSession | None = None,
     ) -> None:
         self._config = config
         self._once = once
         self._on_progress = on_progress
-        self._epoch_s = epoch_s
         self._incarnation = uuid.uuid4().hex
         self.drivers = [FlowDriver(flow, self._incarnation, use_lease=use_lease, once=once) for flow in config.flows]
         self._beats = [] if once else [Beats(flow) for flow in config.beats]
@@ -276,6 +277,7 @@ class Mirror:
         log.info("epoch %d: %d partitions, %d tasks", self.epoch, partitions, len(orders))
         job = EpochJob(spark, self.epoch, orders)
         again_at = time.monotonic() + AGAIN_S if len(ready) < len(held) else float("inf")
+        replan_at = time.monotonic() + REPLAN_S
         slots_known: float | None = None if self._slots_are_theirs() else float("inf")
         while not job.wait(_TURN_S):
             self._show()
@@ -291,8 +293,11 @@ class Mirror:
                     break
             if not all([self._refreshed(driver, ready) for driver in ready]):
                 break
-        else:
-            self._slots = self._most_tasks()  # it ended in its own time: others may have room for us by now
+            if time.monotonic() > replan_at:
+                replan_at = time.monotonic() + REPLAN_S
+                self._slots = self._most_tasks()  # Spark may have room for more by now
+                if self._plan(ready) != self._assignment:
+                    break
         self._end(job, ready)
         self._settle(job, ready)
 
@@ -321,10 +326,13 @@ class Mirror:
         log.info("epoch %d: %d partitions more", self.epoch, sum(map(len, taken.values())))
         return True
 
-    def _orders(self, held: Sequence[FlowDriver]) -> list[PumpOrder]:
+    def _plan(self, held: Sequence[FlowDriver]) -> Assignment:
         loads = [load for driver in held for load in driver.loads()]
         caps = {driver.name: driver.flow.tasks_max for driver in held}
-        self._assignment = plan(loads, self._slots, caps, self._assignment)
+        return plan(loads, self._slots, caps, self._assignment)
+
+    def _orders(self, held: Sequence[FlowDriver]) -> list[PumpOrder]:
+        self._assignment = self._plan(held)
         by_name = {driver.name: driver for driver in held}
         parts = {driver.name: shares(self._assignment, driver.name) for driver in held}
         for driver in held:
@@ -339,7 +347,7 @@ class Mirror:
                     epoch=self.epoch,
                     task=task,
                     incarnation=self._incarnation,
-                    seconds=self._epoch_s,
+                    seconds=EPOCH_S,
                     flows=tuple(by_name[flow].order(keys, parts[flow][task]) for flow, keys in by_flow.items()),
                 )
             )

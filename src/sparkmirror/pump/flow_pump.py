@@ -6,7 +6,7 @@ Everything here runs in the loop's thread; what blocks is handed to `Background`
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.error_codes import error_name
@@ -53,6 +53,9 @@ STAMPING = "message.timestamp.type"
 CONFIRM_S = 1.0
 """How far behind confirmations of claims may be written."""
 
+POLICIES_S = 300.0
+"""How often the source topics' cleanup policies are read again: one that becomes compacted needs R19."""
+
 ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
 
 
@@ -91,6 +94,7 @@ class FlowPump:
         self._to_claim: dict[PartitionCopy, None] = {}
         self._to_confirm: list[Segment] = []
         self._confirm_at = 0.0
+        self._policies_at = loop.now + POLICIES_S
         self._fetching: dict[PartitionCopy, SourceLeg] = {}
         self._alarms: dict[PartitionCopy, float] = {}
         """When each waiting partition is looked at again."""
@@ -177,7 +181,10 @@ class FlowPump:
         )
 
     def check(self) -> None:
-        """Now and then: overdue answers."""
+        """Now and then: overdue answers, and topics that have become compacted."""
+        if self._loop.now >= self._policies_at:
+            self._policies_at = self._loop.now + POLICIES_S
+            self._background.do(self._reader.changed_policies, self._on_changed_policies, lambda _: None)
         fetch_timeout = (self.order.flow.fetch.fetch_max_wait_ms + self.order.flow.source.request_timeout_ms) / 1000
         for source_leg in list(self._source_legs.values()):
             source_leg.check(fetch_timeout)
@@ -256,6 +263,12 @@ class FlowPump:
             else:
                 copy.take(result, self._loop.now)
             self._settle(copy)
+
+    def _on_changed_policies(self, topics: Set[str]) -> None:
+        for copy in self.copies:
+            if copy.route.source_topic in topics and copy.stage is Stage.RUNNING:
+                copy.doubt("the source topic's cleanup.policy has changed", self._loop.now)
+                self._settle(copy)
 
     def _on_unread(self, copies: Sequence[PartitionCopy], error: Exception) -> None:
         for copy in copies:
