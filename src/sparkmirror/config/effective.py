@@ -20,12 +20,11 @@ from sparkmirror.config.model import ClusterConfig, FlowConfig, MirrorConfig
 from sparkmirror.config.originals import is_secret
 from sparkmirror.config.setting import Setting, for_place
 from sparkmirror.config.settings import (
-    ADMIN_TIMEOUT,
+    BEAT_SETTINGS,
     ENABLED,
     FETCH_SETTINGS,
     FLOW_SETTINGS,
     LOSS_SETTINGS,
-    POLICY_SETTINGS,
     PRODUCE_SETTINGS,
     SECURITY_PROTOCOL,
     SOURCE_SERVERS,
@@ -68,7 +67,7 @@ def effective_values(config: MirrorConfig, lookup: Lookup) -> Iterator[Effective
         shown = _Shown(beat, lookup)
         yield shown.row(ENABLED, False)
         yield from shown.cluster(TARGET_SERVERS, beat.target)
-        yield from shown.part((*POLICY_SETTINGS, ADMIN_TIMEOUT), beat)
+        yield from shown.part(BEAT_SETTINGS, beat)
         yield from shown.part(HEARTBEAT_SETTINGS, beat.heartbeat)
     for key, value in config.spark.items():
         entry = lookup.properties[key]

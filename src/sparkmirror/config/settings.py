@@ -112,6 +112,19 @@ ADMIN_TIMEOUT = _flow(
     "admin.timeout.ms", Integer(1, LONG_MAX), "How long an admin request may take; 15 s at most.", "1.1"
 )
 
+SESSION_TIMEOUT = Setting(
+    "session.timeout.ms",
+    Integer(1),
+    Place.WORKER,
+    "How long after its death a process is replaced.",
+    "1.6",
+    FlowConfig,
+    "group_session_timeout_ms",
+)
+
+BEAT_SETTINGS: tuple[Setting, ...] = (*POLICY_SETTINGS, ADMIN_TIMEOUT, SESSION_TIMEOUT)
+"""Of pairs that send heartbeats only, beside those of heartbeats."""
+
 FLOW_SETTINGS: tuple[Setting, ...] = (
     _flow("topics", Names(), "Regexes of topics to copy; a whole name must match one.", "1.2"),
     _flow("topics.exclude", Names(), "Regexes of topics not to copy, though `topics` matches.", "1.2"),
@@ -123,15 +136,7 @@ FLOW_SETTINGS: tuple[Setting, ...] = (
     _flow("refresh.topics.interval.seconds", SECONDS, "How often they are looked for.", "1.2"),
     _flow("heartbeats.replication.enabled", Boolean(), "Whether heartbeats are always copied.", "1.2"),
     ADMIN_TIMEOUT,
-    Setting(
-        "session.timeout.ms",
-        Integer(1),
-        Place.WORKER,
-        "How long after its death a process is replaced.",
-        "1.6",
-        FlowConfig,
-        "group_session_timeout_ms",
-    ),
+    SESSION_TIMEOUT,
     Setting(
         "sparkmirror.merge.tiny.batches",
         Boolean(),

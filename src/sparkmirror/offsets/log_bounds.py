@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
 from sparkmirror.cluster.list_offsets import CONSUMER, DEBUG_CONSUMER, EARLIEST, LATEST, list_offsets
-from sparkmirror.offsets.route import Route, TopicPartition
+from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.target_reading import Unserved, by_topic, listed_offset
+from sparkmirror.wire.topic_partition import TopicPartition
 
 _READ_COMMITTED = 1
 

@@ -15,8 +15,8 @@ from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.cluster.log_range import RangeUnread, read_batches
 from sparkmirror.offsets.connect_offsets import SourcePartition, read_key, read_value
-from sparkmirror.offsets.route import TopicPartition
 from sparkmirror.wire.records import records
+from sparkmirror.wire.topic_partition import TopicPartition
 
 _UNKNOWN_TOPIC, _NOT_AUTHORIZED = 3, 29
 

@@ -22,7 +22,7 @@ from sparkmirror.offsets.last_copied import LastCopied, Untold, told_by_bounds
 from sparkmirror.offsets.last_copied_of_many import Answer, LastCopiedOfMany, Unread
 from sparkmirror.offsets.log_bounds import BothLogs, Bounds, read_bounds, read_target_ends
 from sparkmirror.offsets.mirror_records import OffsetSync
-from sparkmirror.offsets.route import Route, TopicPartition
+from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Identity, Segment, segments_topic
 from sparkmirror.offsets.stored_offsets import StoredOffset, read_stored_offsets
@@ -30,6 +30,7 @@ from sparkmirror.offsets.target_reading import Unserved
 from sparkmirror.sync.stored_syncs import read_syncs, syncs_place
 from sparkmirror.sync.topic_rules import topic_rules
 from sparkmirror.wire.splice import Run
+from sparkmirror.wire.topic_partition import TopicPartition
 
 CLAIMED_AT_ONCE = 500
 """Partitions whose starts are written together: what one batch of the segments topic holds."""

@@ -18,8 +18,8 @@ from sparkmirror.offsets.map_keeper import MapKeeper, PartitionMap, Reached, Unm
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.pump.receipts import read_reports, receipts_topic
 from sparkmirror.sync.topic_rules import topic_rules
+from sparkmirror.wire.topic_partition import TopicPartition
 
-TopicPartition = tuple[str, int]
 _UNKNOWN_TOPIC = 3
 
 
