@@ -18,8 +18,9 @@ from sparkmirror.config.entries import Entry
 from sparkmirror.config.lookup import Lookup
 from sparkmirror.config.model import ClusterConfig, FlowConfig, MirrorConfig
 from sparkmirror.config.originals import is_secret
-from sparkmirror.config.setting import Setting, for_place
+from sparkmirror.config.setting import ADMIN_PLACES, Setting, for_place
 from sparkmirror.config.settings import (
+    ADMIN_SETTINGS,
     BEAT_SETTINGS,
     ENABLED,
     FETCH_SETTINGS,
@@ -85,7 +86,8 @@ class _Shown:
 
     def cluster(self, servers: Setting, cluster: ClusterConfig) -> Iterator[EffectiveValue]:
         protocol, *ssl = for_place((SECURITY_PROTOCOL, *SSL_SETTINGS), servers.place)
-        yield from self.part((servers, protocol), cluster)
+        admin = for_place(ADMIN_SETTINGS, ADMIN_PLACES[servers.place])
+        yield from self.part((servers, protocol, *admin), cluster)
         if cluster.encrypted:
             yield from self.part(ssl, cluster.ssl)
 

@@ -43,6 +43,10 @@ def _produce(name: str, kind: Kind, doc: str) -> Setting:
     return Setting(name, kind, Place.PRODUCER, doc, "ProducerConfig", ProduceConfig)
 
 
+def _admin(name: str, kind: Kind, doc: str) -> Setting:
+    return Setting(name, kind, Place.SOURCE_ADMIN, doc, "AdminClientConfig", ClusterConfig)
+
+
 def _ssl(name: str, kind: Kind, doc: str) -> Setting:
     field = name.removeprefix("ssl.").replace(".", "_")
     return Setting(name, kind, Place.SOURCE, doc, "SslConfigs", SslConfig, field)
@@ -94,6 +98,12 @@ SSL_SETTINGS: tuple[Setting, ...] = (
     _ssl("ssl.protocol", Choice(("TLSv1.3", "TLSv1.2", "TLS")), "The newest version that may be spoken."),
 )
 """Of either cluster; `for_place` says of which."""
+
+ADMIN_SETTINGS: tuple[Setting, ...] = (
+    _admin("client.id", Text(), "What our clients' ids begin with, in the brokers' logs and quotas."),
+    _admin("request.timeout.ms", Integer(1), "How long an answer, or connecting, may take; mostly 10 s at most."),
+)
+"""Of all that is asked of a cluster; `for_place` says of which."""
 
 
 POLICY_SETTINGS: tuple[Setting, ...] = (
@@ -163,6 +173,8 @@ FETCH_SETTINGS: tuple[Setting, ...] = (
     _fetch("max.partition.fetch.bytes", SIZE, "Most bytes of one partition in one answer; 4 MB at most."),
     _fetch("receive.buffer.bytes", BUFFER, "Socket buffer; -1 is the operating system's own."),
     _fetch("isolation.level", Choice(("read_uncommitted", "read_committed")), "Whether aborted data counts."),
+    _fetch("client.id", Text(), "What the ids of clients that fetch begin with; else as `A.admin.client.id` says."),
+    _fetch("request.timeout.ms", Integer(1), "How long an answer may take, beyond `fetch.max.wait.ms`."),
     _fetch("client.rack", Text(), "Where the mirror runs, to fetch from a follower nearby."),
 )
 
@@ -174,6 +186,7 @@ PRODUCE_SETTINGS: tuple[Setting, ...] = (
         "Requests not yet answered; of more than five, five: brokers recognise repeats among so many only.",
     ),
     _produce("send.buffer.bytes", BUFFER, "Socket buffer; -1 is the operating system's own."),
+    _produce("client.id", Text(), "What the ids of clients that write begin with; else as `B.admin.client.id` says."),
     _produce("request.timeout.ms", Integer(0), "How long an answer may take."),
     _produce(
         "compression.type",
