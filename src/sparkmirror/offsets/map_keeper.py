@@ -398,6 +398,8 @@ def copied_below(claims: Sequence[Segment], tail: LastBatch | None, high_waterma
 
 def _leader(topics: Mapping[str, TopicLeaders], where: TopicPartition) -> int:
     topic = topics[where[0]]
+    if topic.error == _UNKNOWN_TOPIC:
+        raise Unserved(f"the target has no topic {where[0]}")
     if topic.error:
         raise Unserved(said("target", where, topic.error))
     if where[1] not in topic.partitions:
