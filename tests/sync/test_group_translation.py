@@ -351,7 +351,7 @@ def test_a_group_ahead_of_the_copy_catches_up(
     near.produce(topic_name, 10)
     checkpoints.run()
     sync.run()
-    assert [(one.upstream, one.downstream) for one in flow.written(topic_name)] == [(15, 10)]
+    assert [(one.upstream, one.downstream) for one in flow.written(topic_name)] == [(15, 10)], checkpoints.standings
     assert sync.standings[topic_name].state is GroupState.CATCHING_UP
     assert sync.standings[topic_name].reason == f"{topic_name}-0: at 15, the copy is not so far yet"
     assert far.committed(topic_name)[f"near.{topic_name}", 0].offset == 10 == far.end(f"near.{topic_name}")
