@@ -18,14 +18,14 @@ from sparkmirror.config.entries import Entry
 from sparkmirror.config.lookup import Lookup
 from sparkmirror.config.model import ClusterConfig, FlowConfig, MirrorConfig
 from sparkmirror.config.originals import is_secret
-from sparkmirror.config.setting import Setting, for_place
+from sparkmirror.config.setting import ADMIN_PLACES, Setting, for_place
 from sparkmirror.config.settings import (
-    ADMIN_TIMEOUT,
+    ADMIN_SETTINGS,
+    BEAT_SETTINGS,
     ENABLED,
     FETCH_SETTINGS,
     FLOW_SETTINGS,
     LOSS_SETTINGS,
-    POLICY_SETTINGS,
     PRODUCE_SETTINGS,
     SECURITY_PROTOCOL,
     SOURCE_SERVERS,
@@ -68,7 +68,7 @@ def effective_values(config: MirrorConfig, lookup: Lookup) -> Iterator[Effective
         shown = _Shown(beat, lookup)
         yield shown.row(ENABLED, False)
         yield from shown.cluster(TARGET_SERVERS, beat.target)
-        yield from shown.part((*POLICY_SETTINGS, ADMIN_TIMEOUT), beat)
+        yield from shown.part(BEAT_SETTINGS, beat)
         yield from shown.part(HEARTBEAT_SETTINGS, beat.heartbeat)
     for key, value in config.spark.items():
         entry = lookup.properties[key]
@@ -86,7 +86,8 @@ class _Shown:
 
     def cluster(self, servers: Setting, cluster: ClusterConfig) -> Iterator[EffectiveValue]:
         protocol, *ssl = for_place((SECURITY_PROTOCOL, *SSL_SETTINGS), servers.place)
-        yield from self.part((servers, protocol), cluster)
+        admin = for_place(ADMIN_SETTINGS, ADMIN_PLACES[servers.place])
+        yield from self.part((servers, protocol, *admin), cluster)
         if cluster.encrypted:
             yield from self.part(ssl, cluster.ssl)
 

@@ -25,6 +25,8 @@ class Place(Enum):
     STORAGE = ("{name}", "{target}.{name}")
     CONSUMER = (FLOW + "source.consumer.{name}", "{source}.consumer.{name}", FLOW + "consumer.{name}")
     PRODUCER = (FLOW + "producer.override.{name}", "{target}.producer.{name}")
+    SOURCE_ADMIN = (FLOW + "source.admin.{name}", "{source}.admin.{name}", FLOW + "admin.{name}")
+    TARGET_ADMIN = (FLOW + "target.admin.{name}", "{target}.admin.{name}", FLOW + "admin.{name}")
     PAIR = (FLOW + "{name}",)
     SOURCE = ("{source}.{name}", "{name}")
     TARGET = ("{target}.{name}", "{name}")
@@ -37,6 +39,10 @@ class Place(Enum):
         """The strongest key that is not for this one flow only, if there is one."""
         keys = self.keys(name, source, target)
         return next((key for key in keys if "->" not in key), keys[0])
+
+
+ADMIN_PLACES = {Place.SOURCE: Place.SOURCE_ADMIN, Place.TARGET: Place.TARGET_ADMIN}
+"""Where a cluster's settings stand, and where those of its admin clients do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from sparkmirror.sync.takeover import Takeover
 from sparkmirror.sync.topic_rules import group_filter, topic_rules
 from sparkmirror.sync.topic_sentinel import TopicSentinel
 from sparkmirror.sync.topics import TopicDuty, TopicSync
+from sparkmirror.wire.topic_partition import TopicPartition
 
 CONNECT_TIMEOUT_S = 15.0
 SEGMENTS_PARTITIONS = 8
@@ -84,7 +85,7 @@ class FlowDriver:
         self._rank = -1
         self._identity: Identity | None = None
         self._state_lifetime_ms = STATE_LIFETIME_DEFAULT_MS
-        self._until: dict[tuple[str, int], int] | None = None
+        self._until: dict[TopicPartition, int] | None = None
         self._charge_term = -1
         self._ordered: dict[PartitionKey, RouteOrder] = {}
         """What pumps were told to copy in this epoch."""
@@ -250,7 +251,7 @@ class FlowDriver:
         self.takeover.look(self._agreed(), (Route(key.topic, target, key.partition) for key, target in now.items()))
         return now != before or self.takeover.refused != refused_before
 
-    def partitions(self) -> dict[PartitionKey, tuple[str, int]]:
+    def partitions(self) -> dict[PartitionKey, TopicPartition]:
         """What can be pumped: its remote topic, and the source leader."""
         found = {}
         for topic in self.topics.mirrored:

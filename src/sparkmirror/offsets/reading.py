@@ -17,12 +17,13 @@ from sparkmirror.config import LossPolicy
 from sparkmirror.offsets.evidence import LogProbe
 from sparkmirror.offsets.losses import Loss, LossLedger
 from sparkmirror.offsets.position import Doubt, Position, TargetReading
-from sparkmirror.offsets.route import Bearings, Refusal, Route, TopicPartition
+from sparkmirror.offsets.route import Bearings, Refusal, Route
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Identity, Segment
 from sparkmirror.offsets.sentinel import cut_in, look_for_losses, shrunk
 from sparkmirror.offsets.settling import Settled, Settler
 from sparkmirror.offsets.target_reading import TargetReader, Unserved, by_topic, listed_offset, said
+from sparkmirror.wire.topic_partition import TopicPartition
 
 CLEANUP_POLICY = "cleanup.policy"
 

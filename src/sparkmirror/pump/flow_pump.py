@@ -12,6 +12,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.topic_configs import topic_configs
 from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.config import ClusterConfig
 from sparkmirror.offsets.losses import Loss, LossLedger, losses_topic
 from sparkmirror.offsets.reading import PositionReader
 from sparkmirror.offsets.route import Bearings, Refusal, Route
@@ -73,8 +74,8 @@ class FlowPump:
         self._memory_bytes = memory_bytes
         block = min(FETCH_BYTES, max(SMALLEST_FETCH_BYTES, memory_bytes // 2)) + ANSWER_OVERHEAD_BYTES
         self._pool = FramePool(block, keep=max(2, memory_bytes // 2 // block))
-        self._source = ClusterClient(flow.source, f"{self.name}|sparkmirror-fetch")
-        self._target = ClusterClient(flow.target, f"{self.name}|sparkmirror-produce")
+        self._source = ClusterClient(_as(flow.source, flow.fetch.client_id), f"{self.name}|sparkmirror-fetch")
+        self._target = ClusterClient(_as(flow.target, flow.produce.client_id), f"{self.name}|sparkmirror-produce")
         segments_client = ClusterClient(flow.target, f"{self.name}|sparkmirror-segments")
         self._segments = SegmentLog(TopicLog(segments_client, segments_topic(flow.source.alias)))
         self._ledger = LossLedger(TopicLog(segments_client, losses_topic(flow.source.alias)))
@@ -185,7 +186,7 @@ class FlowPump:
         if self._loop.now >= self._policies_at:
             self._policies_at = self._loop.now + POLICIES_S
             self._background.do(self._reader.changed_policies, self._on_changed_policies, lambda _: None)
-        fetch_timeout = (self.order.flow.fetch.fetch_max_wait_ms + self.order.flow.source.request_timeout_ms) / 1000
+        fetch_timeout = (self.order.flow.fetch.fetch_max_wait_ms + self.order.flow.fetch.request_timeout_ms) / 1000
         for source_leg in list(self._source_legs.values()):
             source_leg.check(fetch_timeout)
         for target_leg in list(self._target_legs.values()):
@@ -547,3 +548,7 @@ _STATES: dict[Stage, PartitionState] = {
     Stage.PARKED: "parked",
     Stage.DONE: "done",
 }
+
+
+def _as(cluster: ClusterConfig, client_id: str) -> ClusterConfig:
+    return cluster.model_copy(update={"client_id": client_id}) if client_id else cluster

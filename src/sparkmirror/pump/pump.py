@@ -14,6 +14,7 @@ from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.line import Line
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.orders import FlowOrder, FlowReport, PumpOrder, Receipt
+from sparkmirror.wire.topic_partition import TopicPartition
 
 MEMORY_BYTES = 64 << 20
 """For data on its way, in all flows of a pump together. With Python itself it stays below 256 MB."""
@@ -39,7 +40,7 @@ class _Run:
         self._heard_at = loop.now
         self._ended_because = ""
         self._end_told = False
-        self._last: dict[tuple[str, int], Receipt] = {}
+        self._last: dict[TopicPartition, Receipt] = {}
         self.flow_pump = FlowPump(flow, loop, memory_bytes=memory_bytes)
         self._line = Line(flow.flow, loop, self._hear)
         self.report()
