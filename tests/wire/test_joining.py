@@ -241,14 +241,15 @@ def test_a_backlog_of_lone_records_is_one_batch_and_a_few_stay_as_they_are() -> 
     assert (first.runs, second.runs) == ((Run(0, first.count),), (Run(first.count, 300 - first.count),))
 
 
-def test_batches_with_gaps_become_one_but_not_across_codecs_or_leader_epochs() -> None:
-    def gaps(first: int, codec: int) -> Content:
-        records = [RawRecord(first + 2 * at, NOW, b"k", b"v" * 3000, ()) for at in range(3)]
-        return Content(2, codec, records, first + 6)
+def test_batches_with_gaps_stay_batches_of_their_own() -> None:
+    def gaps(first: int, size: int) -> Content:
+        records = [RawRecord(first + 2 * at, NOW, b"k", b"v" * size, ()) for at in range(3)]
+        return Content(2, 0, records, first + 6)
 
-    log = [sealed(gaps(6 * at, 0), 4 if at < 6 else 5) for at in range(8)]
-    log += [sealed(gaps(48 + 6 * at, LZ4)._replace(), 5) for at in range(2)]
-    assert [one.count for one in taken_in(log)] == [18, 6, 6]
+    large = [sealed(gaps(6 * at, 3000)) for at in range(20)]
+    assert [one.count for one in taken_in(large)] == [3] * 20
+    tiny = [sealed(gaps(6 * at, 30), 4 if at < 9 else 5) for at in range(20)]
+    assert [one.count for one in taken_in(tiny)] == [27, 33], "below 4 KiB they are a backlog, by leader epochs"
 
 
 def test_a_corrupt_batch_in_a_backlog_is_named_after_all_before_it() -> None:

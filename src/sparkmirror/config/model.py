@@ -250,7 +250,7 @@ class FlowConfig(Model):
     heartbeat: HeartbeatConfig = HeartbeatConfig()
     connect: ConnectStorage = ConnectStorage()
     merge_tiny_batches: bool = True
-    """Under a backlog, batches of less than 4 KiB, and those with gaps, become larger ones."""
+    """Under a backlog, batches of less than 4 KiB become larger ones."""
     originals: dict[str, str] = {}
     """For filters and policies in Python: the keys that MirrorMaker 2 would give to its own, without secrets."""
 

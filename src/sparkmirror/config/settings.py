@@ -151,7 +151,7 @@ FLOW_SETTINGS: tuple[Setting, ...] = (
         "sparkmirror.merge.tiny.batches",
         Boolean(),
         Place.CONNECTOR,
-        "Whether batches of a backlog that are below 4 KiB, or have gaps, are made larger ones.",
+        "Whether a backlog's batches of less than 4 KiB are made larger ones.",
         "docs/running.md",
         FlowConfig,
         "merge_tiny_batches",

@@ -48,7 +48,7 @@ class Obstacle(ValueError):
 
 
 class _Waiting:
-    """Batches one after the other that may become one."""
+    """Tiny batches one after the other that may become one."""
 
     def __init__(self) -> None:
         self.batches: list[tuple[BatchHeader, memoryview]] = []
@@ -59,14 +59,9 @@ class _Waiting:
         self.size += header.size
 
     def takes(self, header: BatchHeader, most: int) -> bool:
-        """Whether it may be one with this batch, too: of `most` bytes, and of one codec unless all are tiny."""
-        if not self.batches:
-            return True
-        first = self.batches[0][0]
-        same_codec = not (first.attributes ^ header.attributes) & CODEC_MASK
-        all_tiny = first.size < TINY_BYTES and header.size < TINY_BYTES
+        """Whether this batch may be in the same one, of `most` bytes."""
         fits = self.size + header.size <= most
-        return fits and first.leader_epoch == header.leader_epoch and (same_codec or all_tiny)
+        return not self.batches or (fits and self.batches[0][0].leader_epoch == header.leader_epoch)
 
 
 class Intake:
@@ -120,7 +115,7 @@ class Intake:
                 yield _whole(frame, header, view)
                 continue
             passed_over = header.magic == MAGIC and self._is_passed_over(header, view, transactions)
-            waits = not passed_over and self._waits(header, upstream)
+            waits = not passed_over and self._is_tiny(header)
             if not waits or not waiting.takes(header, self._remade_bytes):
                 for item in self._flush(frame, waiting, upstream):
                     upstream = item.next_upstream
@@ -148,21 +143,13 @@ class Intake:
         sent_as_they_are = self._codec is None and self._max_bytes is None
         return header.records == 1 and not header.attributes and sent_as_they_are and self._is_tiny(header)
 
-    def _waits(self, header: BatchHeader, upstream: int) -> bool:
-        """Whether it may become one with those after it: it is tiny, or has gaps and must be made anew anyway."""
-        if self._is_tiny(header):
-            return True
-        has_gaps = header.magic == MAGIC and header.records != header.last_offset_delta + 1
-        return self._merge_tiny and has_gaps and header.base_offset >= upstream
-
     @property
     def _remade_bytes(self) -> int:
         return min(REMADE_BYTES, self._max_bytes or REMADE_BYTES)
 
     def _flush(self, frame: Frame, waiting: _Waiting, upstream: int) -> Iterator[Batch | Skipped]:
         batches, waiting.batches, waiting.size = waiting.batches, [], 0
-        is_backlog = len(batches) >= BACKLOG_BATCHES
-        if is_backlog or (len(batches) > 1 and not any(self._goes_whole(header, upstream) for header, _ in batches)):
+        if len(batches) >= BACKLOG_BATCHES:
             yield from self._splice(frame, batches, upstream, MERGED_BYTES)
             return
         for header, view in batches:
