@@ -16,17 +16,16 @@ from pathlib import Path
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
 
+from bench.one_pump import copy_once
 from bench.producing import ProducingFailed
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.groups import Committed, Groups, Offsets
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig, load_mm2_properties
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.offsets.mirror_records import Checkpoint
 from sparkmirror.policy import policy_for
-from sparkmirror.pump.orders import PumpOrder, Receipt
-from sparkmirror.pump.pump import pump
+from sparkmirror.pump.orders import Receipt
 from sparkmirror.sync.checkpoints import Checkpoints
 from sparkmirror.sync.group_offsets import GroupOffsetSync
 
@@ -37,7 +36,6 @@ TOPICS, PARTITIONS, RECORDS = 10, 100, 50
 MOVED = 0.05
 """This share of the groups has read on before the last turns."""
 
-_INCARNATION = "bench"
 _COPY_S = 300.0
 
 
@@ -163,17 +161,7 @@ def _fill(cluster: KafkaCluster) -> None:
 
 
 def _copy(flow: FlowConfig) -> list[Receipt]:
-    driver = FlowDriver(flow, _INCARNATION, use_lease=False, once=True)
-    driver.open()
-    try:
-        driver.start()
-        driver.take_charge()
-        driver.sync_topics()
-        driver.say(1, "running")
-        order = driver.order(driver.partitions())
-        done = pump(PumpOrder(epoch=1, task=0, incarnation=_INCARNATION, seconds=_COPY_S, flows=(order,)))
-    finally:
-        driver.close()
+    done = copy_once(flow, "bench", _COPY_S)
     if len(done) != TOPICS * PARTITIONS or any(one.state != "done" for one in done):
         raise ProducingFailed("not everything was copied")
     return done

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import os
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -14,7 +16,8 @@ from sparkmirror.demo.java import java_home
 from sparkmirror.demo.listeners import Listener, mutual_tls, plain, scram, unsecured_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 _topic_numbers = itertools.count(1)
 
@@ -91,3 +94,30 @@ def topic_name(request: pytest.FixtureRequest) -> str:
     """Return a topic name that no other test of the run uses."""
     test = "".join(letter if letter.isalnum() else "-" for letter in request.node.name)
     return f"{test[:100]}-{next(_topic_numbers)}"
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
+    """Write a module into the current directory, and return its name: as a user's own classes are found."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    name = f"written_{tmp_path.name}".replace("-", "_")
+
+    def written(text: str) -> str:
+        (tmp_path / f"{name}.py").write_text(text)
+        return name
+
+    return written
+
+
+@pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
+    """Return what was logged by our own loggers since the last call, at info or above."""
+    caplog.set_level(logging.INFO, "sparkmirror")
+
+    def new() -> list[str]:
+        found = [record.getMessage() for record in caplog.records]
+        caplog.clear()
+        return found
+
+    return new

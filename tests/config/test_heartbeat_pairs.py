@@ -122,5 +122,16 @@ def test_wrong_values_are_seen(load: Load) -> None:
 
 
 def test_keys_of_a_beat_do_not_hide_misplaced_ones(load: Load) -> None:
-    (warning,) = load("us.session.timeout.ms = 1\neu->us.topics = x").warnings
-    assert "write eu.session.timeout.ms" in warning
+    (warning,) = load("us.offset.flush.interval.ms = 1\neu->us.topics = x").warnings
+    assert "write eu.offset.flush.interval.ms" in warning
+
+
+def test_their_lease_has_the_session_timeout_of_the_file(load: Load) -> None:
+    """As `Beats` gives it to its lease; the worker's key is the target's."""
+    lines = "a->b.enabled = true\na.session.timeout.ms = 7000\nb.session.timeout.ms = 8000"
+    config = load(lines, start=start("a, b"))
+    assert {flow.name: flow.group_session_timeout_ms for flow in (*config.flows, *config.beats)} == {
+        "a->b": 8000,
+        "b->a": 7000,
+    }
+    assert config.warnings == ()

@@ -20,7 +20,7 @@ from sparkmirror.config import (
     load_mm2_properties,
 )
 from sparkmirror.config.setting import Setting
-from sparkmirror.config.settings import FETCH_SETTINGS, FLOW_SETTINGS, LOSS_SETTINGS, PRODUCE_SETTINGS
+from sparkmirror.config.settings import ADMIN_SETTINGS, FETCH_SETTINGS, FLOW_SETTINGS, LOSS_SETTINGS, PRODUCE_SETTINGS
 from sparkmirror.config.values import Integer, Names
 
 Load = Callable[..., MirrorConfig]
@@ -99,15 +99,19 @@ PLACES: dict[str, list[str]] = {
     "max.request.size": ["us->eu.producer.override.{}", "eu.producer.{}"],
     "max.in.flight.requests.per.connection": ["us->eu.producer.override.{}", "eu.producer.{}"],
     "send.buffer.bytes": ["us->eu.producer.override.{}", "eu.producer.{}"],
-    "request.timeout.ms": ["us->eu.producer.override.{}", "eu.producer.{}"],
 }
-ALL_SETTINGS = (*FLOW_SETTINGS, *FETCH_SETTINGS, *PRODUCE_SETTINGS, *LOSS_SETTINGS)
+REQUEST_TIMEOUT = {
+    ClusterConfig: ["us->eu.source.admin.{}", "us.admin.{}", "us->eu.admin.{}"],
+    FetchConfig: ["us->eu.source.consumer.{}", "us.consumer.{}", "us->eu.consumer.{}"],
+    ProduceConfig: ["us->eu.producer.override.{}", "eu.producer.{}"],
+}
+ALL_SETTINGS = (*ADMIN_SETTINGS, *FLOW_SETTINGS, *FETCH_SETTINGS, *PRODUCE_SETTINGS, *LOSS_SETTINGS)
 NUMBERS = [setting for setting in ALL_SETTINGS if isinstance(setting.kind, Integer)]
 
 
 def value_of(config: MirrorConfig, setting: Setting) -> object:
     (flow,) = config.flows
-    parts = {FlowConfig: flow, FetchConfig: flow.fetch, ProduceConfig: flow.produce}
+    parts = {ClusterConfig: flow.source, FlowConfig: flow, FetchConfig: flow.fetch, ProduceConfig: flow.produce}
     return next(getattr(part, setting.field) for model, part in parts.items() if model is setting.model)
 
 
@@ -116,7 +120,8 @@ def test_stronger_place_wins(load: Load, setting: Setting) -> None:
     """The weakest key stands alone first; each stronger one then beats those before."""
     assert setting.kind.parse(str(setting.default)) == setting.default
     lines: list[str] = []
-    for number, place in enumerate(reversed(PLACES[setting.name]), start=1):
+    places = PLACES.get(setting.name) or next(some for model, some in REQUEST_TIMEOUT.items() if model is setting.model)
+    for number, place in enumerate(reversed(places), start=1):
         lines.insert(0, f"{place.format(setting.name)} = {number}")
         config = load("\n".join(lines))
         assert value_of(config, setting) == number

@@ -12,7 +12,6 @@ Load = Callable[..., MirrorConfig]
 FETCH_PLACE = "write us.consumer.fetch.max.bytes or us->eu.source.consumer.fetch.max.bytes"
 CODEC_PLACE = "write eu.producer.compression.type or us->eu.producer.override.compression.type"
 REQUEST_PLACE = "write eu.producer.max.request.size or us->eu.producer.override.max.request.size"
-NOT_YET = "has no effect in this release"
 
 
 @pytest.mark.parametrize(
@@ -34,16 +33,18 @@ NOT_YET = "has no effect in this release"
         ("us.admin.timeout.ms", "write admin.timeout.ms or us->eu.admin.timeout.ms"),
         ("session.timeout.ms", "write eu.session.timeout.ms"),
         ("us->eu.session.timeout.ms", "write eu.session.timeout.ms"),
-        ("us.session.timeout.ms", "write eu.session.timeout.ms"),
+        ("us.offset.flush.interval.ms", "write eu.offset.flush.interval.ms"),
         ("enabled", "write <source>-><target>.enabled = true"),
         ("consumer.poll.timeout.ms", "has no effect: pumps wait for records as consumer.fetch.max.wait.ms says"),
         ("metric.reporters", "has no effect: there is no JVM to have JMX metrics"),
         ("eu.producer.acks", "has no effect: a batch counts as written when all in-sync replicas have it"),
-        ("us.request.timeout.ms", NOT_YET),
+        ("us.request.timeout.ms", "has no effect: say for which client, with <cluster>.admin."),
+        ("admin.request.timeout.ms", "write us.admin.request.timeout.ms or us->eu.source.admin.request.timeout.ms"),
+        ("us.admin.fetch.max.bytes", "has no effect: that client has no such setting"),
         ("us->eu.source.admin.retries", "has no effect: what fails is tried again until it succeeds"),
         ("us.consumer.group.id", "has no effect: copying needs no consumer group"),
         ("eu.producer.linger.ms", "has no effect: batches are copied as they are at the source"),
-        ("us.metadata.max.age.ms", NOT_YET),
+        ("us.metadata.max.age.ms", "has no effect: topics are looked up as refresh.topics.interval.seconds says"),
         ("us->eu.producer.compression.type", CODEC_PLACE),
         ("us.producer.compression.type", CODEC_PLACE),
         ("eu.producer.compression.lz4.level", "has no effect: a codec's usual level is used"),

@@ -59,7 +59,8 @@ def test_limits_of_a_target_topic(
     mp.produce(here, large, 1, 1, size=20_000, codec=None)
     for topic in (old, large):
         mp.produce(here, topic, 1, 50)
-    with start_mirror(f"{topic_name}-.*", {}) as mirror:
+    own_limits = {"sync.topic.configs.enabled": "false"}  # else they become the source's, as with MirrorMaker 2
+    with start_mirror(f"{topic_name}-.*", own_limits) as mirror:
         wait_until_parked(
             mirror,
             old,

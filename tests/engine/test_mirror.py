@@ -91,11 +91,12 @@ def test_new_topics_and_partitions_are_found_without_a_cancelled_task(
     later = f"{topic_name}-later"
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
     mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 100)
-    with start_mirror(f"{topic_name}.*", {}):
+    with start_mirror(f"{topic_name}.*", {}) as mirror:
         mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 1) == 100, 40, "the first topic copied")
         mp.create_topic(source_cluster.bootstrap_servers, later, 2)
         mp.produce(source_cluster.bootstrap_servers, later, 2, 100)
         mp.wait_for(lambda: copied(target_cluster, f"A.{later}", 2) == 100, 30, "the new topic copied")
+        assert mirror.epoch == 2, "more than twice as much was not planned anew"
         admin = KafkaAdminClient(bootstrap_servers=source_cluster.bootstrap_servers)
         admin.create_partitions({topic_name: 3})
         admin.close()
@@ -105,6 +106,7 @@ def test_new_topics_and_partitions_are_found_without_a_cancelled_task(
         mp.produce(source_cluster.bootstrap_servers, topic_name, 3, 300)
         mp.wait_for(lambda: len_partitions(target_cluster, f"A.{topic_name}") == 3, 30, "the target grown")
         mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 3) == 400, 30, "the new partitions copied")
+        assert mirror.epoch == 2, "the epoch was ended for a few partitions more"
     assert "cancelled" not in caplog.text
     assert_identical(source_cluster, target_cluster, {topic_name: f"A.{topic_name}", later: f"A.{later}"}, 500)
 
@@ -123,7 +125,9 @@ def test_pause_and_throttle_take_effect_at_once(
     target_cluster: KafkaCluster,
     topic_name: str,
     caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("sparkmirror.engine.mirror.REPLAN_S", 1.0)
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 2)
     mp.produce(source_cluster.bootstrap_servers, topic_name, 2, 100)
     words = control(target_cluster)
@@ -146,7 +150,7 @@ def test_pause_and_throttle_take_effect_at_once(
             assert 30_000 < rate < 250_000, f"{rate:,.0f} bytes/s under a throttle of 100,000"
             words.throttle(None)
             mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 2) == 8_200, 20, "the rest copied")
-            assert mirror.epoch == 1
+            assert mirror.epoch == 1, "an epoch ended though its plan was still the best"
     finally:
         words.throttle(None)
         words.pause([])

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import mirror_process as mp
 import pytest
-from kafka import KafkaProducer
+from kafka import KafkaAdminClient, KafkaProducer
+from kafka.admin import ConfigResource, ConfigResourceType
 from test_every_batch import assert_mapped, contents, read
 
 from sparkmirror.config import load_mm2_properties
@@ -119,6 +120,33 @@ def test_a_held_pump_and_a_rival_that_sees_less(
     copies = read(target_cluster, f"A.{topic_name}")
     assert contents(copies) == contents(expected)
     assert_mapped(target_cluster, f"A.{topic_name}", expected, copies)
+
+
+def test_a_topic_that_becomes_compacted_is_noticed_while_it_is_copied(
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sparkmirror.pump.flow_pump.POLICIES_S", 0.2)
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    mp.create_topic(target_cluster.bootstrap_servers, f"A.{topic_name}", 1)
+    with driver_of(source_cluster, target_cluster, topic_name, tmp_path) as driver:
+        pump = SteppedPump(driver.order(driver.partitions()))
+        pump.turn_until(lambda: pump.copy.stage is Stage.RUNNING)
+        assert pump.copy.bearings is not None
+        assert not pump.copy.bearings.compacted
+        admin = KafkaAdminClient(bootstrap_servers=source_cluster.bootstrap_servers)
+        admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic_name, {"cleanup.policy": "compact"})])
+        admin.close()
+
+        def noticed() -> bool:
+            pump.check()
+            return pump.copy.bearings is not None and pump.copy.bearings.compacted
+
+        pump.turn_until(noticed)
+        pump.close()
 
 
 def unmerged(driver: FlowDriver) -> object:

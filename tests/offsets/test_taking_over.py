@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from copied_flow import Side, built, read_all
@@ -28,6 +29,7 @@ from sparkmirror.policy import DefaultReplicationPolicy
 from sparkmirror.sync.connect_offsets import ConnectOffsets
 from sparkmirror.sync.places import Place, Places
 from sparkmirror.sync.takeover import Takeover
+from sparkmirror.wire.rpc import RpcConnection
 
 pytestmark = pytest.mark.broker
 
@@ -180,6 +182,44 @@ def test_an_offset_sync_tells_what_equal_records_do_not(mirrored: Mirrored) -> N
     TopicLog(mirrored.source.client, mirrored.syncs_topic).append(0, [(sync.key(), sync.value())])
     assert mirrored.look() == ""
     assert mirrored.begins_at() == (0, 40, 40)
+
+
+def test_many_partitions_cost_few_requests(mirrored: Mirrored, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only those whose tails must be read are asked about one by one; there were a dozen requests for each."""
+    many, unread = 60, 5
+    topic = f"{mirrored.topic}-many"
+    routes = [Route(topic, f"{mirrored.alias}.{topic}", partition) for partition in range(many)]
+    mirrored.source.create(topic, many)
+    mirrored.target.create(routes[0].target_topic, many)
+    copied, more = built([b"first", b"second"]), built([b"third"])
+    offsets = TopicLog(mirrored.target.client, mirrored.offsets_topic)
+    for route in routes:
+        mirrored.source.send(topic, copied, route.partition)
+        mirrored.target.send(route.target_topic, copied, route.partition)
+        if route.partition < unread:
+            mirrored.source.send(topic, more, route.partition)
+        key = SourcePartition("MirrorSourceConnector", mirrored.alias, *route.source).key()
+        offsets.append(java_partition(key, offsets.partitions), [(key, offset_value(1))])
+    asked: list[str] = []
+    for name in "call", "exchange_raw":
+        whole = getattr(RpcConnection, name)
+
+        def counted(*args: Any, whole: Any = whole, **options: Any) -> Any:
+            asked.append("")
+            return whole(*args, **options)
+
+        monkeypatch.setattr(RpcConnection, name, counted)
+    mirrored.takeover.look(mirrored.identity, routes)
+    assert mirrored.takeover.refused == {}
+    assert mirrored.takeover.taken == many
+    assert len(asked) < 3 * many
+    asked.clear()
+    mirrored.takeover.look(mirrored.identity, routes)
+    assert not asked
+    monkeypatch.undo()
+    claims = SegmentLog(TopicLog(mirrored.target.client, mirrored.segments))
+    whole_claims = claims.wholes((mirrored.target.topic_id(routes[0].target_topic), index) for index in range(many))
+    assert [[one.upstream for one in some] for some in whole_claims.values()] == [[2]] * many
 
 
 def test_there_and_back_and_there_again(mirrored: Mirrored) -> None:

@@ -28,20 +28,6 @@ from sparkmirror.policy.topic_filter import DEFAULT as DEFAULT_TOPICS
 Write = Callable[[str], str]
 
 
-@pytest.fixture
-def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
-    """Write a module into the current directory, and return its name."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    name = f"written_{tmp_path.name}".replace("-", "_")
-
-    def written(text: str) -> str:
-        (tmp_path / f"{name}.py").write_text(text)
-        return name
-
-    return written
-
-
 def policy(named: str, originals: Mapping[str, str] | None = None, *, separator: str = ".") -> ReplicationPolicy:
     return policy_for(named, source_alias="us", separator=separator, originals=originals)
 

@@ -9,6 +9,7 @@ import pytest
 
 from sparkmirror.cluster.topic_log import Entry
 from sparkmirror.pump.control import ControlState, Epoch, Leader
+from sparkmirror.pump.orders import RouteOrder
 
 
 def said(key: str, value: Any, offset: int = 0) -> Entry:
@@ -53,6 +54,22 @@ def test_the_rank_of_a_leader_is_its_offset() -> None:
     assert state.leader == Leader(incarnation="a", host="h", pid=1, rank=5)
     assert state.apply([said("leader", {"incarnation": "b", "rank": 99}, 7)])
     assert state.leader == Leader(incarnation="b", rank=7)
+
+
+def test_what_is_added_is_for_one_epoch_of_one_driver() -> None:
+    route = {"source_topic": "orders", "target_topic": "a.orders", "partition": 2}
+    added = {"incarnation": "a", "epoch": 3, "routes": {"1": [route]}, "shares": {"0": 0.75, "1": 0.25}}
+    state = told()
+    assert state.added_to("a", 3) is None
+    assert state.apply([said("routes", added)])
+    found = state.added_to("a", 3)
+    assert found is not None
+    assert found.routes == {1: (RouteOrder(**route),)}  # type: ignore[arg-type]
+    assert found.shares == {0: 0.75, 1: 0.25}
+    assert state.added_to("a", 4) is None
+    assert state.added_to("b", 3) is None
+    assert not state.apply([said("routes", {**added, "shares": None})]), "nonsense is left out"
+    assert state.added_to("a", 3) == found
 
 
 def test_pumps_may_be_alive_until_the_leader_says_that_they_have_ended() -> None:

@@ -1,10 +1,12 @@
-"""The rules of a flow us->eu, as a test wants them."""
+"""The rules of a flow us->eu, as a test wants them, and its clusters."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sparkmirror.config import ClusterConfig
 from sparkmirror.config.model import DEFAULT_CONFIG_EXCLUDE
+from sparkmirror.demo import KafkaCluster
 from sparkmirror.policy import (
     DefaultConfigPropertyFilter,
     DefaultReplicationPolicy,
@@ -45,3 +47,8 @@ def rules(
         replication_factor,
         heartbeats,
     )
+
+
+def cluster_config(alias: str, cluster: KafkaCluster) -> ClusterConfig:
+    """Spoken with in clear."""
+    return ClusterConfig(alias=alias, bootstrap_servers=tuple(cluster.bootstrap_servers.split(",")))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.one_pump import copy_once
 from bench.producing import TOOLS
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
@@ -20,11 +21,9 @@ from sparkmirror.config import ClusterConfig, FlowConfig, load_mm2_properties
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.jars import class_path
 from sparkmirror.demo.java import java
-from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.offsets.mirror_records import Checkpoint
 from sparkmirror.policy import DefaultTopicFilter, ReplicationPolicy, policy_for
-from sparkmirror.pump.orders import PumpOrder, Receipt
-from sparkmirror.pump.pump import pump
+from sparkmirror.pump.orders import Receipt
 from sparkmirror.sync.checkpoints import Checkpoints
 from sparkmirror.sync.group_offsets import GroupOffsetSync
 from sparkmirror.sync.share_group_offsets import ShareGroupOffsets
@@ -74,6 +73,16 @@ class Cluster:
                 producer.abort_transaction()
             else:
                 producer.commit_transaction()
+        producer.close()
+
+    def aborted(self, topic: str) -> None:
+        """One transaction that comes to nothing."""
+        producer = KafkaProducer(bootstrap_servers=self.servers, transactional_id=f"{topic}-writer")
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send(topic, value=b"never", partition=0)
+        producer.flush()
+        producer.abort_transaction()
         producer.close()
 
     def read(self, topic: str, partition: int = 0, *, committed: bool = False) -> list[Record]:
@@ -190,22 +199,11 @@ class GroupFlow:
 
     def copy(self, *, groups: bool = False) -> None:
         """Everything that is at the source now; with `groups` the driver looks after groups too, at the end."""
-        incarnation = f"test-{next(_numbers)}"
         settings = self.flow.group.model_copy(update={"emit_checkpoints_enabled": groups})
         flow = self.flow.model_copy(update={"group": settings})
-        driver = FlowDriver(flow, incarnation, use_lease=False, once=True)
-        driver.open()
-        try:
-            driver.start()
-            driver.take_charge()
-            driver.sync_topics()
-            driver.say(1, "running")
-            order = driver.order(driver.partitions())
-            done = pump(PumpOrder(epoch=1, task=0, incarnation=incarnation, seconds=60, flows=(order,)))
-            assert all(one.state == "done" for one in done), done
-            self.receipts |= {(one.target_topic, one.partition): one for one in done}
-        finally:
-            driver.close()
+        done = copy_once(flow, f"test-{next(_numbers)}", 60)
+        assert all(one.state == "done" for one in done), done
+        self.receipts |= {(one.target_topic, one.partition): one for one in done}
 
     def checkpoints(self, prefix: str) -> Checkpoints:
         """The duty, for groups whose names begin so; as after a restart."""

@@ -144,15 +144,38 @@ def test_committed_offsets_become_checkpoints_with_their_metadata(copied: GroupF
 
 
 def test_a_partition_without_records_has_no_checkpoint(copied: GroupFlow, topic_name: str) -> None:
-    """testNoCheckpointForTopicWithoutOffsetSyncs; the group counts as catching up."""
+    """testNoCheckpointForTopicWithoutOffsetSyncs; nothing is to be copied, so the group stands as well as it can."""
     copied.source.commit(topic_name, {("copied", 0): 5, ("copied", 1): 0})
     duty = copied.checkpoints(topic_name)
     duty.run()
     assert [(one.partition, one.downstream) for one in copied.written(topic_name)] == [(0, 5)]
-    standing = duty.standings[topic_name]
-    assert standing.state is GroupState.CATCHING_UP
-    assert standing.reason == "copied-1: nothing was copied yet"
-    assert standing.partitions == 2
+    assert duty.standings[topic_name] == GroupStanding(topic_name, GroupState.SYNCED, partitions=2)
+
+
+def test_a_group_catches_up_only_with_what_is_to_be_copied(
+    near: Cluster, far: Cluster, make_flow: MakeFlow, topic_name: str
+) -> None:
+    """At the end of three records, beyond an empty log, and behind data that was aborted."""
+    topic, aborted = f"{topic_name}-records", f"{topic_name}-aborted"
+    near.create(topic, 2)
+    near.create(aborted)
+    read_committed = {"near->far.source.consumer.isolation.level": "read_committed"}
+    flow = make_flow(near, far, f"{topic_name}.*", **read_committed)
+    flow.copy()
+    near.produce(topic, 3)
+    near.aborted(aborted)
+    places = [(topic, 0, 3), (topic, 1, 1), (aborted, 0, near.end(aborted))]
+    for nth, (name, partition, offset) in enumerate(places):
+        near.commit(f"{topic_name}-{nth}", {(name, partition): offset})
+
+    def states() -> list[GroupState]:
+        duty = flow.checkpoints(topic_name)
+        duty.run()
+        return [duty.standings[f"{topic_name}-{nth}"].state for nth in range(len(places))]
+
+    assert states() == [GroupState.CATCHING_UP] * 3
+    flow.copy()
+    assert states() == [GroupState.SYNCED, GroupState.CATCHING_UP, GroupState.SYNCED]
 
 
 def test_a_group_that_goes_back_takes_its_checkpoint_back(copied: GroupFlow, topic_name: str) -> None:
@@ -328,7 +351,7 @@ def test_a_group_ahead_of_the_copy_catches_up(
     near.produce(topic_name, 10)
     checkpoints.run()
     sync.run()
-    assert [(one.upstream, one.downstream) for one in flow.written(topic_name)] == [(15, 10)]
+    assert [(one.upstream, one.downstream) for one in flow.written(topic_name)] == [(15, 10)], checkpoints.standings
     assert sync.standings[topic_name].state is GroupState.CATCHING_UP
     assert sync.standings[topic_name].reason == f"{topic_name}-0: at 15, the copy is not so far yet"
     assert far.committed(topic_name)[f"near.{topic_name}", 0].offset == 10 == far.end(f"near.{topic_name}")

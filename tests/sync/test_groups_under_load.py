@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from bench.one_pump import begun
 from group_flow import Cluster, GroupFlow, from_offset, wait_for
 
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.engine.flow_driver import FlowDriver
-from sparkmirror.pump.orders import PumpOrder
 from sparkmirror.pump.pump import pump
 from sparkmirror.sync.group_standing import GroupState
 
@@ -38,13 +38,7 @@ def pumping(flow: GroupFlow, with_receipts: bool) -> Iterator[None]:
                     flow.receipts[view.receipt.target_topic, view.receipt.partition] = view.receipt
 
     try:
-        driver.start()
-        driver.take_charge()
-        driver.sync_topics()
-        driver.say(1, "running")
-        order = PumpOrder(
-            epoch=1, task=0, incarnation="loaded", seconds=SECONDS, flows=(driver.order(driver.partitions()),)
-        )
+        order = begun(driver, "loaded", SECONDS)
         threads = [threading.Thread(target=pump, args=(order,)), threading.Thread(target=follow)]
         for thread in threads:
             thread.start()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from flow_rules import OneName, rules
+from flow_rules import OneName, cluster_config, rules
 from kafka import KafkaAdminClient
 from kafka.admin import ACLFilter, ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourcePatternFilter
 from kafka.admin import ResourceType as Resource
@@ -69,10 +68,6 @@ def test_names_that_stay() -> None:
 # --- real brokers -----------------------------------------------------------------------------------
 
 
-def config(alias: str, cluster: KafkaCluster) -> ClusterConfig:
-    return ClusterConfig(alias=alias, bootstrap_servers=tuple(cluster.bootstrap_servers.split(",")))
-
-
 @pytest.fixture(scope="module")
 def guarded(
     tmp_path_factory: pytest.TempPathFactory, authority: Authority
@@ -95,7 +90,7 @@ class Acls:
     """What a test does itself at one cluster."""
 
     def __init__(self, cluster: KafkaCluster) -> None:
-        self._client = ClusterClient(config("test", cluster), "test")
+        self._client = ClusterClient(cluster_config("test", cluster), "test")
         self._admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
 
     def of(self, topic: str) -> set[TopicAcl]:
@@ -141,25 +136,14 @@ def duty() -> Iterator[StartDuty]:
     made = []
 
     def between(source: KafkaCluster, target: KafkaCluster, own: TopicRules) -> TopicAclSync:
-        made.append(TopicAclSync(FlowConfig(source=config("us", source), target=config("eu", target)), own))
+        made.append(
+            TopicAclSync(FlowConfig(source=cluster_config("us", source), target=cluster_config("eu", target)), own)
+        )
         return made[-1]
 
     yield between
     for one in made:
         one.close()
-
-
-@pytest.fixture
-def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
-    """What was logged since the last call, at info or above."""
-    caplog.set_level(logging.INFO, "sparkmirror")
-
-    def new() -> list[str]:
-        found = [record.getMessage() for record in caplog.records]
-        caplog.clear()
-        return found
-
-    return new
 
 
 @pytest.mark.broker
@@ -320,7 +304,7 @@ def test_configurations_that_we_may_not_read_or_change(
     topic_name: str,
     lines: Callable[[], list[str]],
 ) -> None:
-    servers = [config(alias, cluster) for alias, cluster in zip(("us", "eu"), guarded, strict=True)]
+    servers = [cluster_config(alias, cluster) for alias, cluster in zip(("us", "eu"), guarded, strict=True)]
     connect = ClusterAdmin.connect
     with connect(servers[0], "test") as source, connect(servers[1], "test") as target:
         source.create_topics([NewTopicSpec(topic_name, 1, 1, {"retention.ms": "1"})])

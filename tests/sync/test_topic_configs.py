@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Mapping
 
 import pytest
-from flow_rules import rules
+from flow_rules import cluster_config, rules
 from waiting import assert_soon
 
 from sparkmirror.cluster.admin import ClusterAdmin, ConfigEntry, NewTopicSpec
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.config_changes import ConfigChange, alter_topic_configs
-from sparkmirror.config import ClusterConfig, FlowConfig
+from sparkmirror.config import FlowConfig
 from sparkmirror.config.model import DEFAULT_CONFIG_EXCLUDE
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.policy import IdentityReplicationPolicy
@@ -155,10 +154,7 @@ def _set(admin: ClusterAdmin, topic: str) -> dict[str, str | None]:
 
 @pytest.fixture
 def pair(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str) -> Iterator[Pair]:
-    def config(alias: str, cluster: KafkaCluster) -> ClusterConfig:
-        return ClusterConfig(alias=alias, bootstrap_servers=tuple(cluster.bootstrap_servers.split(",")))
-
-    flow = FlowConfig(source=config("us", source_cluster), target=config("eu", target_cluster))
+    flow = FlowConfig(source=cluster_config("us", source_cluster), target=cluster_config("eu", target_cluster))
     with (
         ClusterAdmin.connect(flow.source, "test", 20) as source,
         ClusterAdmin.connect(flow.target, "test", 20) as target,
@@ -166,19 +162,6 @@ def pair(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name:
         made = Pair(flow, source, target, topic_name)
         yield made
         made.close()
-
-
-@pytest.fixture
-def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
-    """What was logged by our own loggers since the last call."""
-    caplog.set_level(logging.INFO, "sparkmirror")
-
-    def new() -> list[str]:
-        found = [record.getMessage() for record in caplog.records]
-        caplog.clear()
-        return found
-
-    return new
 
 
 @pytest.mark.broker

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import pytest
 
@@ -19,20 +18,6 @@ FLOW = FlowConfig(
     target=ClusterConfig(alias="eu", bootstrap_servers=("eu:9092",)),
 )
 Write = Callable[[str], str]
-
-
-@pytest.fixture
-def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
-    """Write a module into the current directory, and return its name."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    name = f"rules_{tmp_path.name}".replace("-", "_")
-
-    def written(text: str) -> str:
-        (tmp_path / f"{name}.py").write_text(text)
-        return name
-
-    return written
 
 
 def flow(**fields: object) -> FlowConfig:

@@ -67,9 +67,11 @@ def test_every_offset_there_and_back(copied: GroupFlow, translator: Translator) 
 
 def test_what_cant_be_translated_says_why(translator: Translator) -> None:
     assert translator.translate(TOPIC, 1, 0) == Translation(f"here.{TOPIC}", 1, None, "nothing was copied yet")
-    assert "UNKNOWN_TOPIC_OR_PARTITION" in translator.translate("nothing", 0, 0).reason
+    assert translator.translate("nothing", 0, 0).reason == "the target has no topic here.nothing"
     assert "has no partition 9" in translator.translate(TOPIC, 9, 0).reason
-    assert translator.translate(TOPIC, 0, 0, reverse=True).reason == "it is no copy of a topic of here"
+    assert translator.translate(TOPIC, 0, 0, reverse=True).reason == (
+        "it is no copy of a topic of here: in reverse, give its name at the target"
+    )
 
 
 def test_what_is_copied_later_is_known(copied: GroupFlow, translator: Translator) -> None:
@@ -105,8 +107,9 @@ def test_one_offset(copied: GroupFlow) -> None:
 
 
 def test_a_table_with_columns_of_its_own(copied: GroupFlow, tmp_path: Path) -> None:
+    """With a byte order mark before it, as spreadsheets write it."""
     table = tmp_path / "stored.csv"
-    table.write_text(f"id,topic,partition,offset\na,{TOPIC},0,5\nb,{TOPIC},0,100000\nc,none,0,1\n")
+    table.write_text(f"\ufeffid,topic,partition,offset\na,{TOPIC},0,5\nb,{TOPIC},0,100000\nc,none,0,1\n")
     found = translate(copied, "--csv", str(table))
     assert found.returncode == 1
     rows = list(csv.reader(io.StringIO(found.stdout)))
@@ -123,7 +126,12 @@ def test_a_table_with_columns_of_its_own(copied: GroupFlow, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("topic,partition\nt,0\n", "it needs the columns topic, partition, offset"),
+        (
+            "topic,partition\nt,0\n",
+            "it needs the columns topic, partition, offset, with commas between them; its first line is topic,",
+        ),
+        ("topic;partition;offset\nt;0;1\n", "its first line is topic;partition;offset"),
+        ("", "it is empty"),
         ("topic,partition,offset\nt,0,five\n", "line 2: partition and offset must be whole numbers"),
         ("topic,partition,offset\nt,0,1\nt,0\n", "line 3: partition and offset must be whole numbers"),
         ("topic,partition,offset\nt,0,-1\n", "line 2: a topic, and a partition and an offset of at least 0"),

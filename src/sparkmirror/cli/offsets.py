@@ -44,6 +44,8 @@ def translate(
 ) -> None:
     """Say where an application that keeps its own offsets goes on in the other cluster, exactly.
 
+    Prints topic, partition and offset there; for a table, the table with two columns more.
+
     Exit codes: 0 all translated, 1 some could not be (each is named), 2 the file or the command line is wrong,
     3 the target can't be reached.
     """
@@ -73,14 +75,17 @@ def _only_flow(flows: Sequence[FlowConfig], file: str) -> FlowConfig:
 def _translate_table(flow: FlowConfig, path: Path, reverse: bool) -> bool:
     """Print the table with two columns more; whether no row was left without an offset."""
     try:
-        with path.open(newline="") as lines:
+        with path.open(newline="", encoding="utf-8-sig") as lines:
             reader = csv.DictReader(lines)
             names = list(reader.fieldnames or ())
             if not set(COLUMNS) <= set(names):
-                raise ConfigError(f"it needs the columns {', '.join(COLUMNS)}", where=str(path))
+                first = f"its first line is {','.join(names)}" if names else "it is empty"
+                reason = f"it needs the columns {', '.join(COLUMNS)}, with commas between them; {first}"
+                raise ConfigError(reason, where=str(path))
             rows = list(reader)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ConfigError(f"can't be read: {error}", where=str(path)) from error
+        why = getattr(error, "strerror", None) or error
+        raise ConfigError(f"can't be read: {why}", where=str(path)) from error
     stored = [_stored(row, f"{path}, line {number}") for number, row in enumerate(rows, 2)]
     found = _translated(flow, stored, reverse)
     writer = csv.DictWriter(sys.stdout, [*names, *ADDED], extrasaction="ignore", lineterminator="\n")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Thread
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import Any, Self, TypeVar
 from uuid import UUID
 
 from kafka import KafkaAdminClient, OffsetSpec
@@ -32,6 +32,7 @@ from sparkmirror.cluster.tls import ssl_context
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.wire.rpc import AccessRefused, RpcConnection
+from sparkmirror.wire.topic_partition import TopicPartition
 
 TOPICS_PER_REQUEST = 300
 PARTITIONS_PER_REQUEST = 2000
@@ -53,7 +54,6 @@ ADVICE = {
     44: "the cluster's create.topic.policy forbids it",
 }
 
-TopicPartition: TypeAlias = tuple[str, int]
 _Answer = TypeVar("_Answer")
 _Item = TypeVar("_Item")
 

@@ -17,8 +17,7 @@ from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.coordinators import GROUP_ID_NOT_FOUND, PASSING, PATIENCE_S, Coordinators
 from sparkmirror.cluster.error_codes import error_name
-
-TopicPartition = tuple[str, int]
+from sparkmirror.wire.topic_partition import TopicPartition
 
 BY_NAME = 9
 """From version 10 on OffsetFetch and OffsetCommit tell topics by id: a group may have offsets of topics long gone."""

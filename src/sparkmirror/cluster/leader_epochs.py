@@ -9,6 +9,7 @@ from typing import NamedTuple
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.wire.topic_partition import TopicPartition
 
 CONSUMER = -1
 
@@ -25,8 +26,8 @@ class EpochEnd(NamedTuple):
 
 
 def epoch_ends(
-    client: ClusterClient, leader: int, epochs: Mapping[tuple[str, int], int]
-) -> dict[tuple[str, int], EpochEnd]:
+    client: ClusterClient, leader: int, epochs: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, EpochEnd]:
     """Ask `leader` for the end of one epoch of each partition."""
     by_topic: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for (topic, partition), epoch in epochs.items():

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from kafka.protocol.consumer import ListOffsetsRequest
 
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.wire.topic_partition import TopicPartition
 
 EARLIEST = -2
 LATEST = -1
@@ -33,7 +34,7 @@ def list_offsets(
     *,
     replica_id: int = CONSUMER,
     isolation_level: int = 0,
-) -> dict[tuple[str, int], ListedOffset]:
+) -> dict[TopicPartition, ListedOffset]:
     """Ask `leader` for one offset of each partition; `timestamp` is EARLIEST, LATEST or milliseconds.
 
     At isolation level 1 (read_committed) LATEST is the last stable offset.

@@ -15,7 +15,8 @@ from sparkmirror.wire import fetch
 from sparkmirror.wire.batches import MAGIC, BatchHeader, batch_headers
 from sparkmirror.wire.transactions import Transactions
 
-_ANSWER_BYTES = 4 << 20
+_FIRST_ANSWER, _LONGEST_ANSWER = 128 << 10, 4 << 20
+"""Bytes: often a few records are enough, and a long stretch is read with ever larger answers."""
 _LONGEST_THROTTLE_S = 5.0
 
 
@@ -37,8 +38,10 @@ def read_batches(
 
     Raises `RangeUnread` and other `ConnectionError`s. Stop iterating when there is enough.
     """
+    most = _FIRST_ANSWER
     while True:
-        part = _fetch(client, topic, partition, offset, read_committed)
+        part = _fetch(client, topic, partition, offset, read_committed, most)
+        most = min(2 * most, _LONGEST_ANSWER)
         end = part.last_stable_offset if read_committed and part.last_stable_offset >= 0 else part.high_watermark
         transactions = Transactions(part.aborted)
         asked = offset
@@ -57,7 +60,7 @@ def read_batches(
 
 
 def _fetch(
-    client: ClusterClient, topic: TopicLeaders, partition: int, offset: int, read_committed: bool
+    client: ClusterClient, topic: TopicLeaders, partition: int, offset: int, read_committed: bool, most: int
 ) -> fetch.FetchedPartition:
     leader = topic.partitions[partition].leader
     connection = client.broker(leader)
@@ -66,8 +69,8 @@ def _fetch(
         client_id=client.client_id,
         max_wait_ms=0,
         min_bytes=0,
-        max_bytes=_ANSWER_BYTES,
-        partition_max_bytes=_ANSWER_BYTES,
+        max_bytes=most,
+        partition_max_bytes=most,
         isolation_level=int(read_committed),
         incremental=False,
     )

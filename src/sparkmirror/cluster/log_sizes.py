@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from kafka.protocol.admin import DescribeLogDirsRequest
 
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.wire.topic_partition import TopicPartition
 
 
-def log_sizes(
-    client: ClusterClient, broker: int, partitions: Mapping[str, Sequence[int]]
-) -> dict[tuple[str, int], int]:
+def log_sizes(client: ClusterClient, broker: int, partitions: Mapping[str, Sequence[int]]) -> dict[TopicPartition, int]:
     """Bytes of each partition at one broker. What we may not see (it needs DESCRIBE on the cluster) is left out."""
     request = DescribeLogDirsRequest(
         topics=[

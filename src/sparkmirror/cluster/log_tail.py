@@ -12,6 +12,7 @@ from typing import NamedTuple
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.wire import fetch
 from sparkmirror.wire.batches import SEQUENCE_MODULUS, BatchHeader, batch_headers
+from sparkmirror.wire.topic_partition import TopicPartition
 
 _MAX_BYTES = 8 << 20
 _PARTITION_BYTES = 1 << 20
@@ -40,12 +41,12 @@ class TailUnread(ConnectionError):
 def last_batches(
     client: ClusterClient,
     leader: int,
-    ends: Mapping[tuple[str, int], int],
+    ends: Mapping[TopicPartition, int],
     topic_ids: Mapping[str, bytes],
     producer_id: int,
     producer_epoch: int,
-    floors: Mapping[tuple[str, int], int],
-) -> dict[tuple[str, int], LastBatch | None]:
+    floors: Mapping[TopicPartition, int],
+) -> dict[TopicPartition, LastBatch | None]:
     """For each partition, whose log ends at the offset given: our last batch, or None.
 
     Control batches are skipped and foreign batches stepped over, up to a bound (R9b). A log end of 0 or
@@ -53,7 +54,7 @@ def last_batches(
     """
     connection = client.broker(leader)
     version = connection.version(fetch.API_KEY, fetch.VERSIONS, "Fetch")
-    found: dict[tuple[str, int], LastBatch | None] = {}
+    found: dict[TopicPartition, LastBatch | None] = {}
     looking = {where: end - 1 for where, end in ends.items()}
     for _ in range(_MAX_STEPS):
         looking = {where: offset for where, offset in looking.items() if offset >= floors.get(where, 0)}

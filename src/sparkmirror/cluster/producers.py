@@ -12,6 +12,7 @@ from typing import NamedTuple
 from kafka.protocol.admin import DescribeProducersRequest
 
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.wire.topic_partition import TopicPartition
 
 
 class ProducerEntry(NamedTuple):
@@ -32,7 +33,7 @@ class DescribedPartition(NamedTuple):
 
 def describe_producers(
     client: ClusterClient, leader: int, partitions: Mapping[str, Sequence[int]]
-) -> dict[tuple[str, int], DescribedPartition]:
+) -> dict[TopicPartition, DescribedPartition]:
     """Ask `leader` which producers it knows on each partition."""
     request = DescribeProducersRequest(
         topics=[

@@ -15,8 +15,8 @@ from sparkmirror.cluster.coordinators import GROUP_ID_NOT_FOUND, PASSING, Coordi
 from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.wire.primitives import INT32, INT64, NO_TAGS, Reader, compact_string, request_header, uvarint
 from sparkmirror.wire.rpc import UnsupportedBroker
+from sparkmirror.wire.topic_partition import TopicPartition
 
-TopicPartition = tuple[str, int]
 StartOffsets = dict[TopicPartition, int]
 """The offset of the first record that a group has not done with."""
 

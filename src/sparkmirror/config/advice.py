@@ -14,6 +14,7 @@ from sparkmirror.config.scopes import Level, ScopedKey, Scopes
 from sparkmirror.config.security import HONOURED, concerns, is_exception, meant_clusters
 from sparkmirror.config.setting import Setting
 from sparkmirror.config.settings import (
+    ADMIN_SETTINGS,
     CLUSTERS_KEY,
     ENABLED,
     FETCH_SETTINGS,
@@ -30,6 +31,7 @@ _BARE = {
     setting.name: setting for setting in (*FLOW_SETTINGS, *CONTROL_SETTINGS, *LOSS_SETTINGS, ENABLED, SOURCE_SERVERS)
 }
 _FETCH = {setting.name: setting for setting in FETCH_SETTINGS}
+_ADMIN = {setting.name: setting for setting in ADMIN_SETTINGS}
 _PRODUCE = {setting.name: setting for setting in PRODUCE_SETTINGS}
 
 _CONNECT = known_keys.CONNECTOR | known_keys.CONNECTOR_BASE | known_keys.CONNECT
@@ -130,12 +132,15 @@ def _known(key: ScopedKey) -> str | None:
         return "has no effect since Kafka 4.0" + (f"; write {key.prefix}{instead}" if instead else "")
     if not key.role and (reason := _in_connect(name)) is not None:
         return f"has no effect: {reason}"
-    client = key.role or key.level is not Level.TOP
-    if client and name in known_keys.CLIENT and known_keys.CLIENT[name].reason != known_keys.NOT_YET:
+    if name.startswith("ssl."):
+        return "has no effect: it is for Java's TLS, and ours is OpenSSL's, with its own ciphers"
+    if not key.role and key.level is Level.TOP:
+        return None
+    if name in known_keys.CLIENT:
         return f"has no effect: {known_keys.CLIENT[name].reason}"
-    if name in known_keys.CONNECTOR or name.startswith(("ssl.", "sasl.")) or (client and name in _CLIENT_NAMES):
-        return "has no effect in this release"
-    return None
+    if name.startswith("sasl."):
+        return "has no effect: of SASL's settings those of docs/configuration.md count"
+    return "has no effect: that client has no such setting" if name in _CLIENT_NAMES else None
 
 
 def _in_connect(name: str) -> str | None:
@@ -165,7 +170,7 @@ def _meant(key: ScopedKey) -> Setting | None:
     if "producer" in key.role:
         return _PRODUCE.get(key.name)
     if key.role:
-        return None
+        return _ADMIN.get(key.name)
     if key.name in _BARE or key.name in _CONNECT:
         return _BARE.get(key.name)
     # In a cluster's own settings a name may be the worker's, too; then nothing can be guessed.

@@ -6,18 +6,19 @@ from sparkmirror.config.login import LoginError, read_login
 from sparkmirror.config.lookup import Lookup, Pair
 from sparkmirror.config.model import ClusterConfig, SaslConfig, SslConfig
 from sparkmirror.config.providers import with_secrets
-from sparkmirror.config.setting import Place, Setting, for_place
-from sparkmirror.config.settings import SASL_SETTINGS, SECURITY_PROTOCOL, SSL_SETTINGS
+from sparkmirror.config.setting import ADMIN_PLACES, Place, Setting, for_place
+from sparkmirror.config.settings import ADMIN_SETTINGS, SASL_SETTINGS, SECURITY_PROTOCOL, SSL_SETTINGS
 from sparkmirror.errors import ConfigError
 
-ADMINS = {Place.SOURCE: Place.SOURCE_ADMIN, Place.TARGET: Place.TARGET_ADMIN}
-COPIERS = {Place.SOURCE: Place.SOURCE_CONSUMER, Place.TARGET: Place.TARGET_PRODUCER}
+ADMINS = {Place.SOURCE: Place.SOURCE_ADMIN_ACCESS, Place.TARGET: Place.TARGET_ADMIN_ACCESS}
+COPIERS = {Place.SOURCE: Place.SOURCE_CONSUMER_ACCESS, Place.TARGET: Place.TARGET_PRODUCER_ACCESS}
 """Where the security of a cluster's admin clients is looked for, and of what copies: its consumer or producer."""
 
 
 def read_cluster(lookup: Lookup, servers: Setting, alias: str, pair: Pair) -> ClusterConfig:
     """The cluster `alias`, whose brokers `servers` looks for. Raises `ConfigError`."""
-    fields: dict[str, object] = {"alias": alias, **lookup.given((servers,), pair)}
+    admin_settings = for_place(ADMIN_SETTINGS, ADMIN_PLACES[servers.place])
+    fields: dict[str, object] = {"alias": alias, **lookup.given((servers, *admin_settings), pair)}
     if servers.field not in fields:
         key = f"{alias}.{servers.name}"
         raise ConfigError(f"is missing: write {key} = host:9092", where=lookup.path, key=key)

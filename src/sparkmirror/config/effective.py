@@ -19,14 +19,14 @@ from sparkmirror.config.entries import Entry
 from sparkmirror.config.lookup import Lookup
 from sparkmirror.config.model import ClusterConfig, FlowConfig, MirrorConfig
 from sparkmirror.config.originals import is_secret
-from sparkmirror.config.setting import Place, Setting, for_place
+from sparkmirror.config.setting import ADMIN_PLACES, Place, Setting, for_place
 from sparkmirror.config.settings import (
-    ADMIN_TIMEOUT,
+    ADMIN_SETTINGS,
+    BEAT_SETTINGS,
     ENABLED,
     FETCH_SETTINGS,
     FLOW_SETTINGS,
     LOSS_SETTINGS,
-    POLICY_SETTINGS,
     PRODUCE_SETTINGS,
     SASL_SETTINGS,
     SECURITY_PROTOCOL,
@@ -70,7 +70,7 @@ def effective_values(config: MirrorConfig, lookup: Lookup) -> Iterator[Effective
         shown = _Shown(beat, lookup)
         yield shown.row(ENABLED, False)
         yield from shown.cluster(TARGET_SERVERS, beat.target)
-        yield from shown.part((*POLICY_SETTINGS, ADMIN_TIMEOUT), beat)
+        yield from shown.part(BEAT_SETTINGS, beat)
         yield from shown.part(HEARTBEAT_SETTINGS, beat.heartbeat)
     for key, value in config.spark.items():
         entry = lookup.properties[key]
@@ -87,7 +87,7 @@ class _Shown:
         self._pair = (flow.source.alias, flow.target.alias)
 
     def cluster(self, servers: Setting, cluster: ClusterConfig) -> Iterator[EffectiveValue]:
-        yield from self.part((servers,), cluster)
+        yield from self.part((servers, *for_place(ADMIN_SETTINGS, ADMIN_PLACES[servers.place])), cluster)
         admins = list(self._security(ADMINS[servers.place], cluster))
         yield from admins
         if cluster.copier is not None:

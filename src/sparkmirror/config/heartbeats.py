@@ -14,7 +14,7 @@ from sparkmirror.config.control_settings import EMIT_HEARTBEATS, HEARTBEAT_SETTI
 from sparkmirror.config.lookup import Lookup, Pair
 from sparkmirror.config.model import ClusterConfig, FlowConfig, HeartbeatConfig
 from sparkmirror.config.originals import originals_for
-from sparkmirror.config.settings import ADMIN_TIMEOUT, POLICY_SETTINGS, SOURCE_SERVERS, TARGET_SERVERS
+from sparkmirror.config.settings import BEAT_SETTINGS, SOURCE_SERVERS, TARGET_SERVERS
 from sparkmirror.errors import ConfigError
 
 
@@ -55,7 +55,7 @@ def _beat(lookup: Lookup, pair: Pair) -> FlowConfig:
     brokers = {"bootstrap_servers": (), **lookup.given((SOURCE_SERVERS,), pair)}
     beat = FlowConfig.model_validate(
         {
-            **lookup.given((*POLICY_SETTINGS, ADMIN_TIMEOUT), pair),
+            **lookup.given(BEAT_SETTINGS, pair),
             "source": ClusterConfig.model_validate({"alias": source, **brokers}),
             "target": read_cluster(lookup, TARGET_SERVERS, target, pair),
             "heartbeat": HeartbeatConfig.model_validate(lookup.given(HEARTBEAT_SETTINGS, pair)),

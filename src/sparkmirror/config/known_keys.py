@@ -37,7 +37,7 @@ pumps wait for records as consumer.fetch.max.wait.ms says
     consumer.poll.timeout.ms = 1000
 topics are created by Kafka's own admin requests, without a class of yours
     forwarding.admin.class = org.apache.kafka.clients.admin.ForwardingAdmin
-there is no JVM to have JMX metrics
+there is no JVM to have JMX metrics; other ones come with a later release
     metric.names.formats = legacy
     metric.reporters = org.apache.kafka.common.metrics.JmxReporter
 aliases come from the flow's own name
@@ -99,7 +99,7 @@ processes on the same file agree through the target cluster, without REST
     inter.worker.key.ttl.ms = 3600000
     inter.worker.signature.algorithm = HmacSHA256
     inter.worker.verification.algorithms = HmacSHA256
-there is no REST interface
+there is no REST interface yet; one comes with a later release
     access.control.allow.methods
     access.control.allow.origin
     admin.listeners
@@ -195,48 +195,58 @@ Java classes can't be loaded
     interceptor.classes
     metric.reporters
     security.providers
-there is no JVM to have JMX metrics
+there is no JVM to have JMX metrics; other ones come with a later release
     enable.metrics.push = true
     metrics.num.samples = 2
     metrics.recording.level = INFO
     metrics.sample.window.ms = 30000
 config providers are declared once for the whole file: write it without a prefix
     config.providers
-in this release
+clusters are reached through their brokers: write <cluster>.bootstrap.servers
     bootstrap.controllers
+every address of a name is tried
     client.dns.lookup = use_all_dns_ips
+say for which client, with <cluster>.admin., <source>.consumer. or <target>.producer. before it
     client.id
+    request.timeout.ms = 30000
+MirrorMaker 2's own topics hold few bytes, and are written uncompressed
     compression.type = none
+a connection is kept until its broker closes it
     connections.max.idle.ms = 540000
+what is asked of a cluster may take admin.timeout.ms
     default.api.timeout.ms = 60000
+topics are looked up as refresh.topics.interval.seconds says, leaders as soon as one has moved
     metadata.max.age.ms = 300000
     metadata.max.idle.ms = 300000
+bootstrap.servers are asked again as soon as no broker that is known answers
     metadata.recovery.rebootstrap.trigger.ms = 300000
     metadata.recovery.strategy = rebootstrap
+the operating system's own size is taken, but where data is fetched and written
     receive.buffer.bytes = 65536
+    send.buffer.bytes = 131072
+pauses before another try are sparkmirror's own
     reconnect.backoff.max.ms = 1000
     reconnect.backoff.ms = 50
-    request.timeout.ms = 30000
     retry.backoff.max.ms = 1000
     retry.backoff.ms = 100
+a cluster is spoken with in one way: write <cluster>.security.protocol
     security.protocol = PLAINTEXT
-    send.buffer.bytes = 131072
+connecting may take as long as an answer, and 10 s at most
     socket.connection.setup.timeout.max.ms = 30000
     socket.connection.setup.timeout.ms = 10000
 """)
 """Of consumers, producers and admin clients."""
 
-NOT_YET = "in this release"
-"""The reason that is none; it is said without a colon."""
-
 DONE_ANYWAY: dict[str, tuple[str, ...]] = {
     "acks": ("all", "-1"),
     "check.crcs": ("true",),
+    "client.dns.lookup": ("use_all_dns_ips",),
     "compression.type": ("none",),
     "enable.idempotence": ("true",),
     "errors.tolerance": ("none",),
     "exactly.once.source.support": ("enabled",),
     "exactly.once.support": ("required", "requested"),
+    "metadata.recovery.strategy": ("rebootstrap",),
     "metric.reporters": ("",),
     "tasks.max.enforce": ("true",),
     "topic.creation.enable": ("true",),

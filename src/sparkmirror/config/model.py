@@ -131,6 +131,7 @@ class ClusterConfig(Model):
     ssl: SslConfig = SslConfig()
     sasl: SaslConfig = SaslConfig()
     client_id: str = ""
+    """What client ids begin with; empty: nothing."""
     request_timeout_ms: int = 30_000
     providers: tuple[ProviderConfig, ...] = ()
     """Where secrets of `ssl` and `sasl` are references to: they are resolved where a connection is made."""
@@ -186,6 +187,9 @@ class FetchConfig(Model):
     receive_buffer_bytes: int = -1
     """-1: the operating system's own, which grows with the way; Kafka's default of 64 KiB would hold it down."""
     isolation_level: str = "read_uncommitted"
+    client_id: str = ""
+    """Empty: the cluster's."""
+    request_timeout_ms: int = 30_000
     client_rack: str = ""
 
 
@@ -198,6 +202,8 @@ class ProduceConfig(Model):
     """Of more than five, five are used: brokers recognise repeats among the last five batches only."""
     send_buffer_bytes: int = -1
     """-1: the operating system's own."""
+    client_id: str = ""
+    """Empty: the cluster's."""
     request_timeout_ms: int = 30_000
     compression_type: str = "none"
     """`none`: every batch keeps the codec it has at the source."""

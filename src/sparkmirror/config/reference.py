@@ -19,8 +19,9 @@ from sparkmirror.config.control_settings import (
 )
 from sparkmirror.config.providers import CLASSES, FAMILY, PACKAGE, PARAMETERS, PROVIDERS_KEY
 from sparkmirror.config.refusals import ACCEPTED
-from sparkmirror.config.setting import Setting
+from sparkmirror.config.setting import Place, Setting
 from sparkmirror.config.settings import (
+    ADMIN_SETTINGS,
     ENABLED,
     FETCH_SETTINGS,
     FLOW_SETTINGS,
@@ -96,6 +97,7 @@ def _page() -> Iterator[str]:
     yield _CLUSTERS
     yield from _settings((ENABLED, SOURCE_SERVERS, SECURITY_PROTOCOL, *SSL_SETTINGS, *SASL_SETTINGS))
     sections = {
+        "Asking a cluster": ADMIN_SETTINGS,
         "Copying": FLOW_SETTINGS,
         "Losses": LOSS_SETTINGS,
         "Fetching from the source": FETCH_SETTINGS,
@@ -158,8 +160,7 @@ def _idle(keys: Iterable[known_keys.IdleKey]) -> Iterator[str]:
     yield "| key | default | why it has no effect |"
     yield "|---|---|---|"
     for key in keys:
-        reason = "not in this release" if key.reason == known_keys.NOT_YET else key.reason
-        yield _row((_code(key.name), "" if key.default == "-" else _code(key.default), reason))
+        yield _row((_code(key.name), "" if key.default == "-" else _code(key.default), key.reason))
     yield ""
 
 
@@ -193,6 +194,8 @@ def _places(setting: Setting) -> str:
     prefixes = [key.removesuffix(setting.name) for key in setting.place.keys(setting.name, "A", "B")]
     if prefixes[0] == "A.":
         prefixes[:1] = ["A.` or `B."]
+    if setting.place is Place.SOURCE_ADMIN:
+        prefixes = ["A->B.source.admin.` or `A->B.target.admin.", "A.admin.` or `B.admin.", "A->B.admin."]
     return ", ".join(f"`{prefix}`" if prefix else "alone" for prefix in prefixes)
 
 

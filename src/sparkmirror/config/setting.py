@@ -25,11 +25,13 @@ class Place(Enum):
     STORAGE = ("{name}", "{target}.{name}")
     CONSUMER = (FLOW + "source.consumer.{name}", "{source}.consumer.{name}", FLOW + "consumer.{name}")
     PRODUCER = (FLOW + "producer.override.{name}", "{target}.producer.{name}")
+    SOURCE_ADMIN = (FLOW + "source.admin.{name}", "{source}.admin.{name}", FLOW + "admin.{name}")
+    TARGET_ADMIN = (FLOW + "target.admin.{name}", "{target}.admin.{name}", FLOW + "admin.{name}")
     PAIR = (FLOW + "{name}",)
     SOURCE = ("{source}.{name}", "{name}")
     TARGET = ("{target}.{name}", "{name}")
     # How a client connects (`mm2.md` section 1.6): a cluster's own key is also each of its clients', before a flow's.
-    SOURCE_ADMIN = (
+    SOURCE_ADMIN_ACCESS = (
         FLOW + "source.admin.{name}",
         "{source}.admin.{name}",
         "{source}.{name}",
@@ -37,7 +39,7 @@ class Place(Enum):
         FLOW + "admin.{name}",
         FLOW + "source.cluster.{name}",
     )
-    SOURCE_CONSUMER = (
+    SOURCE_CONSUMER_ACCESS = (
         FLOW + "source.consumer.{name}",
         "{source}.consumer.{name}",
         "{source}.{name}",
@@ -45,7 +47,7 @@ class Place(Enum):
         FLOW + "consumer.{name}",
         FLOW + "source.cluster.{name}",
     )
-    TARGET_ADMIN = (
+    TARGET_ADMIN_ACCESS = (
         FLOW + "target.admin.{name}",
         "{target}.admin.{name}",
         "{target}.{name}",
@@ -53,7 +55,7 @@ class Place(Enum):
         FLOW + "admin.{name}",
         FLOW + "target.cluster.{name}",
     )
-    TARGET_PRODUCER = (
+    TARGET_PRODUCER_ACCESS = (
         FLOW + "producer.override.{name}",
         "{target}.producer.{name}",
         "{target}.{name}",
@@ -66,10 +68,14 @@ class Place(Enum):
 
     def general(self, name: str, source: str, target: str) -> str:
         """The strongest key that is not for this one flow only, if there is one."""
-        if self in (Place.SOURCE_ADMIN, Place.TARGET_ADMIN):
-            return f"{source if self is Place.SOURCE_ADMIN else target}.{name}"
+        if self in (Place.SOURCE_ADMIN_ACCESS, Place.TARGET_ADMIN_ACCESS):
+            return f"{source if self is Place.SOURCE_ADMIN_ACCESS else target}.{name}"
         keys = self.keys(name, source, target)
         return next((key for key in keys if "->" not in key), keys[0])
+
+
+ADMIN_PLACES = {Place.SOURCE: Place.SOURCE_ADMIN, Place.TARGET: Place.TARGET_ADMIN}
+"""Where a cluster's settings stand, and where those of its admin clients do."""
 
 
 @dataclass(frozen=True, slots=True)

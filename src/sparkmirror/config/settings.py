@@ -45,6 +45,10 @@ def _produce(name: str, kind: Kind, doc: str) -> Setting:
     return Setting(name, kind, Place.PRODUCER, doc, "ProducerConfig", ProduceConfig)
 
 
+def _admin(name: str, kind: Kind, doc: str) -> Setting:
+    return Setting(name, kind, Place.SOURCE_ADMIN, doc, "AdminClientConfig", ClusterConfig)
+
+
 def _ssl(name: str, kind: Kind, doc: str) -> Setting:
     field = name.removeprefix("ssl.").replace(".", "_")
     return Setting(name, kind, Place.SOURCE, doc, "SslConfigs", SslConfig, field)
@@ -102,6 +106,12 @@ SSL_SETTINGS: tuple[Setting, ...] = (
 )
 """Of either cluster; `for_place` says of which."""
 
+ADMIN_SETTINGS: tuple[Setting, ...] = (
+    _admin("client.id", Text(), "What our clients' ids begin with, in the brokers' logs and quotas."),
+    _admin("request.timeout.ms", Integer(1), "How long an answer, or connecting, may take; mostly 10 s at most."),
+)
+"""Of all that is asked of a cluster; `for_place` says of which."""
+
 
 SASL_SETTINGS: tuple[Setting, ...] = (
     _sasl("sasl.mechanism", Choice((*MECHANISMS, "GSSAPI")), "How we sign in; GSSAPI (Kerberos) stops the run."),
@@ -140,6 +150,19 @@ ADMIN_TIMEOUT = _flow(
     "admin.timeout.ms", Integer(1, LONG_MAX), "How long an admin request may take; 15 s at most.", "1.1"
 )
 
+SESSION_TIMEOUT = Setting(
+    "session.timeout.ms",
+    Integer(1),
+    Place.WORKER,
+    "How long after its death a process is replaced.",
+    "1.6",
+    FlowConfig,
+    "group_session_timeout_ms",
+)
+
+BEAT_SETTINGS: tuple[Setting, ...] = (*POLICY_SETTINGS, ADMIN_TIMEOUT, SESSION_TIMEOUT)
+"""Of pairs that send heartbeats only, beside those of heartbeats."""
+
 FLOW_SETTINGS: tuple[Setting, ...] = (
     _flow("topics", Names(), "Regexes of topics to copy; a whole name must match one.", "1.2"),
     _flow("topics.exclude", Names(), "Regexes of topics not to copy, though `topics` matches.", "1.2"),
@@ -151,15 +174,7 @@ FLOW_SETTINGS: tuple[Setting, ...] = (
     _flow("refresh.topics.interval.seconds", SECONDS, "How often they are looked for.", "1.2"),
     _flow("heartbeats.replication.enabled", Boolean(), "Whether heartbeats are always copied.", "1.2"),
     ADMIN_TIMEOUT,
-    Setting(
-        "session.timeout.ms",
-        Integer(1),
-        Place.WORKER,
-        "How long after its death a process is replaced.",
-        "1.6",
-        FlowConfig,
-        "group_session_timeout_ms",
-    ),
+    SESSION_TIMEOUT,
     Setting(
         "sparkmirror.merge.tiny.batches",
         Boolean(),
@@ -186,6 +201,8 @@ FETCH_SETTINGS: tuple[Setting, ...] = (
     _fetch("max.partition.fetch.bytes", SIZE, "Most bytes of one partition in one answer; 4 MB at most."),
     _fetch("receive.buffer.bytes", BUFFER, "Socket buffer; -1 is the operating system's own."),
     _fetch("isolation.level", Choice(("read_uncommitted", "read_committed")), "Whether aborted data counts."),
+    _fetch("client.id", Text(), "What the ids of clients that fetch begin with; else as `A.admin.client.id` says."),
+    _fetch("request.timeout.ms", Integer(1), "How long an answer may take, beyond `fetch.max.wait.ms`."),
     _fetch("client.rack", Text(), "Where the mirror runs, to fetch from a follower nearby."),
 )
 
@@ -197,6 +214,7 @@ PRODUCE_SETTINGS: tuple[Setting, ...] = (
         "Requests not yet answered; of more than five, five: brokers recognise repeats among so many only.",
     ),
     _produce("send.buffer.bytes", BUFFER, "Socket buffer; -1 is the operating system's own."),
+    _produce("client.id", Text(), "What the ids of clients that write begin with; else as `B.admin.client.id` says."),
     _produce("request.timeout.ms", Integer(0), "How long an answer may take."),
     _produce(
         "compression.type",

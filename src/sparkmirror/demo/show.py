@@ -34,6 +34,7 @@ from sparkmirror.demo.proof import PartitionProof, compare_topics
 from sparkmirror.demo.shop import SHOP
 from sparkmirror.demo.shop_writer import ShopWriter
 from sparkmirror.errors import CopyIncomplete, SetupError
+from sparkmirror.wire.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from sparkmirror.engine.mirror import Mirror
@@ -48,7 +49,7 @@ _STOP_S = 45.0
 _MOST_LINES = 5
 
 OnProgress = Callable[[Sequence["FlowProgress"]], None]
-Ends = dict[tuple[str, int], int]
+Ends = dict[TopicPartition, int]
 """End offsets of the source's partitions, by topic and partition."""
 
 
@@ -161,7 +162,7 @@ class Show:
         while not self._copying.is_set() and time.monotonic() < deadline:
             self.watch(_POLL_S)
 
-    def wait_until_copied(self, goal: Mapping[tuple[str, int], int]) -> None:
+    def wait_until_copied(self, goal: Mapping[TopicPartition, int]) -> None:
         """Wait until the target has everything up to `goal`.
 
         Raises CopyIncomplete if the target does not grow for `PATIENCE_S`, and whatever ended the mirror or the shop.

@@ -28,12 +28,13 @@ from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Identity, segments_topic
 from sparkmirror.offsets.topic_memory import TopicMemory
 from sparkmirror.pump.control import TICK_S, Control, ControlState, Epoch, Leader, Phase, control_topic
-from sparkmirror.pump.orders import FlowOrder, FlowReport, Receipt, RouteOrder
+from sparkmirror.pump.orders import AddedRoutes, FlowOrder, FlowReport, Receipt, RouteOrder
 from sparkmirror.pump.receipts import read_reports, receipts_topic
 from sparkmirror.sync.takeover import Takeover
 from sparkmirror.sync.topic_rules import group_filter, topic_rules
 from sparkmirror.sync.topic_sentinel import TopicSentinel
 from sparkmirror.sync.topics import TopicDuty, TopicSync
+from sparkmirror.wire.topic_partition import TopicPartition
 
 CONNECT_TIMEOUT_S = 15.0
 SEGMENTS_PARTITIONS = 8
@@ -84,8 +85,12 @@ class FlowDriver:
         self._rank = -1
         self._identity: Identity | None = None
         self._state_lifetime_ms = STATE_LIFETIME_DEFAULT_MS
-        self._until: dict[tuple[str, int], int] | None = None
+        self._until: dict[TopicPartition, int] | None = None
         self._charge_term = -1
+        self._ordered: dict[PartitionKey, RouteOrder] = {}
+        """What pumps were told to copy in this epoch."""
+        self._added: dict[int, list[RouteOrder]] = {}
+        """What of it came later, by task."""
         self._settled_epoch = 0
         self._losses = LossWatch(flow)
         self._lookout: Lookout | None = None
@@ -226,7 +231,7 @@ class FlowDriver:
 
     def sync_topics(self) -> bool:
         """Run the topic duty; whether there is something else to pump than before."""
-        before, refused_before = self.partitions(), self.takeover.refused
+        before, refused_before = self._targets(), self.takeover.refused
         self.topics = TopicDuty(self._opened(self._source), self._opened(self._target), self._rules).sync_once()
         assert self._topic_sentinel is not None  # noqa: S101 - open came first
         self.view.gone = self._topic_sentinel.look(self.topics)
@@ -240,15 +245,13 @@ class FlowDriver:
                 if (topic, index) not in self._until
             }
         self.synced = True
-        now = self.partitions()
+        now = self._targets()
         for gone in self.view.partitions.keys() - now.keys():
             self.view.partitions.pop(gone, None)
-        self.takeover.look(
-            self._agreed(), (Route(key.topic, target, key.partition) for key, (target, _) in now.items())
-        )
+        self.takeover.look(self._agreed(), (Route(key.topic, target, key.partition) for key, target in now.items()))
         return now != before or self.takeover.refused != refused_before
 
-    def partitions(self) -> dict[PartitionKey, tuple[str, int]]:
+    def partitions(self) -> dict[PartitionKey, TopicPartition]:
         """What can be pumped: its remote topic, and the source leader."""
         found = {}
         for topic in self.topics.mirrored:
@@ -257,6 +260,10 @@ class FlowDriver:
                 if self._until is None or (topic.source.name, index) in self._until:
                     found[PartitionKey(self.name, topic.source.name, index)] = (topic.remote.name, leaders[index])
         return found
+
+    def _targets(self) -> dict[PartitionKey, str]:
+        """The remote topic of what can be pumped."""
+        return {key: target for key, (target, _) in self.partitions().items()}
 
     def loads(self) -> list[PartitionLoad]:
         """For the planner: what each partition moves and has waiting."""
@@ -271,35 +278,62 @@ class FlowDriver:
             loads.append(PartitionLoad(self.name, key.topic, key.partition, leader, rate, backlog))
         return loads
 
-    def order(self, keys: Iterable[PartitionKey]) -> FlowOrder:
-        """This flow's part of a task."""
+    def forget_orders(self) -> None:
+        """A new epoch is planned."""
+        self._ordered.clear()
+        self._added.clear()
+
+    def order(self, keys: Iterable[PartitionKey], share: float = 1.0) -> FlowOrder:
+        """This flow's part of a task; `share` is the task's part of the flow's bandwidth cap."""
         identity = self._agreed()
-        known = self.partitions()
-        routes = []
-        for key in keys:
-            receipt = self.view.partitions.get(key, PartitionView()).receipt
-            routes.append(
-                RouteOrder(
-                    source_topic=key.topic,
-                    target_topic=known[key][0],
-                    partition=key.partition,
-                    until=None if self._until is None else self._until[key.topic, key.partition],
-                    target_topic_id=receipt.target_topic_id if receipt else "",
-                    appended=receipt.appended if receipt else -1,
-                    refused=self.takeover.refused.get(Route(key.topic, known[key][0], key.partition), ""),
-                )
-            )
         return FlowOrder(
             flow=self.flow,
             cluster_id=identity.cluster_id,
             producer_id=identity.producer_id,
             producer_epoch=identity.producer_epoch,
-            routes=tuple(routes),
-            share=len(routes) / max(len(known), 1),
+            routes=self._order_routes(keys),
+            share=share,
             leader_rank=self._rank,
             state_lifetime_ms=self._state_lifetime_ms,
             unclean=self.unclean,
         )
+
+    def _order_routes(self, keys: Iterable[PartitionKey]) -> tuple[RouteOrder, ...]:
+        targets = self._targets()
+        routes = {key: self._route_order(key, targets[key]) for key in keys}
+        self._ordered |= routes
+        return tuple(routes.values())
+
+    def _route_order(self, key: PartitionKey, target: str) -> RouteOrder:
+        receipt = self.view.partitions.get(key, PartitionView()).receipt
+        return RouteOrder(
+            source_topic=key.topic,
+            target_topic=target,
+            partition=key.partition,
+            until=None if self._until is None else self._until[key.topic, key.partition],
+            target_topic_id=receipt.target_topic_id if receipt else "",
+            appended=receipt.appended if receipt else -1,
+            refused=self.takeover.refused.get(Route(key.topic, target, key.partition), ""),
+        )
+
+    @property
+    def only_grown(self) -> bool:
+        """Whether all that was ordered in this epoch is still to be copied, to the same place."""
+        targets, refused = self._targets(), self.takeover.refused
+        return all(
+            targets.get(key) == route.target_topic and refused.get(route.route, "") == route.refused
+            for key, route in self._ordered.items()
+        )
+
+    def add(self, epoch: int, taken: Mapping[int, Iterable[PartitionKey]], shares: Mapping[int, float]) -> None:
+        """Have tasks that run copy more partitions; `shares` as in `AddedRoutes`."""
+        for task, keys in taken.items():
+            self._added.setdefault(task, []).extend(self._order_routes(keys))
+        routes = {task: tuple(added) for task, added in self._added.items()}
+        with self._lock:
+            self._control.add(
+                AddedRoutes(incarnation=self._incarnation, epoch=epoch, routes=routes, shares=dict(shares))
+            )
 
     # --- while an epoch runs --------------------------------------------------------------------
 

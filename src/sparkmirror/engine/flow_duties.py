@@ -12,7 +12,7 @@ from sparkmirror.engine.duties import Duty, Schedule
 from sparkmirror.offsets.mirror_records import Checkpoint
 from sparkmirror.policy import GroupFilter
 from sparkmirror.pump.orders import Receipt
-from sparkmirror.sync.checkpoints import Checkpoints, TopicPartition
+from sparkmirror.sync.checkpoints import Checkpoints
 from sparkmirror.sync.connect_offsets import ConnectOffsets
 from sparkmirror.sync.group_offsets import GroupOffsetSync
 from sparkmirror.sync.group_standing import GroupStanding
@@ -24,6 +24,7 @@ from sparkmirror.sync.topic_acls import TopicAclSync
 from sparkmirror.sync.topic_configs import TopicConfigSync
 from sparkmirror.sync.topic_rules import TopicRules
 from sparkmirror.sync.topics import TopicSync
+from sparkmirror.wire.topic_partition import TopicPartition
 
 OFFSET_SYNCS_S = 1.0
 """How often it is looked which offset syncs are due: as often as pumps report."""

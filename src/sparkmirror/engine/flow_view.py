@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.forecast import Forecast
 from sparkmirror.pump.orders import FlowReport, Receipt
+from sparkmirror.wire.topic_partition import TopicPartition
 
 
 @dataclass(slots=True)
@@ -26,7 +27,7 @@ class FlowView:
     """The newest that is known about a flow; counts since this process began."""
 
     pumps: dict[str, FlowReport] = field(default_factory=dict)
-    source_ends: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    source_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
     """High watermarks at the source, read by the driver: pumps don't see those that they don't fetch."""
     partitions: dict[PartitionKey, PartitionView] = field(default_factory=dict)
     forecast: Forecast | None = None
@@ -47,7 +48,7 @@ class FlowView:
         return self.past_bytes + sum(report.bytes for report in list(self.pumps.values()))
 
     @property
-    def copied(self) -> dict[tuple[str, int], int]:
+    def copied(self) -> dict[TopicPartition, int]:
         """The upstream offset of the last record copied, by source topic and partition, as far as it is known."""
         views = list(self.partitions.items())
         return {

@@ -13,7 +13,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-TopicPartition = tuple[str, int]
+from sparkmirror.wire.topic_partition import TopicPartition
 
 WARN_MINUTES = 60.0
 """A forecast below this is a warning."""

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.config import FlowConfig
-from sparkmirror.engine.forecast import WARN_MINUTES, Forecast, Forecaster, Standing, TopicPartition
+from sparkmirror.engine.forecast import WARN_MINUTES, Forecast, Forecaster, Standing
 from sparkmirror.pump.orders import Receipt
+from sparkmirror.wire.topic_partition import TopicPartition
 
 RETENTION_S = 300.0
 """How long a topic's retention is taken for known."""

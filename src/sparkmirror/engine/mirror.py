@@ -20,6 +20,7 @@ from sparkmirror.engine.beats import Beats
 from sparkmirror.engine.duties import LAST_TURNS_S
 from sparkmirror.engine.epoch import EpochJob
 from sparkmirror.engine.flow_driver import FlowDriver
+from sparkmirror.engine.growth import grow, grown, shares
 from sparkmirror.engine.progress import FlowProgress, ProgressMeter
 from sparkmirror.engine.session import is_local, keeps_secrets, local_slots, open_session
 from sparkmirror.errors import ClusterUnreachable, ConfigError, CopyIncomplete, SetupError, SparkMirrorError
@@ -27,8 +28,11 @@ from sparkmirror.offsets.losses import LossKind
 from sparkmirror.policy import shared_cluster
 from sparkmirror.pump.orders import PumpOrder, Receipt
 
-EPOCH_S = 300.0
-"""How long an epoch lasts if nothing ends it sooner: then it is planned anew, by load."""
+REPLAN_S = 300.0
+"""How often the partitions are planned anew, by load. An epoch whose plan stays what it was goes on."""
+
+EPOCH_S = 86_400.0
+"""How long an epoch lasts at most: what its tasks hold (connections, claims) is built anew each day."""
 
 START_S = 10.0
 """Tasks that have not reported so long after the first one have no slot: the next plan does without them."""
@@ -79,13 +83,11 @@ class Mirror:
         once: bool = False,
         use_lease: bool = True,
         on_progress: OnProgress | None = None,
-        epoch_s: float = EPOCH_S,
         spark: SparkSession | None = None,
     ) -> None:
         self._config = config
         self._once = once
         self._on_progress = on_progress
-        self._epoch_s = epoch_s
         self._incarnation = uuid.uuid4().hex
         self.drivers = [FlowDriver(flow, self._incarnation, use_lease=use_lease, once=once) for flow in config.flows]
         self._beats = [] if once else [Beats(flow) for flow in config.beats]
@@ -275,6 +277,7 @@ class Mirror:
         log.info("epoch %d: %d partitions, %d tasks", self.epoch, partitions, len(orders))
         job = EpochJob(spark, self.epoch, orders)
         again_at = time.monotonic() + AGAIN_S if len(ready) < len(held) else float("inf")
+        replan_at = time.monotonic() + REPLAN_S
         slots_known: float | None = None if self._slots_are_theirs() else float("inf")
         while not job.wait(_TURN_S):
             self._show()
@@ -288,25 +291,52 @@ class Mirror:
                 slots_known = float("inf")
                 if self._some_have_no_slot(orders, ready):
                     break
-            if any([self._refreshed(driver) for driver in ready]):
+            if not all([self._refreshed(driver, ready) for driver in ready]):
                 break
-        else:
-            self._slots = self._most_tasks()  # it ended in its own time: others may have room for us by now
+            if time.monotonic() > replan_at:
+                replan_at = time.monotonic() + REPLAN_S
+                self._slots = self._most_tasks()  # Spark may have room for more by now
+                if self._plan(ready) != self._assignment:
+                    break
         self._end(job, ready)
         self._settle(job, ready)
 
-    def _refreshed(self, driver: FlowDriver) -> bool:
+    def _refreshed(self, driver: FlowDriver, ready: Sequence[FlowDriver]) -> bool:
+        """Run the topic duty if it is due; whether the epoch can go on with what there is now."""
         try:
-            return self._refresh(driver)
+            return not self._refresh(driver) or self._takes_in(driver, ready)
         except (ConnectionError, SparkMirrorError) as error:
             log.warning("flow %s: %s", driver.name, error)
-            return False
+            return True
 
-    def _orders(self, held: Sequence[FlowDriver]) -> list[PumpOrder]:
+    def _takes_in(self, driver: FlowDriver, ready: Sequence[FlowDriver]) -> bool:
+        """Hand new partitions to tasks that run: the end of an epoch would hold up all the others."""
+        if not driver.only_grown:
+            return False
+        taken = grow(self._assignment, driver.name, (load for one in ready for load in one.loads()))
+        if taken is None or not taken.keys() <= driver.started_tasks(self.epoch):
+            return False
+        assignment = grown(self._assignment, taken)
+        try:
+            driver.add(self.epoch, taken, shares(assignment, driver.name))
+        except (ConnectionError, SparkMirrorError) as error:  # nobody knows whether they have heard it
+            log.warning("flow %s: %s", driver.name, error)
+            return False
+        self._assignment = assignment
+        log.info("epoch %d: %d partitions more", self.epoch, sum(map(len, taken.values())))
+        return True
+
+    def _plan(self, held: Sequence[FlowDriver]) -> Assignment:
         loads = [load for driver in held for load in driver.loads()]
         caps = {driver.name: driver.flow.tasks_max for driver in held}
-        self._assignment = plan(loads, self._slots, caps, self._assignment)
+        return plan(loads, self._slots, caps, self._assignment)
+
+    def _orders(self, held: Sequence[FlowDriver]) -> list[PumpOrder]:
+        self._assignment = self._plan(held)
         by_name = {driver.name: driver for driver in held}
+        parts = {driver.name: shares(self._assignment, driver.name) for driver in held}
+        for driver in held:
+            driver.forget_orders()
         orders = []
         for task, keys in enumerate(self._assignment):
             by_flow: dict[str, list[PartitionKey]] = defaultdict(list)
@@ -317,8 +347,8 @@ class Mirror:
                     epoch=self.epoch,
                     task=task,
                     incarnation=self._incarnation,
-                    seconds=self._epoch_s,
-                    flows=tuple(by_name[flow].order(flow_keys) for flow, flow_keys in by_flow.items()),
+                    seconds=EPOCH_S,
+                    flows=tuple(by_name[flow].order(keys, parts[flow][task]) for flow, keys in by_flow.items()),
                 )
             )
         return orders

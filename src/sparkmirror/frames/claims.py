@@ -21,8 +21,8 @@ from sparkmirror.offsets.offset_map import OffsetMap
 from sparkmirror.offsets.position import appended
 from sparkmirror.offsets.segment_log import SegmentLog, TargetPartition
 from sparkmirror.offsets.segments import Identity, Segment, home_partition, segments_topic
+from sparkmirror.wire.topic_partition import TopicPartition
 
-TopicPartition = tuple[str, int]
 _UNKNOWN_TOPIC = 3
 
 

@@ -17,8 +17,8 @@ from sparkmirror.errors import ClusterUnreachable, ConfigError
 from sparkmirror.frames.claims import CopyMap, FlowClaims
 from sparkmirror.frames.ranges import LogPlan, PartitionPlan, Window, cut, extent
 from sparkmirror.sync.topic_rules import topic_rules
+from sparkmirror.wire.topic_partition import TopicPartition
 
-TopicPartition = tuple[str, int]
 Offsets = dict[TopicPartition, int]
 
 _CONNECT_S = 10.0

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.offsets.mirror_records import Checkpoint, Malformed
-
-TopicPartition = tuple[str, int]
+from sparkmirror.wire.topic_partition import TopicPartition
 
 AUTHORIZATION_FAILED = frozenset({29, 30, 31})
 _PARTITION = 0

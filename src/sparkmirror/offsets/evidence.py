@@ -14,8 +14,7 @@ from sparkmirror.offsets.position import unwrap
 from sparkmirror.offsets.segments import Identity, Segment
 from sparkmirror.wire import fetch
 from sparkmirror.wire.batches import BatchHeader, batch_headers
-
-TopicPartition = tuple[str, int]
+from sparkmirror.wire.topic_partition import TopicPartition
 
 _MAX_BYTES = 8 << 20
 _PARTITION_BYTES = 64 << 10

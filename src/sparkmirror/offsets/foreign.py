@@ -10,9 +10,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from sparkmirror.offsets.arbitration import Ruling
-from sparkmirror.offsets.evidence import LogProbe, TopicPartition
+from sparkmirror.offsets.evidence import LogProbe
 from sparkmirror.offsets.matching import StoredBatch
 from sparkmirror.offsets.segments import Segment
+from sparkmirror.wire.topic_partition import TopicPartition
 
 
 class ForeignRecords(NamedTuple):

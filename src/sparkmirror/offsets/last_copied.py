@@ -2,7 +2,7 @@
 
 Its stored offset is right after a clean stop. After a kill it lies behind: then the target's tail tells
 (`tail_match`), from the newest offset sync on, or else from records before the stored offset on.
-Blocking; for the driver.
+Blocking; `last_copied_of_many` has several read at once.
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
-from sparkmirror.cluster.list_offsets import DEBUG_CONSUMER, EARLIEST, LATEST, list_offsets
 from sparkmirror.cluster.log_range import RangeUnread, read_batches
+from sparkmirror.offsets.log_bounds import BothLogs, Bounds
 from sparkmirror.offsets.mirror_records import OffsetSync
-from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.tail_match import ANY_TIME, LogRecord, Unclear, possible_ends
-from sparkmirror.offsets.target_reading import listed_offset
 from sparkmirror.wire.batches import TIMESTAMP_TYPE_BIT
 from sparkmirror.wire.records import Records
 
@@ -50,6 +48,22 @@ class Untold(Exception):
         self.wait = wait
 
 
+def told_by_bounds(bounds: Bounds, stored: int) -> LastCopied | Untold | None:
+    """What can be said without reading a record: where the source has nothing behind the stored offset."""
+    if bounds.target_stable < bounds.target_end:
+        return Untold(
+            f"the target's newest records are not stable yet: a transaction is open at offset "
+            f"{bounds.target_end - 1} or before it, or replicas lag behind",
+            wait=True,
+        )
+    if stored >= bounds.source_end:
+        return Untold(
+            f"MirrorMaker 2 has copied offset {stored}, and the source ends at {bounds.source_end}: the source topic "
+            "was created again since; delete it at the target, or exclude the topic"
+        )
+    return LastCopied(stored, bounds.target_end) if stored + 1 == bounds.source_end else None
+
+
 class LastCopiedReader:
     """For one flow. `read_committed`: so does the flow read its source."""
 
@@ -58,21 +72,15 @@ class LastCopiedReader:
         self._target = target
         self._read_committed = read_committed
 
-    def find(
-        self, route: Route, source: TopicLeaders, target: TopicLeaders, stored: int, sync: OffsetSync | None
-    ) -> LastCopied:
+    def find(self, both: BothLogs, bounds: Bounds, stored: int, sync: OffsetSync | None) -> LastCopied:
         """Raises `Untold`, and `ConnectionError`s.
 
-        `stored` is the upstream offset that MirrorMaker 2 says it has copied; `sync` its newest offset sync.
+        `stored` is the upstream offset that MirrorMaker 2 says it has copied, where `told_by_bounds` is not enough;
+        `sync` its newest offset sync.
         """
-        logs = _Logs(self._source, self._target, route, source, target, self._read_committed)
-        if stored >= logs.source_end:
-            raise Untold(
-                f"MirrorMaker 2 has copied offset {stored}, and the source ends at {logs.source_end}: the source topic "
-                f"was created again since; delete {route.target_topic}, or exclude the topic"
-            )
+        logs = _Logs(self._source, self._target, both, bounds, self._read_committed)
         if next(logs.source_records(stored + 1), None) is None:
-            return LastCopied(stored, logs.target_end)  # what it stored is copied, and there is nothing else
+            return LastCopied(stored, bounds.target_end)  # what it stored is copied, and there is nothing else
         try:
             ends = self._from_sync(logs, stored, sync) or self._from_context(logs, stored)
         except Unclear:
@@ -81,12 +89,12 @@ class LastCopiedReader:
         else:
             many = str(len(ends))
             if len(ends) == 1:
-                return LastCopied(ends.pop(), logs.target_end)
+                return LastCopied(ends.pop(), bounds.target_end)
             if not ends:
                 raise Untold(
                     f"the target does not end with the source's records behind offset {stored}, the last that "
                     "MirrorMaker 2 says it copied: somebody else wrote there, or a cleaner removed what would tell; "
-                    f"{STOP_CLEANLY}, or delete {route.target_topic}"
+                    f"{STOP_CLEANLY}, or delete {both.target.name}"
                 )
         raise Untold(
             f"MirrorMaker 2 may have copied more than it has stored (offset {stored}), and records that look alike "
@@ -135,35 +143,17 @@ class LastCopiedReader:
 
 
 class _Logs:
-    """Both sides of one partition, as they are now."""
+    """Both sides of one partition, as they were when its bounds were read."""
 
     def __init__(
-        self,
-        source: ClusterClient,
-        target: ClusterClient,
-        route: Route,
-        source_topic: TopicLeaders,
-        target_topic: TopicLeaders,
-        read_committed: bool,
+        self, source: ClusterClient, target: ClusterClient, both: BothLogs, bounds: Bounds, read_committed: bool
     ) -> None:
-        self._source, self._source_topic = source, source_topic
-        self._target, self._target_topic = target, target_topic
-        self._partition = route.partition
+        self._source, self._source_topic = source, both.source
+        self._target, self._target_topic = target, both.target
+        self._partition = both.route.partition
         self._read_committed = read_committed
-        self._source_start = self._ask(source, source_topic, EARLIEST)
-        self.source_end = self._ask(source, source_topic, LATEST)
-        self.target_start = self._ask(target, target_topic, EARLIEST)
-        self.target_end = self.end_of_target()
-        if self._ask(target, target_topic, LATEST, isolation_level=1) < self.target_end:
-            raise Untold(
-                f"the target's newest records are not stable yet: a transaction is open at offset "
-                f"{self.target_end - 1} or before it, or replicas lag behind",
-                wait=True,
-            )
-
-    def end_of_target(self) -> int:
-        """The leader's own log end."""
-        return self._ask(self._target, self._target_topic, LATEST, replica_id=DEBUG_CONSUMER)
+        self._source_start, self._source_end = bounds.source_start, bounds.source_end
+        self.target_start, self.target_end = bounds.target_start, bounds.target_end
 
     def tail(self, start: int, most: int) -> list[LogRecord] | None:
         """The target's records from an offset on; None if they are more than that."""
@@ -182,7 +172,7 @@ class _Logs:
     def source_records(self, offset: int) -> Iterator[LogRecord]:
         """The source's records from an offset on, as far as there are any."""
         start = max(offset, self._source_start)
-        if start >= self.source_end:
+        if start >= self._source_end:
             return iter(())
         return _records(
             self._source,
@@ -204,21 +194,6 @@ class _Logs:
                 break
             found.append(record)
         return found
-
-    def _ask(
-        self, client: ClusterClient, topic: TopicLeaders, when: int, *, replica_id: int = -1, isolation_level: int = 0
-    ) -> int:
-        where = topic.name, self._partition
-        leader = topic.partitions[self._partition].leader
-        listed = list_offsets(
-            client,
-            leader,
-            {topic.name: [self._partition]},
-            when,
-            replica_id=replica_id,
-            isolation_level=isolation_level,
-        )
-        return listed_offset(listed[where], where)
 
 
 def _records(

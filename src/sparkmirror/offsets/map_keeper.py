@@ -26,8 +26,7 @@ from sparkmirror.offsets.position import appended, unwrap
 from sparkmirror.offsets.segment_log import KEPT_CLAIMS, SegmentLog, TargetPartition
 from sparkmirror.offsets.segments import Identity, Retracted, Segment, home_partition, read_record, segments_topic
 from sparkmirror.offsets.target_reading import Unserved, by_topic, listed_offset, said
-
-TopicPartition = tuple[str, int]
+from sparkmirror.wire.topic_partition import TopicPartition
 
 MEMORY_RUNS = 20_000
 """Of one partition's map, 24 bytes each; those of a longer one are in a file."""
@@ -399,6 +398,8 @@ def copied_below(claims: Sequence[Segment], tail: LastBatch | None, high_waterma
 
 def _leader(topics: Mapping[str, TopicLeaders], where: TopicPartition) -> int:
     topic = topics[where[0]]
+    if topic.error == _UNKNOWN_TOPIC:
+        raise Unserved(f"the target has no topic {where[0]}")
     if topic.error:
         raise Unserved(said("target", where, topic.error))
     if where[1] not in topic.partitions:

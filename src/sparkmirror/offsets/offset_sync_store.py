@@ -11,6 +11,7 @@ D: `s[63]` is the oldest that can be used.
 from __future__ import annotations
 
 from sparkmirror.offsets.mirror_records import OffsetSync
+from sparkmirror.wire.topic_partition import TopicPartition
 
 SLOTS = 64
 _LONG_MAX = 2**63 - 1
@@ -26,7 +27,7 @@ class OffsetSyncStore:
     def __init__(self, *, keep_history: bool) -> None:
         self._keep_history = keep_history
         self._read_to_end = False
-        self._slots: dict[tuple[str, int], list[OffsetSync]] = {}
+        self._slots: dict[TopicPartition, list[OffsetSync]] = {}
 
     def started(self) -> None:
         """The topic was read to its end: nothing is translated before."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sparkmirror.offsets.mirror_records import OffsetSync
-
-SourcePartition = tuple[str, int]
+from sparkmirror.wire.topic_partition import TopicPartition
 
 
 class SyncState:
@@ -54,10 +53,10 @@ class SyncQueues:
 
     def __init__(self, most_lag: int) -> None:
         self._most_lag = most_lag
-        self._states: dict[SourcePartition, SyncState] = {}
-        self._newest: dict[SourcePartition, tuple[int, int]] = {}
-        self._pending: dict[SourcePartition, OffsetSync] = {}
-        self._delayed: dict[SourcePartition, OffsetSync] = {}
+        self._states: dict[TopicPartition, SyncState] = {}
+        self._newest: dict[TopicPartition, tuple[int, int]] = {}
+        self._pending: dict[TopicPartition, OffsetSync] = {}
+        self._delayed: dict[TopicPartition, OffsetSync] = {}
 
     def note(self, topic: str, partition: int, upstream: int, downstream: int) -> None:
         """The newest record copied; nothing happens if it was told before."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 
 from sparkmirror.cluster.client import TOPICS_PER_REQUEST, ClusterClient, TopicLeaders
 from sparkmirror.cluster.leader_epochs import EpochEnd, epoch_ends
@@ -17,12 +17,13 @@ from sparkmirror.config import LossPolicy
 from sparkmirror.offsets.evidence import LogProbe
 from sparkmirror.offsets.losses import Loss, LossLedger
 from sparkmirror.offsets.position import Doubt, Position, TargetReading
-from sparkmirror.offsets.route import Bearings, Refusal, Route, TopicPartition
+from sparkmirror.offsets.route import Bearings, Refusal, Route
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Identity, Segment
 from sparkmirror.offsets.sentinel import cut_in, look_for_losses, shrunk
 from sparkmirror.offsets.settling import Settled, Settler
 from sparkmirror.offsets.target_reading import TargetReader, Unserved, by_topic, listed_offset, said
+from sparkmirror.wire.topic_partition import TopicPartition
 
 CLEANUP_POLICY = "cleanup.policy"
 
@@ -88,7 +89,16 @@ class PositionReader:
                 found = {route: Refusal(str(error), transient=True) for route in group}
             ready(found)
 
-    def _learn_policies(self, topics: set[str]) -> None:
+    def changed_policies(self) -> set[str]:
+        """Read the source topics' cleanup policies again; the topics whose policy is another one now."""
+        before, self._policies = self._policies, {}
+        try:
+            self._learn_policies(before.keys())
+        finally:
+            self._policies = before | self._policies
+        return {topic for topic, policy in self._policies.items() if policy != before[topic]}
+
+    def _learn_policies(self, topics: Set[str]) -> None:
         unknown = sorted(topics - self._policies.keys())
         for start in range(0, len(unknown), TOPICS_PER_REQUEST):
             found = topic_configs(self._source, unknown[start : start + TOPICS_PER_REQUEST], (CLEANUP_POLICY,))

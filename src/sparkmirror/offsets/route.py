@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from sparkmirror.offsets.losses import Loss, LossKind
 from sparkmirror.offsets.position import Position
-
-TopicPartition = tuple[str, int]
+from sparkmirror.wire.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

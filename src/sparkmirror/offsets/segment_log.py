@@ -57,14 +57,22 @@ class SegmentLog:
 
     def whole(self, topic_id: bytes, partition: int) -> Sequence[Segment]:
         """All claims for a target partition, read anew from the topic's start."""
-        found: dict[tuple[int, int], Segment] = {}
-        for one in self.history(home_partition(topic_id, partition, self._log.partitions)):
-            if (one.target_topic_id, one.partition) == (topic_id, partition):
+        return self.wholes([(topic_id, partition)])[topic_id, partition]
+
+    def wholes(self, partitions: Iterable[TargetPartition]) -> dict[TargetPartition, Sequence[Segment]]:
+        """All claims for these, read anew from the topic's start."""
+        found: dict[TargetPartition, dict[tuple[int, int], Segment]] = {where: {} for where in partitions}
+        count = self._log.partitions
+        for home in sorted({home_partition(topic_id, index, count) for topic_id, index in found}):
+            for one in self.history(home):
+                claims = found.get((one.target_topic_id, one.partition))
+                if claims is None:
+                    continue
                 if isinstance(one, Segment):
-                    found[one.sequence, one.incarnation] = one
+                    claims[one.sequence, one.incarnation] = one
                 else:
-                    found.pop((one.sequence, one.incarnation), None)
-        return tuple(found.values())
+                    claims.pop((one.sequence, one.incarnation), None)
+        return {where: tuple(claims.values()) for where, claims in found.items()}
 
     def history(self, home: int) -> Iterator[Segment | Retracted]:
         """Everything that one partition of the segments topic says of claims, in the order it was written."""

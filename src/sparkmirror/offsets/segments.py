@@ -151,11 +151,14 @@ class Segment:
 def joined(runs: Iterable[Run]) -> tuple[Run, ...]:
     """The same runs, those that continue each other made one."""
     found: list[Run] = []
+    follows: int | None = None
     for run in runs:
-        if found and found[-1].upstream + found[-1].length == run.upstream:
-            found[-1] = Run(found[-1].upstream, found[-1].length + run.length)
+        upstream, length = run
+        if upstream == follows:
+            found[-1] = Run(found[-1].upstream, found[-1].length + length)
         else:
             found.append(run)
+        follows = upstream + length
     return tuple(found)
 
 
@@ -215,15 +218,22 @@ def segment_record(segment: Segment) -> Record:
             segment.downstream,
         ),
         uvarint(len(segment.runs)),
+        _runs_field(segment.runs),
+        uvarint(len(segment.batches)),
     ]
-    end = segment.upstream
-    for run in segment.runs:
-        value += uvarint(run.upstream - end), uvarint(run.length)
-        end = run.upstream + run.length
-    value.append(uvarint(len(segment.batches)))
     for batch in segment.batches:
         value += uvarint(batch.records), _ANNOUNCED.pack(*batch[1:])
     return segment_key(segment), b"".join(value)
+
+
+def _runs_field(runs: tuple[Run, ...]) -> bytes:
+    """Each run's gap to the one before it and its length; of a compacted log there are thousands in a claim."""
+    numbers: list[int] = []
+    end = runs[0].upstream
+    for upstream, length in runs:
+        numbers += (upstream - end, length)
+        end = upstream + length
+    return bytes(numbers) if max(numbers) < 0x80 else b"".join(map(uvarint, numbers))
 
 
 def identity_record(identity: Identity, unique: bytes) -> Record:

@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from sparkmirror.offsets.arbitration import Evidence, arbitrate, unsettled
-from sparkmirror.offsets.evidence import LogProbe, TopicPartition
+from sparkmirror.offsets.evidence import LogProbe
 from sparkmirror.offsets.foreign import ForeignRecords, explain, foreign_between
 from sparkmirror.offsets.matching import TargetLog
 from sparkmirror.offsets.position import Doubt, Position, TargetReading, appended, decide
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Identity, Segment
+from sparkmirror.wire.topic_partition import TopicPartition
 
 
 class Settled(NamedTuple):

@@ -6,6 +6,7 @@ Blocking; for the driver. With exactly-once support Connect writes offsets in tr
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -14,8 +15,8 @@ from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.cluster.log_range import RangeUnread, read_batches
 from sparkmirror.offsets.connect_offsets import SourcePartition, read_key, read_value
-from sparkmirror.offsets.route import TopicPartition
 from sparkmirror.wire.records import records
+from sparkmirror.wire.topic_partition import TopicPartition
 
 _UNKNOWN_TOPIC, _NOT_AUTHORIZED = 3, 29
 
@@ -69,22 +70,25 @@ def _newest(client: ClusterClient, topic: TopicLeaders, source_alias: str) -> Ma
 
 
 def _entries(client: ClusterClient, topic: TopicLeaders) -> Iterator[tuple[bytes | None, bytes | None, int]]:
+    by_leader: dict[int, list[int]] = defaultdict(list)
     for partition, leader in topic.partitions.items():
-        asked = {topic.name: [partition]}
-        where = topic.name, partition
-        start = list_offsets(client, leader.leader, asked, EARLIEST)[where]
-        end = list_offsets(client, leader.leader, asked, LATEST)[where]
-        if start.error == _NOT_AUTHORIZED:
-            _warn(client, topic)
-            return
-        if start.error or end.error:
-            raise RangeUnread(
-                f"cluster {client.config.alias}: {topic.name}-{partition}: {error_name(start.error or end.error)}"
-            )
-        if start.offset < end.offset:
-            for header, view in read_batches(client, topic, partition, start.offset, read_committed=True):
-                for record in records(header, view):
-                    yield record.key, record.value, record.timestamp
+        by_leader[leader.leader].append(partition)
+    for leader_id, partitions in by_leader.items():
+        starts = list_offsets(client, leader_id, {topic.name: partitions}, EARLIEST)
+        ends = list_offsets(client, leader_id, {topic.name: partitions}, LATEST)
+        for partition in partitions:
+            start, end = starts[topic.name, partition], ends[topic.name, partition]
+            if start.error == _NOT_AUTHORIZED:
+                _warn(client, topic)
+                return
+            if start.error or end.error:
+                raise RangeUnread(
+                    f"cluster {client.config.alias}: {topic.name}-{partition}: {error_name(start.error or end.error)}"
+                )
+            if start.offset < end.offset:
+                for header, view in read_batches(client, topic, partition, start.offset, read_committed=True):
+                    for record in records(header, view):
+                        yield record.key, record.value, record.timestamp
 
 
 def _warn(client: ClusterClient, topic: TopicLeaders) -> None:

@@ -17,8 +17,7 @@ from sparkmirror.cluster.producers import DescribedPartition, describe_producers
 from sparkmirror.offsets.position import LogTail, ProducerState, TargetReading
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Identity, Segment
-
-TopicPartition = tuple[str, int]
+from sparkmirror.wire.topic_partition import TopicPartition
 
 _SETTLE_S = 1.0
 """How long to wait for the high watermark to reach the log end before the tail is read (R9b)."""

@@ -7,6 +7,8 @@ restarts), begins a new segment. All that one fetch answer brings is claimed by 
 
 from __future__ import annotations
 
+from itertools import chain
+
 from sparkmirror.offsets.route import Bearings, Route
 from sparkmirror.offsets.segments import AnnouncedBatch, Identity, Segment, joined
 from sparkmirror.pump.batch import Batch, Claim
@@ -69,7 +71,7 @@ class Claimer:
                 first.sequence,
                 first.downstream,
                 first.leader_epoch,
-                joined(run for batch in batches for run in batch.runs),
+                joined(chain.from_iterable(batch.runs for batch in batches)),
                 tuple(batch.announced for batch in batches),
             )
         )

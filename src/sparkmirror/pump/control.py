@@ -5,6 +5,8 @@ One small compacted topic a flow, on its target, one partition; key and value ar
     leader    {"incarnation": …, "host": …, "pid": …}     who works; its offset is its rank
     epoch     {"incarnation": …, "number": n, "phase": "running" | "ending" | "ended"}
               written again every few seconds while the driver lives
+    routes    {"incarnation": …, "epoch": n, "routes": {task: […]}, "shares": {task: …}}
+              partitions for tasks that run already (`orders.AddedRoutes`)
     pause     {"topics": [regex, …]}                       source topics to leave alone; [] for none
     throttle  {"bytes_per_second": n | null,               for the whole flow
                "backfill_bytes_per_second": n | null}      for partitions that are far behind
@@ -21,6 +23,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from sparkmirror.cluster.topic_log import Entry, TopicLog
+from sparkmirror.pump.orders import AddedRoutes
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +84,8 @@ class ControlState:
         self.epochs: dict[str, Epoch] = {}
         """The newest epoch record of each incarnation."""
         self.last_epoch: Epoch | None = None
+        self.added: AddedRoutes | None = None
+        """The newest; it may be of another driver's epoch."""
         self.paused: tuple[re.Pattern[str], ...] = ()
         self.bytes_per_second: float | None = None
         self.backfill_bytes_per_second: float | None = None
@@ -105,6 +110,8 @@ class ControlState:
             changed = self.epochs.get(epoch.incarnation) != epoch
             self.epochs[epoch.incarnation] = self.last_epoch = epoch
             return changed
+        elif key == "routes" and said:
+            self.added = AddedRoutes(**said)
         elif key == "pause":
             self.paused = tuple(re.compile(topic) for topic in Pause(**said).topics)
         elif key == "throttle":
@@ -124,6 +131,11 @@ class ControlState:
         leading = self.epochs.get(self.leader.incarnation) if self.leader else None
         return any(epoch is not None and epoch.phase != "ended" for epoch in (self.last_epoch, leading))
 
+    def added_to(self, incarnation: str, epoch: int) -> AddedRoutes | None:
+        """What was added since that epoch of that driver began, if anything was."""
+        mine = self.added is not None and (self.added.incarnation, self.added.epoch) == (incarnation, epoch)
+        return self.added if mine else None
+
     def is_paused(self, topic: str) -> bool:
         """Whether a source topic is to be left alone."""
         return any(pattern.fullmatch(topic) for pattern in self.paused)
@@ -142,6 +154,10 @@ class Control:
     def epoch(self, epoch: Epoch) -> None:
         """Say (again) in what phase our epoch is."""
         self._say("epoch", epoch.model_dump())
+
+    def add(self, added: AddedRoutes) -> None:
+        """Have running tasks copy more partitions."""
+        self._say("routes", added.model_dump())
 
     def pause(self, topics: Iterable[str]) -> None:
         """Leave these source topics alone (regular expressions, full match); none: leave none alone."""

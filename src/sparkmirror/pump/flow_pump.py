@@ -6,12 +6,13 @@ Everything here runs in the loop's thread; what blocks is handed to `Background`
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.topic_configs import topic_configs
 from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.config import ClusterConfig
 from sparkmirror.offsets.losses import Loss, LossLedger, losses_topic
 from sparkmirror.offsets.reading import PositionReader
 from sparkmirror.offsets.route import Bearings, Refusal, Route
@@ -24,7 +25,7 @@ from sparkmirror.pump.control import ControlState
 from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.limits import FETCH_BYTES, SMALLEST_FETCH_BYTES, Lane, Limits
 from sparkmirror.pump.loop import Loop
-from sparkmirror.pump.orders import FlowOrder, PartitionState, Receipt
+from sparkmirror.pump.orders import FlowOrder, PartitionState, Receipt, RouteOrder
 from sparkmirror.pump.partition import PartitionCopy, Stage
 from sparkmirror.pump.refused import LIMITS, Refused
 from sparkmirror.pump.source_leg import SourceLeg
@@ -53,6 +54,9 @@ STAMPING = "message.timestamp.type"
 CONFIRM_S = 1.0
 """How far behind confirmations of claims may be written."""
 
+POLICIES_S = 300.0
+"""How often the source topics' cleanup policies are read again: one that becomes compacted needs R19."""
+
 ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
 
 
@@ -70,8 +74,9 @@ class FlowPump:
         self._memory_bytes = memory_bytes
         block = min(FETCH_BYTES, max(SMALLEST_FETCH_BYTES, memory_bytes // 2)) + ANSWER_OVERHEAD_BYTES
         self._pool = FramePool(block, keep=max(2, memory_bytes // 2 // block))
-        self._source = ClusterClient(flow.source.for_copying, f"{self.name}|sparkmirror-fetch")
-        self._target = ClusterClient(flow.target.for_copying, f"{self.name}|sparkmirror-produce")
+        source, target = flow.source.for_copying, flow.target.for_copying
+        self._source = ClusterClient(_as(source, flow.fetch.client_id), f"{self.name}|sparkmirror-fetch")
+        self._target = ClusterClient(_as(target, flow.produce.client_id), f"{self.name}|sparkmirror-produce")
         segments_client = ClusterClient(flow.target, f"{self.name}|sparkmirror-segments")
         self._segments = SegmentLog(TopicLog(segments_client, segments_topic(flow.source.alias)))
         self._ledger = LossLedger(TopicLog(segments_client, losses_topic(flow.source.alias)))
@@ -84,13 +89,14 @@ class FlowPump:
         self._reader = PositionReader(
             self._source, self._target, self._segments, self._ledger, flow.loss, order.identity, now_s
         )
-        self._refused = {route.route: route.refused for route in order.routes if route.refused}
+        self._refused: dict[Route, str] = {}
         self._source_legs: dict[Lane, SourceLeg] = {}
         self._target_legs: dict[int, TargetLeg] = {}
         self._to_read: list[PartitionCopy] = []
         self._to_claim: dict[PartitionCopy, None] = {}
         self._to_confirm: list[Segment] = []
         self._confirm_at = 0.0
+        self._policies_at = loop.now + POLICIES_S
         self._fetching: dict[PartitionCopy, SourceLeg] = {}
         self._alarms: dict[PartitionCopy, float] = {}
         """When each waiting partition is looked at again."""
@@ -98,31 +104,43 @@ class FlowPump:
         self._limits = Limits(self._pool, memory_bytes, order.share)
         self._ending = False
         self._end_deadline = 0.0
-        incarnation = random.getrandbits(62)
-        self.copies = [
-            PartitionCopy(
+        self._incarnation = random.getrandbits(62)
+        self.copies: list[PartitionCopy] = []
+        self._by_source: dict[tuple[str, int], PartitionCopy] = {}
+        self._unfinished: set[PartitionCopy] = set()
+        loop.on_suspended.append(self._on_suspended)
+        self._take_on(order.routes)
+
+    def add(self, routes: Iterable[RouteOrder], share: float) -> None:
+        """Copy these partitions too, those that it copies already left out; `share` is its part of the caps now."""
+        self._limits.share = share
+        if not self._ending:
+            self._take_on([route for route in routes if route.route.source not in self._by_source])
+
+    def _take_on(self, routes: Iterable[RouteOrder]) -> None:
+        flow = self.order.flow
+        for route in routes:
+            if route.refused:
+                self._refused[route.route] = route.refused
+            copy = PartitionCopy(
                 route.route,
-                order.identity,
-                incarnation,
+                self.order.identity,
+                self._incarnation,
                 until=route.until,
                 from_latest=flow.fetch.auto_offset_reset == "latest",
-                unclean=order.unclean,
-                fresh_after_ms=wall_ms() - order.state_lifetime_ms // 2,
+                unclean=self.order.unclean,
+                fresh_after_ms=wall_ms() - self.order.state_lifetime_ms // 2,
                 intake=Intake(
                     read_committed=flow.fetch.isolation_level == "read_committed",
                     codec=CODECS.index(flow.produce.compression_type) or None,
                     merge_tiny=flow.merge_tiny_batches,
                 ),
                 max_in_flight=min(flow.produce.max_in_flight_requests_per_connection, MOST_IN_FLIGHT),
-                now=loop.now,
+                now=self._loop.now,
                 appended=(bytes.fromhex(route.target_topic_id), route.appended),
             )
-            for route in order.routes
-        ]
-        loop.on_suspended.append(self._on_suspended)
-        self._by_source = {copy.route.source: copy for copy in self.copies}
-        self._unfinished = set(self.copies)
-        for copy in self.copies:
+            self.copies.append(copy)
+            self._by_source[copy.route.source] = copy
             self._settle(copy)
 
     # --- one turn of the loop -------------------------------------------------------------------
@@ -165,8 +183,11 @@ class FlowPump:
         )
 
     def check(self) -> None:
-        """Now and then: overdue answers."""
-        fetch_timeout = (self.order.flow.fetch.fetch_max_wait_ms + self.order.flow.source.request_timeout_ms) / 1000
+        """Now and then: overdue answers, and topics that have become compacted."""
+        if self._loop.now >= self._policies_at:
+            self._policies_at = self._loop.now + POLICIES_S
+            self._background.do(self._reader.changed_policies, self._on_changed_policies, lambda _: None)
+        fetch_timeout = (self.order.flow.fetch.fetch_max_wait_ms + self.order.flow.fetch.request_timeout_ms) / 1000
         for source_leg in list(self._source_legs.values()):
             source_leg.check(fetch_timeout)
         for target_leg in list(self._target_legs.values()):
@@ -244,6 +265,12 @@ class FlowPump:
             else:
                 copy.take(result, self._loop.now)
             self._settle(copy)
+
+    def _on_changed_policies(self, topics: Set[str]) -> None:
+        for copy in self.copies:
+            if copy.route.source_topic in topics and copy.stage is Stage.RUNNING:
+                copy.doubt("the source topic's cleanup.policy has changed", self._loop.now)
+                self._settle(copy)
 
     def _on_unread(self, copies: Sequence[PartitionCopy], error: Exception) -> None:
         for copy in copies:
@@ -531,3 +558,7 @@ _STATES: dict[Stage, PartitionState] = {
     Stage.PARKED: "parked",
     Stage.DONE: "done",
 }
+
+
+def _as(cluster: ClusterConfig, client_id: str) -> ClusterConfig:
+    return cluster.model_copy(update={"client_id": client_id}) if client_id else cluster

@@ -19,7 +19,8 @@ from sparkmirror.wire.batches import (
     slow_path_reason,
 )
 from sparkmirror.wire.buffers import Frame
-from sparkmirror.wire.splice import RecordTooLarge, Run, Spliced, splice
+from sparkmirror.wire.joining import joined_lone_records
+from sparkmirror.wire.splice import RecordTooLarge, Run, Spliced, made_of, splice
 from sparkmirror.wire.transactions import Transactions
 
 TINY_BYTES = 4096
@@ -27,6 +28,10 @@ TINY_BYTES = 4096
 
 MERGED_BYTES = 256 << 10
 """Merged batches grow to this size at most."""
+
+REMADE_BYTES = 96 << 10
+"""So much of what must be made anew goes into one: larger pieces of memory are given back and fetched anew each time
+(malloc's threshold for mmap is 128 KiB), which costs more than the records do."""
 
 BACKLOG_BATCHES = 8
 """So many tiny batches in a row in one fetch answer are a backlog; fewer keep their batches."""
@@ -40,6 +45,23 @@ class Skipped(NamedTuple):
 
 class Obstacle(ValueError):
     """What the source has next can't be sent; the message says where and why."""
+
+
+class _Waiting:
+    """Tiny batches one after the other that may become one."""
+
+    def __init__(self) -> None:
+        self.batches: list[tuple[BatchHeader, memoryview]] = []
+        self.size = 0
+
+    def add(self, header: BatchHeader, view: memoryview) -> None:
+        self.batches.append((header, view))
+        self.size += header.size
+
+    def takes(self, header: BatchHeader, most: int) -> bool:
+        """Whether this batch may be in the same one, of `most` bytes."""
+        fits = self.size + header.size <= most
+        return not self.batches or (fits and self.batches[0][0].leader_epoch == header.leader_epoch)
 
 
 class Intake:
@@ -67,38 +89,47 @@ class Intake:
         self, frame: Frame, records: memoryview, upstream: int, aborted: Sequence[tuple[int, int]]
     ) -> Iterator[Batch | Skipped]:
         """All of one answer from `upstream` on; each batch's frame is held once."""
-        tiny: list[tuple[BatchHeader, memoryview]] = []
+        waiting = _Waiting()
         transactions = Transactions(aborted) if self._read_committed else None
-        for position, header in batch_headers(records):
+        headers = batch_headers(records)
+        look_at, merged_to = 0, -1
+        while (found := next(headers, None)) is not None:
+            position, header = found
+            if not waiting.batches and position >= look_at and self._may_be_lone(header):
+                lone = joined_lone_records(records[position : position + MERGED_BYTES], upstream, TINY_BYTES)
+                if lone is not None and (lone.joined.records >= BACKLOG_BATCHES or position == merged_to):
+                    merged_to = position + lone.size
+                    headers = batch_headers(records, merged_to)
+                    upstream = lone.next_offset
+                    yield _made(frame, made_of(lone.joined, 0, upstream, lone.leader_epoch))
+                    continue
+                look_at = position + MERGED_BYTES  # each look copies so much
             if header.is_corrupt(records, position):
-                yield from self._flush(frame, tiny, upstream)
+                yield from self._flush(frame, waiting, upstream)
                 raise Obstacle(f"the batch at source offset {header.base_offset} is corrupt (its CRC does not match)")
             if header.magic == MAGIC and header.next_offset <= upstream:
                 continue
             view = records[position : position + header.size]
-            if not tiny and not self._is_tiny(header) and self._goes_whole(header, upstream):
+            if not waiting.batches and not self._is_tiny(header) and self._goes_whole(header, upstream):
                 upstream = header.next_offset
                 yield _whole(frame, header, view)
-            elif header.magic == MAGIC and self._is_passed_over(header, view, transactions):
-                for item in self._flush(frame, tiny, upstream):
+                continue
+            passed_over = header.magic == MAGIC and self._is_passed_over(header, view, transactions)
+            waits = not passed_over and self._is_tiny(header)
+            if not waits or not waiting.takes(header, self._remade_bytes):
+                for item in self._flush(frame, waiting, upstream):
                     upstream = item.next_upstream
                     yield item
+            if passed_over:
                 upstream = header.next_offset
                 yield Skipped(upstream)
-            elif self._is_tiny(header):
-                if tiny and tiny[-1][0].leader_epoch != header.leader_epoch:
-                    for item in self._flush(frame, tiny, upstream):
-                        upstream = item.next_upstream
-                        yield item
-                tiny.append((header, view))
+            elif waits:
+                waiting.add(header, view)
             else:
-                for item in self._flush(frame, tiny, upstream):
-                    upstream = item.next_upstream
-                    yield item
                 for item in self._one(frame, header, view, upstream):
                     upstream = item.next_upstream
                     yield item
-        yield from self._flush(frame, tiny, upstream)
+        yield from self._flush(frame, waiting, upstream)
 
     def _is_passed_over(self, header: BatchHeader, view: memoryview, transactions: Transactions | None) -> bool:
         dropped = transactions is not None and transactions.is_aborted(header, view)
@@ -107,11 +138,17 @@ class Intake:
     def _is_tiny(self, header: BatchHeader) -> bool:
         return self._merge_tiny and header.magic == MAGIC and header.size < TINY_BYTES
 
-    def _flush(
-        self, frame: Frame, tiny: list[tuple[BatchHeader, memoryview]], upstream: int
-    ) -> Iterator[Batch | Skipped]:
-        batches = list(tiny)
-        tiny.clear()
+    def _may_be_lone(self, header: BatchHeader) -> bool:
+        """Whether a run of plain one-record batches may begin here; `joined_lone_records` tells."""
+        sent_as_they_are = self._codec is None and self._max_bytes is None
+        return header.records == 1 and not header.attributes and sent_as_they_are and self._is_tiny(header)
+
+    @property
+    def _remade_bytes(self) -> int:
+        return min(REMADE_BYTES, self._max_bytes or REMADE_BYTES)
+
+    def _flush(self, frame: Frame, waiting: _Waiting, upstream: int) -> Iterator[Batch | Skipped]:
+        batches, waiting.batches, waiting.size = waiting.batches, [], 0
         if len(batches) >= BACKLOG_BATCHES:
             yield from self._splice(frame, batches, upstream, MERGED_BYTES)
             return
@@ -152,18 +189,7 @@ class Intake:
         except ValueError as error:
             raise Obstacle(f"the batch at source offset {batches[0][0].base_offset} can't be read: {error}") from error
         for one in spliced:
-            own = frame.beside(one.data)
-            yield Batch(
-                own,
-                own.view,
-                next(batch_headers(own.view))[1].attributes,
-                one.runs,
-                one.count,
-                one.next_upstream,
-                one.base_timestamp,
-                one.max_timestamp,
-                one.leader_epoch,
-            )
+            yield _made(frame, one)
         if obstacle is not None:
             raise obstacle
         last = batches[-1][0]
@@ -180,6 +206,21 @@ class Intake:
             if self._refused is not None and error.size >= self._refused:
                 raise
             return self._within(batches, upstream, error.size)
+
+
+def _made(frame: Frame, spliced: Spliced) -> Batch:
+    own = frame.beside(spliced.data)
+    return Batch(
+        own,
+        own.view,
+        spliced.codec,
+        spliced.runs,
+        spliced.count,
+        spliced.next_upstream,
+        spliced.base_timestamp,
+        spliced.max_timestamp,
+        spliced.leader_epoch,
+    )
 
 
 def _whole(frame: Frame, header: BatchHeader, view: memoryview) -> Batch:

@@ -81,13 +81,14 @@ class Limits:
     def __init__(self, pool: FramePool, memory_bytes: int, share: float, clock: Callable[[], float] = now_s) -> None:
         self._pool = pool
         self._memory_bytes = memory_bytes
-        self._share = share
+        self.share = share
+        """This pump's part of the flow's caps; what is set counts from the next `set_rates` on."""
         self._all, self._backfill = Bucket(clock), Bucket(clock)
 
     def set_rates(self, bytes_per_second: float | None, backfill_bytes_per_second: float | None) -> None:
         """The whole flow's caps; this pump gets its share."""
         for bucket, rate in ((self._all, bytes_per_second), (self._backfill, backfill_bytes_per_second)):
-            bucket.set_rate(None if rate is None else rate * self._share)
+            bucket.set_rate(None if rate is None else rate * self.share)
 
     def passed(self, size: int, *, backfill: bool) -> None:
         """Count what was fetched."""

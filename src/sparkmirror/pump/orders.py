@@ -63,6 +63,21 @@ class FlowOrder(_Value):
         return Identity(self.cluster_id, self.producer_id, self.producer_epoch)
 
 
+class AddedRoutes(_Value):
+    """What was added to a flow's orders since an epoch began: all of it, each time something is added.
+
+    It travels through the control topic, so it holds no settings, and no secrets.
+    """
+
+    incarnation: str
+    """The driver's."""
+    epoch: int
+    routes: dict[int, tuple[RouteOrder, ...]]
+    """By task."""
+    shares: dict[int, float]
+    """Each task's part of the flow's bandwidth cap, from now on; those of tasks that got nothing, too."""
+
+
 class PumpOrder(_Value):
     """All that one Spark task does in one epoch."""
 

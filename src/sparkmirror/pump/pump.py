@@ -14,6 +14,7 @@ from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.line import Line
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.orders import FlowOrder, FlowReport, PumpOrder, Receipt
+from sparkmirror.wire.topic_partition import TopicPartition
 
 MEMORY_BYTES = 64 << 20
 """For data on its way, in all flows of a pump together. With Python itself it stays below 256 MB."""
@@ -39,7 +40,7 @@ class _Run:
         self._heard_at = loop.now
         self._ended_because = ""
         self._end_told = False
-        self._last: dict[tuple[str, int], Receipt] = {}
+        self._last: dict[TopicPartition, Receipt] = {}
         self.flow_pump = FlowPump(flow, loop, memory_bytes=memory_bytes)
         self._line = Line(flow.flow, loop, self._hear)
         self.report()
@@ -52,6 +53,9 @@ class _Run:
         elif ours is not None and (ours.number, ours.phase != "running") > (self._order.epoch, False):
             self.end("")
         self._heard_at = self._loop.now
+        added, task = state.added_to(self._order.incarnation, self._order.epoch), self._order.task
+        if added is not None:
+            self.flow_pump.add(added.routes.get(task, ()), added.shares[task])
         self.flow_pump.control(state)
 
     def end(self, why: str) -> None:

@@ -13,8 +13,8 @@ from sparkmirror.wire.fetch import (
     FetchedPartition,
     FetchPosition,
     FetchSession,
-    TopicPartition,
 )
+from sparkmirror.wire.topic_partition import TopicPartition
 
 HELD_BACK_WAIT_MS = 10
 """The broker's longest wait while a partition is held back: it must get in again soon."""

@@ -11,8 +11,7 @@ from sparkmirror.offsets.adopted import AdoptedMap, Translated
 from sparkmirror.offsets.mirror_records import OffsetSync
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.sync.stored_syncs import read_syncs, syncs_place
-
-TopicPartition = tuple[str, int]
+from sparkmirror.wire.topic_partition import TopicPartition
 
 _UNAUTHORIZED = 29
 """TOPIC_AUTHORIZATION_FAILED: for us there is nothing to be read."""

@@ -10,23 +10,21 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.groups import Groups, ListedGroup, Offsets
 from sparkmirror.cluster.share_groups import SHARE
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.offsets.checkpoint_store import CheckpointStore
-from sparkmirror.offsets.map_keeper import NOTHING_YET, Unmapped
 from sparkmirror.offsets.mirror_records import Checkpoint
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.pump.orders import Receipt
-from sparkmirror.sync.group_standing import GroupStanding, GroupState, standing
+from sparkmirror.sync.group_places import place_groups
+from sparkmirror.sync.group_standing import GroupStanding, GroupState
+from sparkmirror.sync.internal_topic import InternalTopic
 from sparkmirror.sync.places import Places
+from sparkmirror.wire.topic_partition import TopicPartition
 
-TopicPartition = tuple[str, int]
-
-CONNECT_TIMEOUT_S = 15.0
 TYPES = frozenset({"", "classic", "consumer"})
 PROTOCOLS = frozenset({"", "consumer"})
 """Of groups that MirrorMaker 2 looks at; brokers before Kafka 4.0 name no type."""
@@ -57,7 +55,14 @@ class Checkpoints:
         self._places = Places(flow, policy, self._source, self._target, receipts)
         topic = policy.checkpoints_topic(flow.source.alias)
         self._store = CheckpointStore(TopicLog(self._target, topic))
-        self._topic = topic
+        self._topic = InternalTopic(
+            flow.target,
+            topic,
+            f"{flow.name}|sparkmirror-checkpoints",
+            replication_factor=flow.group.checkpoints_topic_replication_factor,
+            factor_key="checkpoints.topic.replication.factor",
+            timeout_s=flow.admin_timeout_ms / 1000,
+        )
         self._opened = False
         self._refreshed_at = float("-inf")
         self._known: tuple[str, ...] = ()
@@ -71,28 +76,24 @@ class Checkpoints:
         """One turn. Raises `ConnectionError` and `SparkMirrorError`: then nothing counts as written."""
         self._open()
         committed = self._committed()
-        self._places.refresh({where for offsets in committed.values() for where in offsets})
+        placed = place_groups(
+            self._places,
+            {group: {where: one.offset for where, one in offsets.items()} for group, offsets in committed.items()},
+        )
         due: list[Checkpoint] = []
-        standings = dict(self._others)
-        translated: dict[str, list[TopicPartition]] = {}
-        for group, offsets in committed.items():
-            missing: list[str] = []
-            ahead: list[str] = []
-            for where, one in offsets.items():
-                place = self._places.of(where, one.offset)
-                if isinstance(place, Unmapped):
-                    (ahead if place is NOTHING_YET else missing).append(f"{where[0]}-{where[1]}: {place.reason}")
-                    continue
-                if not place.copied:
-                    ahead.append(f"{where[0]}-{where[1]}: at {one.offset}, the copy is not so far yet")
+        for group, (places, _) in placed.items():
+            for where, place in places.items():
+                one = committed[group][where]
                 checkpoint = Checkpoint(group, *place.remote, one.offset, place.offset, one.metadata)
-                translated.setdefault(group, []).append(place.remote)
                 if self._store.is_due(checkpoint, place.log_end):
                     due.append(checkpoint)
-            standings[group] = standing(group, len(offsets), missing, ahead)
         self._store.write(due)
-        self.current = {group: self._store.of(group, remotes) for group, remotes in translated.items()}
-        self.standings = standings
+        self.current = {
+            group: self._store.of(group, [place.remote for place in places.values()])
+            for group, (places, _) in placed.items()
+            if places
+        }
+        self.standings = self._others | {group: standing for group, (_, standing) in placed.items()}
         log.debug("flow %s: %d checkpoints of %d groups", self._flow.name, len(due), len(committed))
 
     def close(self) -> None:
@@ -104,13 +105,8 @@ class Checkpoints:
     def _open(self) -> None:
         if self._opened:
             return
-        timeout_s = min(self._flow.admin_timeout_ms / 1000, CONNECT_TIMEOUT_S)
-        admin = ClusterAdmin.connect(self._flow.target, f"{self._flow.name}|checkpoints", timeout_s)
-        try:
-            factor = self._flow.group.checkpoints_topic_replication_factor
-            admin.create_compacted_topic(self._topic, 1, factor)
-        finally:
-            admin.close()
+        self._topic.create()
+        self._topic.close()
         self._store.load()
         self._opened = True
 

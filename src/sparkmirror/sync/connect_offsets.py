@@ -21,8 +21,8 @@ from sparkmirror.offsets.connect_offsets import (
     offset_value,
     offsets_topics,
 )
-from sparkmirror.offsets.route import TopicPartition
 from sparkmirror.offsets.stored_offsets import read_stored_offsets
+from sparkmirror.wire.topic_partition import TopicPartition
 
 
 class ConnectOffsets:

@@ -17,8 +17,7 @@ from sparkmirror.config import FlowConfig
 from sparkmirror.offsets.mirror_records import Checkpoint
 from sparkmirror.sync.checkpoints import PROTOCOLS, TYPES
 from sparkmirror.sync.group_standing import GroupStanding, GroupState, standing
-
-TopicPartition = tuple[str, int]
+from sparkmirror.wire.topic_partition import TopicPartition
 
 IDLE = frozenset({"Empty", "Dead"})
 _MEMBERS = frozenset({22, 25, 27, 68, 82, 110, 113})

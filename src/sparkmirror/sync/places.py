@@ -6,17 +6,19 @@ record is skipped.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.config import FlowConfig
-from sparkmirror.offsets.map_keeper import MapKeeper, PartitionMap, Reached, Unmapped
+from sparkmirror.offsets.map_keeper import NOTHING_YET, MapKeeper, PartitionMap, Reached, Unmapped
+from sparkmirror.offsets.target_reading import by_topic
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.pump.orders import Receipt
 from sparkmirror.sync.before_us import BeforeUs
-
-TopicPartition = tuple[str, int]
+from sparkmirror.wire.topic_partition import TopicPartition
 
 
 class Route(NamedTuple):
@@ -65,6 +67,8 @@ class Places:
         self._before_us = BeforeUs(flow, policy, source, target)
         self._copied = MapKeeper(target, flow.source.alias)
         self._copied_back = MapKeeper(source, flow.target.alias)
+        self._source = source
+        self._reached: dict[TopicPartition, Reached] = {}
         self._routes: dict[TopicPartition, Route] = {}
         self._maps: dict[TopicPartition, PartitionMap | Unmapped] = {}
 
@@ -73,7 +77,7 @@ class Places:
 
         Read the groups' offsets before: then the copy has nearly always reached them.
         """
-        reached = {
+        self._reached = {
             (one.target_topic, one.partition): Reached(one.upstream, one.downstream, one.target_topic_id)
             for one in self._receipts()
             if one.upstream >= 0 and one.downstream >= 0
@@ -81,7 +85,7 @@ class Places:
         routes = {where: route_of(where, self._policy, self._flow) for where in partitions}
         forth = {route.remote: where for where, route in routes.items() if not route.back}
         back = [where for where, route in routes.items() if route.back]
-        found = self._copied.refresh({remote: reached.get(remote) for remote in forth}) if forth else {}
+        found = self._copied.refresh({remote: self._reached.get(remote) for remote in forth}) if forth else {}
         self._maps = {forth[remote]: one for remote, one in found.items()}
         if back:
             self._maps |= self._copied_back.refresh(dict.fromkeys(back))
@@ -103,6 +107,31 @@ class Places:
             return Unmapped(unknown) if theirs is None else Place(route.remote, theirs.downstream, True, one.log.end)
         downstream = one.downstream(offset)
         return Place(route.remote, one.end if downstream is None else downstream, downstream is not None, one.log.end)
+
+    def ends_without_records(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Of these partitions of the source, up to where there is no record to be copied, where that is known.
+
+        The end of an empty log; or where a pump stands that has found none yet, only what it has to pass over.
+        Raises `ConnectionError`s.
+        """
+        wanted = list(partitions)
+        found: dict[TopicPartition, int] = {}
+        by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
+        topics = self._source.metadata({topic for topic, _ in wanted}) if wanted else {}
+        for where in wanted:
+            reached = self._reached.get(self._routes[where].remote)
+            leader = topics[where[0]].partitions.get(where[1])
+            if reached is not None and self._maps[where] is NOTHING_YET:
+                found[where] = reached.upstream
+            elif leader is not None and leader.leader >= 0:
+                by_leader[leader.leader].append(where)
+        for node, led in by_leader.items():
+            starts = list_offsets(self._source, node, by_topic(led), EARLIEST)
+            ends = list_offsets(self._source, node, by_topic(led), LATEST)
+            for where in led:
+                if not starts[where].error and starts[where].offset == ends[where].offset:
+                    found[where] = ends[where].offset
+        return found
 
     def close(self) -> None:
         """Free the maps."""

@@ -17,12 +17,13 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.groups import Groups, ListedGroup
 from sparkmirror.cluster.share_groups import SHARE, UNSUPPORTED_VERSION, ShareGroups, StartOffsets, said
 from sparkmirror.config import FlowConfig
-from sparkmirror.offsets.map_keeper import NOTHING_YET, Unmapped
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.pump.orders import Receipt
 from sparkmirror.sync.group_offsets import IDLE, why_refused
+from sparkmirror.sync.group_places import place_groups
 from sparkmirror.sync.group_standing import GroupStanding, standing
-from sparkmirror.sync.places import Places, TopicPartition
+from sparkmirror.sync.places import Places
+from sparkmirror.wire.topic_partition import TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -57,12 +58,15 @@ class ShareGroupOffsets:
         """One turn. Raises `ConnectionError` and `SparkMirrorError`."""
         standings: dict[str, GroupStanding] = {}
         starts = self._starts(standings)
-        self._places.refresh({where for offsets in starts.values() for where in offsets})
-        wanted: dict[str, StartOffsets] = {}
-        for group, offsets in starts.items():
-            wanted[group], standings[group] = self._translated(group, offsets)
+        placed = place_groups(self._places, starts)
+        standings |= {group: one for group, (_, one) in placed.items()}
+        wanted = {
+            group: {place.remote: place.offset for place in places.values()}
+            for group, (places, _) in placed.items()
+            if places
+        }
         self.written = 0
-        for group, reasons in self._set({group: offsets for group, offsets in wanted.items() if offsets}).items():
+        for group, reasons in self._set(wanted).items():
             standings[group] = standing(group, len(starts[group]), reasons, ())
         self.standings = standings
         log.debug("flow %s: %d offsets of %d share groups set", self._flow.name, self.written, len(starts))
@@ -91,21 +95,6 @@ class ShareGroupOffsets:
             for group, some in found.offsets.items()
         }
         return {group: some for group, some in starts.items() if some}
-
-    def _translated(self, group: str, offsets: StartOffsets) -> tuple[StartOffsets, GroupStanding]:
-        """Where it is to start at the target, and how its translation stands."""
-        found: StartOffsets = {}
-        missing: list[str] = []
-        ahead: list[str] = []
-        for where, offset in offsets.items():
-            place = self._places.of(where, offset)
-            if isinstance(place, Unmapped):
-                (ahead if place is NOTHING_YET else missing).append(f"{where[0]}-{where[1]}: {place.reason}")
-                continue
-            found[place.remote] = place.offset
-            if not place.copied:
-                ahead.append(f"{where[0]}-{where[1]}: at {offset}, the copy is not so far yet")
-        return found, standing(group, len(offsets), missing, ahead)
 
     # --- the target's groups --------------------------------------------------------------------
 

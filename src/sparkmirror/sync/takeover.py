@@ -14,27 +14,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
-from sparkmirror.cluster.list_offsets import DEBUG_CONSUMER, LATEST, list_offsets
-from sparkmirror.cluster.log_tail import is_ours
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.offsets.connect_offsets import offsets_topics
-from sparkmirror.offsets.evidence import LogProbe
-from sparkmirror.offsets.last_copied import LastCopied, LastCopiedReader, Untold
+from sparkmirror.offsets.foreign_ends import ForeignEnds, SoFar
+from sparkmirror.offsets.last_copied import LastCopied, Untold, told_by_bounds
+from sparkmirror.offsets.last_copied_of_many import Answer, LastCopiedOfMany, Unread
+from sparkmirror.offsets.log_bounds import BothLogs, Bounds, read_bounds, read_target_ends
 from sparkmirror.offsets.mirror_records import OffsetSync
-from sparkmirror.offsets.position import Doubt
-from sparkmirror.offsets.route import Route, TopicPartition
+from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Identity, Segment, segments_topic
-from sparkmirror.offsets.settling import Settler
 from sparkmirror.offsets.stored_offsets import StoredOffset, read_stored_offsets
-from sparkmirror.offsets.target_reading import TargetReader, Unserved, by_topic, listed_offset
+from sparkmirror.offsets.target_reading import Unserved
 from sparkmirror.sync.stored_syncs import read_syncs, syncs_place
 from sparkmirror.sync.topic_rules import topic_rules
 from sparkmirror.wire.splice import Run
+from sparkmirror.wire.topic_partition import TopicPartition
 
-PROBED_AT_ONCE = 100
-"""Partitions whose last batches are looked at in one request."""
+CLAIMED_AT_ONCE = 500
+"""Partitions whose starts are written together: what one batch of the segments topic holds."""
 
 
 log = logging.getLogger(__name__)
@@ -48,8 +47,12 @@ class Takeover:
         self._source = ClusterClient(flow.source, f"{flow.name}|sparkmirror-takeover")
         self._target = ClusterClient(flow.target, f"{flow.name}|sparkmirror-takeover")
         self._segments = SegmentLog(TopicLog(self._target, segments_topic(flow.source.alias)))
-        read_committed = flow.fetch.isolation_level == "read_committed"
-        self._last_copied = LastCopiedReader(self._source, self._target, read_committed=read_committed)
+        self._reader = LastCopiedOfMany(
+            flow.source,
+            flow.target,
+            f"{flow.name}|sparkmirror-takeover",
+            read_committed=flow.fetch.isolation_level == "read_committed",
+        )
         self._settled: set[TopicPartition] = set()
         self.refused: dict[Route, str] = {}
         """What can't be taken over, and why: it must not be pumped."""
@@ -74,28 +77,20 @@ class Takeover:
         todo = [route for route in todo if route.source in stored]
         if not todo:
             return
-        source = self._source.metadata(route.source_topic for route in todo)
-        target = self._target.metadata(route.target_topic for route in todo)
-        by_leader: dict[int, list[Route]] = defaultdict(list)
-        for route in todo:
-            try:
-                _leader(source[route.source_topic], route.partition)
-                by_leader[_leader(target[route.target_topic], route.partition)].append(route)
-            except Unserved as unserved:
-                self._refuse(route, str(unserved), wait=True)
-        syncs: Mapping[TopicPartition, OffsetSync] | None = None
+        by_leader: dict[int, list[BothLogs]] = defaultdict(list)
+        for both in self._located(todo):
+            by_leader[both.target_leader].append(both)
+        ends, begun = ForeignEnds(self._target, self._segments, identity), list[SoFar]()
         for leader, group in by_leader.items():
             try:
-                suspects = self._suspects(identity, group, target, leader)
-                if suspects and syncs is None:
-                    syncs = self._offset_syncs()
-                for route in suspects:
-                    one = _Partition(route, source[route.source_topic], target[route.target_topic])
-                    self._take(identity, one, stored[route.source][0], (syncs or {}).get(route.source))
+                begun += self._begun(ends, leader, group, stored)
             except ConnectionError as error:
-                for route in group:
-                    if route.target not in self._settled:
-                        self._refuse(route, str(error), wait=True)
+                for both in group:
+                    if both.route.target not in self._settled:
+                        self._refuse(both.route, str(error), wait=True)
+        found = self._last_copied(begun, stored)
+        for start in range(0, len(found), CLAIMED_AT_ONCE):
+            self._claim(identity, found[start : start + CLAIMED_AT_ONCE])
 
     def close(self) -> None:
         """Hang up."""
@@ -107,110 +102,103 @@ class Takeover:
         self.waiting |= wait
         log.warning("flow %s: %s-%d is not taken over: %s", self._flow.name, *route.source, reason)
 
-    def _suspects(
-        self, identity: Identity, routes: Sequence[Route], topics: Mapping[str, TopicLeaders], leader: int
-    ) -> list[Route]:
-        """Those whose logs end with something that we did not write; the others are settled."""
-        targets = by_topic(route.target for route in routes)
-        ends = list_offsets(self._target, leader, targets, LATEST, replica_id=DEBUG_CONSUMER)
-        probe = LogProbe(self._target, leader, {name: topics[name].topic_id for name in targets}, identity)
-        suspects = []
-        for start in range(0, len(routes), PROBED_AT_ONCE):
-            some = [route for route in routes[start : start + PROBED_AT_ONCE] if ends[route.target].offset]
-            headers = probe.headers({route.target: ends[route.target].offset - 1 for route in some}) if some else {}
-            for route in some:
-                last = headers.get(route.target, ([], -1))[0][-1:]
-                if not last or not is_ours(last[0], identity.producer_id, identity.producer_epoch):
-                    suspects.append(route)
-        self._settled |= {route.target for route in routes} - {route.target for route in suspects}
-        return suspects
+    def _located(self, routes: Sequence[Route]) -> list[BothLogs]:
+        """Those with a leader on both sides."""
+        source = self._source.metadata(route.source_topic for route in routes)
+        target = self._target.metadata(route.target_topic for route in routes)
+        located = []
+        for route in routes:
+            both = BothLogs(route, source[route.source_topic], target[route.target_topic])
+            lacking = next((topic.name for topic in both[1:] if not _is_led(topic, route.partition)), None)
+            if lacking is None:
+                located.append(both)
+            else:
+                self._refuse(route, f"{lacking}-{route.partition} has no leader now", wait=True)
+        return located
 
-    def _take(self, identity: Identity, one: _Partition, stored: StoredOffset, sync: OffsetSync | None) -> None:
-        route = one.route
-        so_far: _SoFar | None = None
+    def _begun(
+        self,
+        ends: ForeignEnds,
+        leader: int,
+        group: Sequence[BothLogs],
+        stored: Mapping[TopicPartition, Sequence[StoredOffset]],
+    ) -> list[SoFar]:
+        """What we have in each, as far as it may be for us to begin there; the others are settled, or refused."""
+        foreign = ends.among(leader, group)
+        self._settled |= {both.route.target for both in group} - {both.route.target for both in foreign}
+        begun = []
+        for both, one in zip(foreign, ends.so_far(leader, foreign), strict=True):
+            if isinstance(one, Unserved):
+                self._refuse(both.route, str(one), wait=True)
+            elif one is None or (one.upstream is not None and stored[both.route.source][0].upstream < one.upstream - 1):
+                self._settled.add(both.route.target)
+            else:
+                begun.append(one)
+        return begun
+
+    def _last_copied(
+        self, begun: Sequence[SoFar], stored: Mapping[TopicPartition, Sequence[StoredOffset]]
+    ) -> list[_Found]:
+        """Where MirrorMaker 2 ended in each; those where that can't be told are settled, or refused."""
+        bounds = read_bounds(self._source, self._target, (one.both for one in begun))
+        answers: list[tuple[SoFar, Answer]] = []
+        unread: list[tuple[SoFar, Unread]] = []
+        syncs: Mapping[TopicPartition, OffsetSync] | None = None
+        for one in begun:
+            source, known = one.both.route.source, bounds[one.both.route]
+            answer = known if isinstance(known, Unserved) else told_by_bounds(known, stored[source][0].upstream)
+            if answer is not None:
+                answers.append((one, answer))
+            elif isinstance(known, Bounds):
+                syncs = self._offset_syncs() if syncs is None else syncs
+                unread.append((one, Unread(one.both, known, stored[source][0].upstream, syncs.get(source))))
+        read = self._reader.find([one for _, one in unread])
+        answers += zip((one for one, _ in unread), read, strict=True)
+        found = []
+        for one, answer in answers:
+            route = one.both.route
+            of = stored[route.source][0]
+            if isinstance(answer, Unserved):
+                self._refuse(route, str(answer), wait=True)
+            elif isinstance(answer, Untold) and (one.upstream is None or of.upstream >= one.upstream):
+                self._refuse(route, str(answer), wait=answer.wait)
+            elif isinstance(answer, LastCopied) and (one.upstream is None or answer.upstream >= one.upstream):
+                found.append(_Found(one, of, answer))
+            else:
+                self._settled.add(route.target)  # MirrorMaker 2 has nothing that we have not: somebody else wrote
+        return found
+
+    def _claim(self, identity: Identity, found: Sequence[_Found]) -> None:
+        """Durable before anything is sent: this flow goes on there. What we claimed before that is retracted."""
+        where = [(one.begun.both.target.topic_id, one.begun.both.route.partition) for one in found]
         try:
-            so_far = self._so_far(identity, one)
-            if so_far is None or (so_far.upstream is not None and stored.upstream < so_far.upstream - 1):
+            whole = self._segments.wholes(one for one in where if self._segments.claims(*one))
+            outdated = [claim for claims in whole.values() for claim in identity.own(claims)]
+            self._segments.settle([_start(identity, one) for one in found], outdated)
+        except ConnectionError as error:
+            for one in found:
+                self._refuse(one.begun.both.route, str(error), wait=True)
+            return
+        ends = read_target_ends(self._target, (one.begun.both for one in found))
+        for begun, of, last in found:
+            route = begun.both.route
+            end = ends[route]
+            if isinstance(end, Unserved):
+                self._refuse(route, str(end), wait=True)
+            elif end != last.log_end:
+                still = f"somebody writes to {route.target_topic} still (offset {last.log_end} to {end - 1})"
+                self._refuse(route, f"{still}: stop MirrorMaker 2", wait=True)
+            else:
+                self.taken += 1
                 self._settled.add(route.target)
-                return
-            found = self._last_copied.find(route, one.source, one.target, stored.upstream, sync)
-            if so_far.upstream is None or found.upstream >= so_far.upstream:
-                self._claim(identity, one, so_far.sequence, found)
                 log.info(
                     "flow %s: %s-%d is taken over from MirrorMaker 2 (%s): source offset %d is next, it had stored %d",
                     self._flow.name,
                     *route.source,
-                    stored.of.connector,
-                    found.upstream + 1,
-                    stored.upstream,
+                    of.of.connector,
+                    last.upstream + 1,
+                    of.upstream,
                 )
-            self._settled.add(route.target)
-        except Untold as untold:
-            if so_far is not None and so_far.upstream is not None and stored.upstream < so_far.upstream:
-                self._settled.add(route.target)  # MirrorMaker 2 has nothing that we have not: somebody else wrote
-            else:
-                self._refuse(route, str(untold), wait=untold.wait)
-        except Unserved as unserved:
-            self._refuse(route, str(unserved), wait=True)
-
-    def _so_far(self, identity: Identity, one: _Partition) -> _SoFar | None:
-        """What we have in the partition; None if it is not for us to begin there."""
-        where, topics, leader = one.route.target, {one.target.name: one.target}, one.target_leader
-        reader = TargetReader(self._target, identity)
-        floors = reader.floors([where], topics, leader, self._segments)
-        claims = self._claims(identity, one)
-        if not claims:
-            return _SoFar(0, None)
-        reading = reader.read([where], topics, leader, floors)[where]
-        if isinstance(reading, Unserved):
-            raise reading
-        ids = {one.target.name: one.target.topic_id}
-        settler = Settler(self._segments, LogProbe(self._target, leader, ids, identity), identity)
-        evidence = settler.evidence({where: reading}, ids).get(where, {})
-        settled = settler.settle(where, one.target.topic_id, reading, evidence)
-        position = settled.position
-        if isinstance(position, Doubt):
-            self._segments.refresh([(one.target.topic_id, one.route.partition)])
-            claims = self._claims(identity, one)
-            began = all(claim.is_start for claim in claims) and reading.last_sequence is None
-            return _SoFar(claims[0].sequence, None) if claims and began else None
-        theirs = bool(settled.foreign) and settled.foreign[-1].end == reading.log_end_after
-        return _SoFar(position.sequence, position.upstream) if theirs else None
-
-    def _claims(self, identity: Identity, one: _Partition) -> list[Segment]:
-        """Ours, the lowest first."""
-        claims = identity.own(self._segments.claims(one.target.topic_id, one.route.partition))
-        return sorted(claims, key=_sequence)
-
-    def _claim(self, identity: Identity, one: _Partition, sequence: int, found: LastCopied) -> None:
-        """Durable before anything is sent: this flow goes on there. What we claimed before says nothing any more."""
-        outdated = identity.own(self._segments.whole(one.target.topic_id, one.route.partition))
-        claim = Segment(
-            target_topic_id=one.target.topic_id,
-            partition=one.route.partition,
-            sequence=sequence,
-            incarnation=random.getrandbits(62),
-            producer_id=identity.producer_id,
-            producer_epoch=identity.producer_epoch,
-            source_topic_id=one.source.topic_id,
-            source_leader_epoch=-1,
-            downstream=found.log_end,
-            runs=(Run(found.upstream + 1, 0),),
-        )
-        self._segments.settle([claim], outdated)
-        end = self._log_end(one)
-        if end != found.log_end:
-            raise Untold(
-                f"somebody writes to {one.route.target_topic} still (offset {found.log_end} to {end - 1}): stop "
-                "MirrorMaker 2",
-                wait=True,
-            )
-        self.taken += 1
-
-    def _log_end(self, one: _Partition) -> int:
-        where = one.route.target
-        listed = list_offsets(self._target, one.target_leader, by_topic([where]), LATEST, replica_id=DEBUG_CONSUMER)
-        return listed_offset(listed[where], where)
 
     def _offset_syncs(self) -> dict[TopicPartition, OffsetSync]:
         """MirrorMaker 2's newest one for each source partition; none if there is no such topic."""
@@ -219,31 +207,31 @@ class Takeover:
         return {(sync.topic, sync.partition): sync for sync in syncs}
 
 
-class _Partition(NamedTuple):
-    """One to look at, and both its topics."""
+class _Found(NamedTuple):
+    """A partition that can be taken over."""
 
-    route: Route
-    source: TopicLeaders
-    target: TopicLeaders
-
-    @property
-    def target_leader(self) -> int:
-        return self.target.partitions[self.route.partition].leader
+    begun: SoFar
+    stored: StoredOffset
+    last: LastCopied
 
 
-class _SoFar(NamedTuple):
-    """What this flow has in a partition: so many records, and where it would go on; None: nowhere."""
+def _start(identity: Identity, found: _Found) -> Segment:
+    """The claim to go on where MirrorMaker 2 ended."""
+    both = found.begun.both
+    return Segment(
+        target_topic_id=both.target.topic_id,
+        partition=both.route.partition,
+        sequence=found.begun.sequence,
+        incarnation=random.getrandbits(62),
+        producer_id=identity.producer_id,
+        producer_epoch=identity.producer_epoch,
+        source_topic_id=both.source.topic_id,
+        source_leader_epoch=-1,
+        downstream=found.last.log_end,
+        runs=(Run(found.last.upstream + 1, 0),),
+    )
 
-    sequence: int
-    upstream: int | None
 
-
-def _leader(topic: TopicLeaders, partition: int) -> int:
+def _is_led(topic: TopicLeaders, partition: int) -> bool:
     leader = topic.partitions.get(partition)
-    if topic.error or leader is None or leader.leader < 0:
-        raise Unserved(f"{topic.name}-{partition} has no leader now")
-    return leader.leader
-
-
-def _sequence(claim: Segment) -> int:
-    return claim.sequence
+    return not topic.error and leader is not None and leader.leader >= 0

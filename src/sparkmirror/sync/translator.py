@@ -18,8 +18,8 @@ from sparkmirror.offsets.map_keeper import MapKeeper, PartitionMap, Reached, Unm
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.pump.receipts import read_reports, receipts_topic
 from sparkmirror.sync.topic_rules import topic_rules
+from sparkmirror.wire.topic_partition import TopicPartition
 
-TopicPartition = tuple[str, int]
 _UNKNOWN_TOPIC = 3
 
 
@@ -90,7 +90,8 @@ class Translator:
     def _back(self, stored: Stored, found: PartitionMap | Unmapped) -> Translation:
         topic = self._policy.upstream_topic(stored.topic) or ""
         if self._policy.topic_source(stored.topic) != self._source_alias or not topic:
-            return Translation(topic, stored.partition, None, f"it is no copy of a topic of {self._source_alias}")
+            no_copy = f"it is no copy of a topic of {self._source_alias}: in reverse, give its name at the target"
+            return Translation(topic, stored.partition, None, no_copy)
         if isinstance(found, Unmapped):
             return Translation(topic, stored.partition, None, found.reason)
         if before_us := found.began_after(downstream=stored.offset):

@@ -33,7 +33,9 @@ _BASE_OFFSET = struct.Struct(">q")
 _CRC = struct.Struct(">I")
 _ATTRIBUTES = struct.Struct(">h")
 _PRODUCER = struct.Struct(">qhi")
-_MAGIC_AT, _CRC_AT, _ATTRIBUTES_AT, _PRODUCER_AT = 16, 17, 21, 43
+ATTRIBUTES_AT = 21
+"""From here on the CRC counts."""
+_MAGIC_AT, _CRC_AT, _PRODUCER_AT = 16, 17, 43
 
 
 class BatchHeader(NamedTuple):
@@ -70,21 +72,21 @@ class BatchHeader(NamedTuple):
 
     def is_corrupt(self, records: memoryview, position: int) -> bool:
         """Whether the batch's bytes don't match its CRC; older formats have another one and are not judged."""
-        return self.magic == MAGIC and self.crc != crc32c(records[position + _ATTRIBUTES_AT : position + self.size])
+        return self.magic == MAGIC and self.crc != crc32c(records[position + ATTRIBUTES_AT : position + self.size])
 
     @property
     def is_control(self) -> bool:
         return bool(self.attributes & CONTROL_BIT)
 
 
-def batch_headers(records: memoryview) -> Iterator[tuple[int, BatchHeader]]:
-    """Each whole batch of a Fetch response's records: (position, header).
+def batch_headers(records: memoryview, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+    """Each whole batch of a Fetch response's records from `position` on: (position, header).
 
     The last batch of a response may be cut off: it is left out. A batch of an older magic is
     given with the fields that all formats share; the others mean nothing. Raises `ValueError` for bytes that
     can't be a batch.
     """
-    position, end = 0, len(records)
+    end = len(records)
     while position + _MAGIC_AT < end:
         if position + HEADER_SIZE <= end:
             header = BatchHeader._make(HEADER.unpack_from(records, position))
@@ -109,9 +111,9 @@ def rewrite(
     `sequence` is the flow's count of records before this batch, unwrapped.
     """
     _BASE_OFFSET.pack_into(records, position, 0)
-    _ATTRIBUTES.pack_into(records, position + _ATTRIBUTES_AT, attributes & CODEC_MASK)
+    _ATTRIBUTES.pack_into(records, position + ATTRIBUTES_AT, attributes & CODEC_MASK)
     _PRODUCER.pack_into(records, position + _PRODUCER_AT, producer_id, epoch, sequence % SEQUENCE_MODULUS)
-    crc: int = crc32c(records[position + _ATTRIBUTES_AT : position + size])
+    crc: int = crc32c(records[position + ATTRIBUTES_AT : position + size])
     _CRC.pack_into(records, position + _CRC_AT, crc)
     return crc
 

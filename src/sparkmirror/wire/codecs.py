@@ -14,6 +14,14 @@ _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)  # version, oldest version that can read it
 _XERIAL_BLOCK = 32 * 1024
 _INT32 = struct.Struct(">i")
+_LZ4 = CODECS.index("lz4")
+_LZ4_FRAME = b"\x04\x22\x4d\x18\x60\x40\x82"
+"""Magic, version 1 with independent blocks, 64 KiB, and the checksum of that."""
+_LZ4_BLOCK = 64 * 1024
+_LZ4_SIZE = struct.Struct("<I")
+_LZ4_PLAIN = 1 << 31
+"""Added to the size of a block that is not compressed."""
+_LZ4_END = bytes(4)
 _GZIP_LEVEL = 6
 """Java's default; the other codecs use their library's own, as Kafka does."""
 
@@ -75,22 +83,41 @@ def _unsnappy(data: Buffer) -> bytes:
 
 
 def _lz4(data: Buffer) -> bytes:
-    """Kafka's Java reader knows no blocks that depend on each other; its writer uses blocks of 64 KiB."""
+    return b"".join((_LZ4_FRAME, _lz4_blocks(data), _LZ4_END))
+
+
+def _lz4_blocks(data: Buffer) -> memoryview:
+    """As Java's writer makes them: Kafka's reader knows no blocks that depend on each other.
+
+    `lz4.block` takes a seventh less time, but what comes out is 4 % larger.
+    """
     import lz4.frame
 
     packed: bytes = lz4.frame.compress(
         data, block_size=lz4.frame.BLOCKSIZE_MAX64KB, block_linked=False, store_size=False
     )
-    return packed
+    return memoryview(packed)[len(_LZ4_FRAME) : -len(_LZ4_END)]
 
 
 def _unlz4(data: Buffer) -> bytes:
+    """What Java's clients wrote block by block, which takes a quarter less time; every other frame by the library."""
+    import lz4.block
     import lz4.frame
 
     try:
+        if data[:7] == _LZ4_FRAME:
+            parts: list[bytes] = []
+            at, end = len(_LZ4_FRAME), len(data) - len(_LZ4_END)
+            while at < end:
+                (size,) = _LZ4_SIZE.unpack_from(data, at)
+                at += _LZ4_SIZE.size + (size & ~_LZ4_PLAIN)
+                block = data[at - (size & ~_LZ4_PLAIN) : at]
+                parts.append(bytes(block) if size & _LZ4_PLAIN else lz4.block.decompress(block, _LZ4_BLOCK))
+            if at == end and data[end:] == _LZ4_END:
+                return parts[0] if len(parts) == 1 else b"".join(parts)
         unpacked: bytes = lz4.frame.decompress(data)
-    except RuntimeError as error:
-        raise _damaged(3, error) from error
+    except (RuntimeError, lz4.block.LZ4BlockError) as error:
+        raise _damaged(_LZ4, error) from error
     return unpacked
 
 
@@ -129,6 +156,33 @@ _DECOMPRESS: tuple[Callable[[Buffer], bytes], ...] = (bytes, _gunzip, _unsnappy,
 def compress(codec: int, data: Buffer) -> bytes:
     """`data` as one block of this codec (an index into `CODECS`); the same data gives the same bytes each time."""
     return _COMPRESS[_known(codec)](data)
+
+
+class Compressor:
+    """A section that comes in parts. With lz4 what is large enough becomes a block while it is in the cache."""
+
+    def __init__(self, codec: int) -> None:
+        self._codec = _known(codec)
+        self._waiting: list[bytes] = []
+        self._size = 0
+        self._done: list[Buffer] = [_LZ4_FRAME]
+
+    def add(self, parts: list[bytes], size: int) -> None:
+        """What follows, of so many bytes."""
+        self._waiting += parts
+        self._size += size
+        if self._codec == _LZ4 and self._size >= _LZ4_BLOCK // 2:
+            self._done.append(_lz4_blocks(b"".join(self._waiting)))
+            self._waiting, self._size = [], 0
+
+    def ended(self) -> list[Buffer]:
+        """All of it, compressed, in parts."""
+        if not self._codec:
+            return [*self._waiting]
+        rest = b"".join(self._waiting)
+        if self._codec == _LZ4:
+            return [*self._done, _lz4_blocks(rest), _LZ4_END]
+        return [compress(self._codec, rest)]
 
 
 def decompress(codec: int, data: Buffer) -> bytes:

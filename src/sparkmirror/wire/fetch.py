@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sparkmirror.wire.primitives import INT32, NO_TAGS, Reader, compact_string, request_header, uvarint
+from sparkmirror.wire.topic_partition import TopicPartition
 
 API_KEY = 1
 VERSIONS = (12, 16)
@@ -27,7 +28,6 @@ _NOT_A_REPLICA = INT32.pack(-1)
 _UNKNOWN = -1
 _NEW_SESSION, _NO_SESSION = 0, -1
 
-TopicPartition = tuple[str, int]
 _Key = tuple[bytes, int]
 
 

@@ -73,7 +73,7 @@ class Records:
     def _add_magic_2(self, header: BatchHeader, batch: memoryview) -> None:
         attributes = header.attributes
         data = section(header, batch)
-        if header.records == 1 and data.startswith(head := _lone_head(len(data))):  # tiny batches, by the million
+        if header.records == 1 and data.startswith(head := lone_head(len(data))):  # tiny batches, by the million
             self.offsets.append(header.base_offset)
             self.timestamps.append(header.max_timestamp if attributes & TIMESTAMP_TYPE_BIT else header.base_timestamp)
             self.attributes.append(0)
@@ -155,7 +155,7 @@ def section(header: BatchHeader, batch: memoryview) -> bytes:
 
 
 @lru_cache(1 << 12)
-def _lone_head(size: int) -> bytes:
+def lone_head(size: int) -> bytes:
     """What precedes the body of a section's only record, where that has no attributes and both deltas are 0."""
     length = next((size - width for width in range(1, 6) if len(written(zigzag(size - width))) == width), 0)
     return written(zigzag(length)) + b"\0\0\0"

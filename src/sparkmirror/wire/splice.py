@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -23,7 +23,8 @@ from sparkmirror.wire.batches import (
     TIMESTAMP_TYPE_BIT,
     BatchHeader,
 )
-from sparkmirror.wire.codecs import compress
+from sparkmirror.wire.codecs import Buffer, compress
+from sparkmirror.wire.joining import Joined, joined_records
 from sparkmirror.wire.old_formats import codec_of
 from sparkmirror.wire.records import Records, section, unreadable
 from sparkmirror.wire.varints import CONTINUED, SHORT, written
@@ -46,6 +47,10 @@ class Run(NamedTuple):
     length: int
 
 
+_run = partial(tuple.__new__, Run)
+"""From a pair, in half the time."""
+
+
 @dataclass(slots=True)
 class Spliced:
     """A new batch of magic 2, with no producer and no CRC yet: `batches.rewrite` sets them."""
@@ -61,6 +66,7 @@ class Spliced:
     record."""
     leader_epoch: int
     """Of the source batch that its first record came from; -1 for old formats, which have none."""
+    codec: int
 
 
 class RecordTooLarge(Exception):
@@ -102,10 +108,40 @@ def splice(
             whole = _whole(header, batch, codec)
             if max_bytes is None or len(whole.data) <= max_bytes:
                 return [whole]
+    if all(_keeps_its_records(header, from_offset) for header, _ in batches):
+        joined = joined_records(batches, codec)
+        if joined is not None and joined.records <= (max_records or joined.records):
+            made = made_of(joined, codec, batches[-1][0].next_offset, _first_leader_epoch(batches))
+            if max_bytes is None or len(made.data) <= max_bytes:
+                return [made]
     source = _Source()
     for header, batch in batches:
         source.add(header, batch, from_offset)
     return _cut(source, codec, max_bytes, max_records)
+
+
+def made_of(joined: Joined, codec: int, next_upstream: int, leader_epoch: int) -> Spliced:
+    """One batch of what was joined, which `codec` has compressed."""
+    count, base, latest = joined.records, joined.base_timestamp, joined.max_timestamp
+    return Spliced(
+        _batch(joined.parts, codec, count, base, latest),
+        tuple(map(_run, joined.runs)),
+        count,
+        base,
+        latest,
+        next_upstream,
+        leader_epoch,
+        codec,
+    )
+
+
+def _first_leader_epoch(batches: Sequence[tuple[BatchHeader, memoryview]]) -> int:
+    return next(header.leader_epoch for header, _ in batches if header.records)
+
+
+def _keeps_its_records(header: BatchHeader, from_offset: int) -> bool:
+    """Whether all of its records are wanted, with their own timestamps."""
+    return header.magic == MAGIC and not header.attributes & TIMESTAMP_TYPE_BIT and header.base_offset >= from_offset
 
 
 def _is_fine(header: BatchHeader, batch: memoryview, from_offset: int) -> bool:
@@ -134,6 +170,7 @@ def _whole(header: BatchHeader, batch: memoryview, codec: int) -> Spliced:
         header.max_timestamp,
         header.next_offset,
         header.leader_epoch,
+        codec,
     )
 
 
@@ -187,6 +224,7 @@ class _Source:
             latest,
             self.ends.get(stop, offsets[-1] + 1),
             self.leader_epochs[bisect_right(self.starts, start) - 1],
+            codec,
         )
 
 
@@ -211,7 +249,7 @@ def _rewritten(timestamps: list[int], attributes: bytearray, bodies: list[bytes]
     return pieces
 
 
-def _batch(parts: Sequence[bytes | memoryview], codec: int, count: int, base: int, latest: int) -> bytearray:
+def _batch(parts: Sequence[Buffer], codec: int, count: int, base: int, latest: int) -> bytearray:
     """A whole batch of that records section, without producer and CRC."""
     data = bytearray().join((bytes(HEADER_SIZE), *parts))
     HEADER.pack_into(

@@ -1,0 +1,28 @@
+"""A flow copied by one pump in this process, without Spark: what there is now, once."""
+
+from __future__ import annotations
+
+from sparkmirror.config import FlowConfig
+from sparkmirror.engine.flow_driver import FlowDriver
+from sparkmirror.pump.orders import PumpOrder, Receipt
+from sparkmirror.pump.pump import pump
+
+
+def begun(driver: FlowDriver, incarnation: str, seconds: float) -> PumpOrder:
+    """Have an open driver say that its flow runs; returns the order for one pump of all partitions."""
+    driver.start()
+    driver.take_charge()
+    driver.sync_topics()
+    driver.say(1, "running")
+    order = driver.order(driver.partitions())
+    return PumpOrder(epoch=1, task=0, incarnation=incarnation, seconds=seconds, flows=(order,))
+
+
+def copy_once(flow: FlowConfig, incarnation: str, seconds: float) -> list[Receipt]:
+    """Copy everything that is at the source, in so much time at most; returns what became of each partition."""
+    driver = FlowDriver(flow, incarnation, use_lease=False, once=True)
+    driver.open()
+    try:
+        return pump(begun(driver, incarnation, seconds))
+    finally:
+        driver.close()

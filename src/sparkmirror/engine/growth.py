@@ -1,0 +1,44 @@
+"""Partitions that appear while an epoch runs: which running tasks take them in."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from sparkmirror.engine.assignment import Assignment, PartitionKey, PartitionLoad
+
+
+def grow(assignment: Assignment, flow: str, loads: Iterable[PartitionLoad]) -> Mapping[int, list[PartitionKey]] | None:
+    """Which tasks take in the partitions of `flow` that no task has: each the lightest that serves the flow.
+
+    None if it should be planned anew: no task serves the flow, or it would more than double, and may want more tasks.
+    `loads` are those of all flows.
+    """
+    weights = {load.key: load.weight for load in loads}
+    served = {task: _of(flow, keys) for task, keys in enumerate(assignment) if _of(flow, keys)}
+    known = set().union(*served.values())
+    added = sorted(key for key in weights.keys() - known if key.flow == flow)
+    if len(added) > len(known):
+        return None
+    carried = {task: sum(weights.get(key, 0.0) for key in assignment[task]) for task in served}
+    taken: dict[int, list[PartitionKey]] = {}
+    for key in added:
+        task = min(carried, key=lambda task: (carried[task], task))
+        carried[task] += weights[key]
+        taken.setdefault(task, []).append(key)
+    return taken
+
+
+def grown(assignment: Assignment, taken: Mapping[int, Collection[PartitionKey]]) -> Assignment:
+    """The assignment with what tasks have taken in."""
+    return tuple(tuple(sorted({*keys, *taken.get(task, ())})) for task, keys in enumerate(assignment))
+
+
+def shares(assignment: Assignment, flow: str) -> dict[int, float]:
+    """Of each task that serves the flow: its part of the flow's bandwidth cap, by its number of partitions."""
+    counts = {task: len(_of(flow, keys)) for task, keys in enumerate(assignment)}
+    total = sum(counts.values())
+    return {task: count / total for task, count in counts.items() if count}
+
+
+def _of(flow: str, keys: Iterable[PartitionKey]) -> set[PartitionKey]:
+    return {key for key in keys if key.flow == flow}

@@ -1,0 +1,116 @@
+"""Partitions whose target logs end with records that are not ours, and what this flow has in them.
+
+Blocking; for the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.list_offsets import DEBUG_CONSUMER, LATEST, list_offsets
+from sparkmirror.cluster.log_tail import TailUnread, is_ours
+from sparkmirror.offsets.evidence import LogProbe
+from sparkmirror.offsets.log_bounds import BothLogs
+from sparkmirror.offsets.position import Doubt, TargetReading
+from sparkmirror.offsets.segment_log import SegmentLog
+from sparkmirror.offsets.segments import Identity, Segment
+from sparkmirror.offsets.settling import Settler
+from sparkmirror.offsets.target_reading import TargetReader, Unserved, by_topic
+
+PROBED_AT_ONCE = 100
+"""Partitions whose last batches are looked at in one request."""
+
+
+class SoFar(NamedTuple):
+    """What this flow has in a partition: so many records, and where it would go on; None: nowhere."""
+
+    both: BothLogs
+    sequence: int
+    upstream: int | None
+
+
+class ForeignEnds:
+    """For one flow; what it is asked about is led by one broker of the target."""
+
+    def __init__(self, target: ClusterClient, segments: SegmentLog, identity: Identity) -> None:
+        self._target = target
+        self._segments = segments
+        self._identity = identity
+
+    def among(self, leader: int, group: Sequence[BothLogs]) -> list[BothLogs]:
+        """Those that end with something we did not write."""
+        targets = by_topic(both.route.target for both in group)
+        ends = list_offsets(self._target, leader, targets, LATEST, replica_id=DEBUG_CONSUMER)
+        probe = self._probe(leader, group)
+        foreign = []
+        for start in range(0, len(group), PROBED_AT_ONCE):
+            some = [both for both in group[start : start + PROBED_AT_ONCE] if ends[both.route.target].offset]
+            asked = {both.route.target: ends[both.route.target].offset - 1 for both in some}
+            headers = probe.headers(asked) if asked else {}
+            for both in some:
+                last = headers.get(both.route.target, ([], -1))[0][-1:]
+                if not last or not is_ours(last[0], self._identity.producer_id, self._identity.producer_epoch):
+                    foreign.append(both)
+        return foreign
+
+    def so_far(self, leader: int, group: Sequence[BothLogs]) -> list[SoFar | Unserved | None]:
+        """What we have in each of these; None if it is not for us to begin there. Raises `ConnectionError`s."""
+        if not group:
+            return []
+        try:
+            return self._so_far(leader, group)
+        except TailUnread as unread:
+            if len(group) == 1:
+                return [Unserved(str(unread))]
+            return [one for both in group for one in self.so_far(leader, [both])]
+
+    def _so_far(self, leader: int, group: Sequence[BothLogs]) -> list[SoFar | Unserved | None]:
+        topics = {both.target.name: both.target for both in group}
+        ids = {name: topic.topic_id for name, topic in topics.items()}
+        reader = TargetReader(self._target, self._identity)
+        floors = reader.floors([both.route.target for both in group], topics, leader, self._segments)
+        claimed = [both.route.target for both in group if self._claims(both)]
+        readings = reader.read(claimed, topics, leader, floors) if claimed else {}
+        settler = Settler(self._segments, self._probe(leader, group), self._identity)
+        read = {where: one for where, one in readings.items() if isinstance(one, TargetReading)}
+        evidence = settler.evidence(read, ids)
+        found: list[SoFar | Unserved | None] = []
+        for both in group:
+            where = both.route.target
+            reading = readings.get(where)
+            if reading is None:
+                found.append(SoFar(both, 0, None))
+            elif isinstance(reading, Unserved):
+                found.append(reading)
+            else:
+                settled = settler.settle(where, both.target.topic_id, reading, evidence.get(where, {}))
+                position = settled.position
+                if isinstance(position, Doubt):
+                    found.append(self._never_sent(both, reading))
+                else:
+                    theirs = bool(settled.foreign) and settled.foreign[-1].end == reading.log_end_after
+                    found.append(SoFar(both, position.sequence, position.upstream) if theirs else None)
+        return found
+
+    def _never_sent(self, both: BothLogs, reading: TargetReading) -> SoFar | None:
+        """A start that was claimed, and nothing was sent: it may be claimed anew."""
+        self._segments.refresh([(both.target.topic_id, both.route.partition)])
+        claims = self._claims(both)
+        if claims and reading.last_sequence is None and all(claim.is_start for claim in claims):
+            return SoFar(both, claims[0].sequence, None)
+        return None
+
+    def _claims(self, both: BothLogs) -> list[Segment]:
+        """Ours, the lowest first."""
+        claims = self._identity.own(self._segments.claims(both.target.topic_id, both.route.partition))
+        return sorted(claims, key=_sequence)
+
+    def _probe(self, leader: int, group: Sequence[BothLogs]) -> LogProbe:
+        ids = {both.target.name: both.target.topic_id for both in group}
+        return LogProbe(self._target, leader, ids, self._identity)
+
+
+def _sequence(claim: Segment) -> int:
+    return claim.sequence
