@@ -24,8 +24,10 @@ from sparkmirror.engine import flow_driver, forecast
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.engine.progress import ProgressMeter
 from sparkmirror.errors import CopyIncomplete
+from sparkmirror.offsets.losses import losses_topic
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import segments_topic
+from sparkmirror.offsets.standing import StandingLog, Stood
 from sparkmirror.pump.control import Control, control_topic
 from sparkmirror.wire.splice import Run
 
@@ -185,6 +187,36 @@ def test_truncated_halts_or_goes_on(pair: Pair) -> None:
     with pytest.raises(CopyIncomplete, match=r"truncated: .* what the source has there now is copied behind them"):
         pair.copy(truncated="continue")
     assert pair.ledger() == [("truncated", 0, 50, 70, 50, "continued")]
+
+
+def test_a_loss_at_the_target_is_noticed_by_the_next_process(pair: Pair) -> None:
+    """What was written down of partition 0, and a confirmed claim on partition 1, say that more was copied.
+
+    Real elections: `test_unclean_elections.py`.
+    """
+    client = ClusterClient(ClusterConfig(alias="B", bootstrap_servers=(pair.target.bootstrap_servers,)), "test")
+    segments = SegmentLog(TopicLog(client, segments_topic("A")))
+    standing = StandingLog(TopicLog(client, losses_topic("A")))
+    topic_id = client.metadata([pair.remote])[pair.remote].topic_id
+    assert standing.known[pair.remote].standing_of == topic_id.hex()
+    assert standing.known[pair.remote].partitions == {0: (50, 50, 50), 1: (50, 50, 50)}
+    standing.learn([standing.known[pair.remote].model_copy(update={"partitions": {0: Stood(70, 70, 70)}})])
+    segments.refresh([(topic_id, 1)])
+    (claim,) = segments.claims(topic_id, 1)
+    segments.claim([replace(claim.from_sequence(45, 45, incarnation=1), runs=(Run(45, 7), Run(60, 8)))])
+    pair.produce(60)
+    pair.copy()
+    pair.produce(20)
+    pair.copy()
+    assert pair.ledger() == [
+        ("target-truncated", 0, 50, 70, 50, "healed"),
+        ("target-truncated", 1, 50, 60, 50, "healed"),
+    ]
+    for partition in (0, 1):
+        pair.assert_identical(partition)
+    claims = segments.whole(topic_id, 1)
+    assert {one.upstream_of(sequence) - sequence for one in claims for sequence in range(one.sequence, 90)} == {0}
+    client.close()
 
 
 def test_recreated_halts_or_restarts(pair: Pair) -> None:

@@ -133,6 +133,7 @@ class PartitionMap:
                 self._settle()
         else:
             self._late.append(one)
+            self._broken |= one.heals
             self._due = True
 
     def _settle(self) -> None:

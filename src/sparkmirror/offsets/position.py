@@ -71,6 +71,8 @@ class Position:
     """Of what was copied last; None: nothing ever was."""
     newest_timestamp_ms: int | None
     """Of the producer state; None: there is no state."""
+    lost: int = 0
+    """So many records that confirmed claims say were appended are not there any more: the target lost them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,8 @@ def decide(reading: TargetReading, segments: Sequence[Segment], foreign_tail: in
         log_end_before=reading.log_end_before - foreign_tail,
         log_end_after=reading.log_end_after - foreign_tail,
     )
-    newest = max(segments, key=_sequence)
+    there = [segment for segment in segments if segment.downstream <= reading.log_end_after]
+    newest = max(there, key=_sequence, default=min(segments, key=_sequence))
     lowest = newest.sequence + reading.log_end_before - newest.downstream
     highest = newest.sequence + reading.log_end_after - newest.downstream
     if reading.state is not None:
@@ -119,16 +122,19 @@ def decide(reading: TargetReading, segments: Sequence[Segment], foreign_tail: in
     covering = [segment for segment in segments if segment.sequence < sequence]
     segment = max(covering, key=_sequence) if covering else min(segments, key=_sequence)
     if segment.sequence > sequence:
-        lost = f"no segment covers sequence {sequence}: the target lost records that were acknowledged"
-        return Doubt(lost, uncovered=True)
+        reason = f"no segment covers sequence {sequence}: the target lost records that were acknowledged"
+        return Doubt(reason, uncovered=True)
+    confirmed_to = max((one.sequence + one.announced for one in segments if one.confirmed), default=sequence)
+    lost = max(confirmed_to - sequence, 0)
     return Position(
         sequence,
         segment.next_upstream(sequence),
         segment.downstream + sequence - segment.sequence + foreign_tail,
-        foreign_tail > 0 or sequence - segment.sequence < max(segment.announced, 1),
+        foreign_tail > 0 or lost > 0 or sequence - segment.sequence < max(segment.announced, 1),
         segment.source_leader_epoch if covering else -1,
         segment.source_topic_id,
         reading.state.last_timestamp_ms if reading.state else None,
+        lost,
     )
 
 
