@@ -2,7 +2,7 @@
 
 Claims tell that only roughly: a dense log needs one for millions of records, and none tells that nothing but
 transaction markers followed. So a process that comes later would not notice that the target lost the newest records,
-and would take markers that the source has deleted meanwhile for lost records. A hint for the sentinel, never a position.
+and would take markers that the source has deleted meanwhile for lost records. No position is ever taken from here.
 """
 
 from __future__ import annotations

@@ -192,12 +192,8 @@ class PartitionCopy:
         self.bearings = bearings
         self.source_end = bearings.source_end
         if self.stage is Stage.RUNNING:
-            if (
-                same_leaders
-                and self.queue
-                and _leads_to(self.queue[0], position.sequence, follows)
-                and not position.lost
-            ):
+            confirms = self.queue and not position.lost and _leads_to(self.queue[0], position.sequence, follows)
+            if same_leaders and confirms:
                 self._confirmed_at = bearings.read_at
                 self._alone = self._first = True
                 return
