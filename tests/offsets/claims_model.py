@@ -152,7 +152,7 @@ class Target:
             return ruling.undecided
         self.retract(*ruling.false)
         self.write(*ruling.confirmed)
-        found = decide(self.reading(), ruling.true)
+        found = decide(self.reading(), ruling.true, whole=True)
         return found.reason if isinstance(found, Doubt) else found
 
     def lose(self, records: int) -> None:

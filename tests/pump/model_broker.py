@@ -197,7 +197,7 @@ class TargetLog:
         if ruling.undecided:
             return Refusal(ruling.undecided, transient=ruling.wait)
         self.settle(ruling.confirmed, ruling.false)
-        verdict = decide(self.reading(), ruling.true)
+        verdict = decide(self.reading(), ruling.true, whole=True)
         if isinstance(verdict, Doubt):
             return Refusal(verdict.reason, transient=verdict.wait)
         return Bearings(

@@ -712,12 +712,14 @@ class LosingTargets(CleanedLogs):
     def is_lost(self, records: int) -> None:
         self.world.target.lose(records)
         self.zombies.clear()
-        for pump in self.pumps:
+        for which, pump in enumerate(self.pumps):
             pump.reading = None
             pump.copy.asked_at = None
             pump.lose()
             if pump.copy.stage is Stage.RUNNING:
                 pump.copy.doubt("the connection broke", self.world.now)
+            elif pump.copy.stage is Stage.DONE:
+                self.pumps[which] = self.another()
 
     @invariant()
     def the_last_record_copied_is_where_it_is_said_to_be(self) -> None:

@@ -87,11 +87,13 @@ class Doubt:
     """An older segment is needed than the ones given."""
 
 
-def decide(reading: TargetReading, segments: Sequence[Segment], foreign_tail: int = 0) -> Position | Doubt:
+def decide(
+    reading: TargetReading, segments: Sequence[Segment], foreign_tail: int = 0, *, whole: bool = False
+) -> Position | Doubt:
     """The position of a partition, or why it can't be told.
 
     `segments` are the true claims of this flow's producer id for this target topic id and partition (`arbitration`).
-    `foreign_tail`: so many offsets at the log's end are known to be somebody else's.
+    `foreign_tail`: so many offsets at the log's end are known to be somebody else's. `whole`: there are no older segments.
     """
     if not segments:
         return _first(reading)
@@ -121,11 +123,13 @@ def decide(reading: TargetReading, segments: Sequence[Segment], foreign_tail: in
         return Doubt(_disagreement(source, sequence, lowest, highest), surplus=max(lowest - sequence, 0))
     covering = [segment for segment in segments if segment.sequence < sequence]
     segment = max(covering, key=_sequence) if covering else min(segments, key=_sequence)
+    confirmed_to = max((one.sequence + one.announced for one in segments if one.confirmed), default=sequence)
+    lost = max(confirmed_to - sequence, 0)
+    if whole and sequence == 0 < segment.sequence:  # nothing is left, not even what the first claim announced
+        return Position(0, None, reading.log_end_after + foreign_tail, True, -1, None, None, lost)
     if segment.sequence > sequence:
         reason = f"no segment covers sequence {sequence}: the target lost records that were acknowledged"
         return Doubt(reason, uncovered=True)
-    confirmed_to = max((one.sequence + one.announced for one in segments if one.confirmed), default=sequence)
-    lost = max(confirmed_to - sequence, 0)
     return Position(
         sequence,
         segment.next_upstream(sequence),
