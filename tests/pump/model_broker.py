@@ -309,6 +309,7 @@ class Pump:
             self.copy.take(reading, self.world.now)
         elif reading is not None:
             self.copy.refuse(reading, self.world.now)
+        self.copy.losses.clear()  # into the ledger, at once
         return reading is not None
 
     def fetch(self, batches: int = 3) -> bool:

@@ -93,7 +93,7 @@ def decide(
     """The position of a partition, or why it can't be told.
 
     `segments` are the true claims of this flow's producer id for this target topic id and partition (`arbitration`).
-    `foreign_tail`: so many offsets at the log's end are known to be somebody else's. `whole`: there are no older segments.
+    `foreign_tail`: so many offsets at the log's end are known to be somebody else's. `whole`: all segments.
     """
     if not segments:
         return _first(reading)
