@@ -17,13 +17,14 @@ from pyspark.sql import SparkSession
 from conftest import StartMirror
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
-from sparkmirror.config import ClusterConfig
+from sparkmirror.config import ClusterConfig, load_mm2_properties
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.proof import compare_topics
 from sparkmirror.engine import flow_driver, forecast
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.engine.progress import ProgressMeter
 from sparkmirror.errors import CopyIncomplete
+from sparkmirror.frames import Options, run_verification
 from sparkmirror.offsets.losses import losses_topic
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import segments_topic
@@ -42,7 +43,7 @@ class Pair:
     ) -> None:
         self.source, self.target, self.topic, self.remote = source, target, topic, f"A.{topic}"
         self._path = tmp_path / "mm2.properties"
-        self._spark = spark
+        self.spark = spark
         mp.create_topic(source.bootstrap_servers, topic, 2)
         self.produce(100)
         self.copy()
@@ -55,7 +56,7 @@ class Pair:
 
     def copy(self, **policy: str) -> Mirror:
         settings = {f"sparkmirror.on.{what}": action for what, action in policy.items()}
-        return lt.copy_once(self.write(settings), self._spark)
+        return lt.copy_once(self.write(settings), self.spark)
 
     def produce(self, count: int, partitions: int = 2) -> None:
         mp.produce(self.source.bootstrap_servers, self.topic, partitions, count)
@@ -233,6 +234,9 @@ def test_recreated_halts_or_restarts(pair: Pair) -> None:
     assert pair.ledger() == [(*one[:-1], "restarted") for one in halted]
     for partition in (0, 1):
         pair.assert_continued(partition, seam=50, upstream=0)
+    found = run_verification(pair.spark, load_mm2_properties(str(pair.write({}))), Options())
+    assert not found.differs
+    assert [(one.records, one.expired) for one in found.partitions] == [(30, 0)] * 2
 
     lt.recreate_topic(pair.source, pair.topic, 2)
     pair.produce(20)

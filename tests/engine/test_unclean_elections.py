@@ -18,10 +18,11 @@ from pyspark.sql import SparkSession
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.list_offsets import LATEST, list_offsets
 from sparkmirror.cluster.topic_log import TopicLog
-from sparkmirror.config import ClusterConfig
+from sparkmirror.config import ClusterConfig, load_mm2_properties
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.proof import compare_topics
 from sparkmirror.errors import CopyIncomplete, SparkMirrorError
+from sparkmirror.frames import Options, run_verification
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Segment, segments_topic
 
@@ -143,6 +144,14 @@ def test_truncated_at_the_source(
     mp.produce(trio.bootstrap_servers, topic_name, 1, 10)
     copy()
     assert end(target_cluster, remote) == 120
+    found = run_verification(spark, load_mm2_properties(str(path)), Options())
+    assert not found.differs
+    (partition,) = found.partitions
+    assert partition.records == 100
+    mp.produce(target_cluster.bootstrap_servers, remote, 1, 1)
+    assert [one.kind for one in run_verification(spark, load_mm2_properties(str(path)), Options()).differences] == [
+        "extra"
+    ]
 
 
 def test_truncated_at_the_source_while_it_runs(
