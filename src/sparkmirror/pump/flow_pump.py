@@ -264,7 +264,7 @@ class FlowPump:
             if isinstance(result, Refusal):
                 copy.refuse(result, self._loop.now)
             else:
-                self._confirm_only(copy, result.position.sequence)
+                self._confirm_only((copy,), result.position.sequence)
                 copy.take(result, self._loop.now)
             self._settle(copy)
 
@@ -274,15 +274,15 @@ class FlowPump:
                 copy.doubt("the source topic's cleanup.policy has changed", self._loop.now)
                 self._settle(copy)
 
-    def _confirm_only(self, copy: PartitionCopy, end: int) -> None:
-        """Of a partition's claims that were acknowledged: what reaches beyond a sequence may be lost since."""
-        if copy.bearings is None:
-            return
-        where = copy.bearings.target_topic_id, copy.route.partition
+    def _confirm_only(self, copies: Iterable[PartitionCopy], end: int) -> None:
+        """Of these partitions' claims that were acknowledged: what reaches beyond a sequence may be lost since."""
+        doubted = {
+            (copy.bearings.target_topic_id, copy.route.partition) for copy in copies if copy.bearings is not None
+        }
         self._to_confirm = [
             claim
             for claim in self._to_confirm
-            if (claim.target_topic_id, claim.partition) != where or claim.sequence + claim.announced <= end
+            if (claim.target_topic_id, claim.partition) not in doubted or claim.sequence + claim.announced <= end
         ]
 
     def _on_unread(self, copies: Sequence[PartitionCopy], error: Exception) -> None:
@@ -387,9 +387,8 @@ class FlowPump:
 
     def _on_target_lost(self, leg: TargetLeg, reason: str, copies: list[PartitionCopy]) -> None:
         self._target_legs.pop(leg.broker, None)
-        for copy in self.copies:
-            if copy.is_led_by(leg.broker):
-                self._confirm_only(copy, -1)  # another pump may have looked at the next leader's log before we do
+        # Another pump may look at the next leader's log before we do.
+        self._confirm_only((copy for copy in self.copies if copy.is_led_by(leg.broker)), -1)
         for copy in copies:
             copy.lost_in_flight(self._loop.now, reason)
             self._settle(copy)
