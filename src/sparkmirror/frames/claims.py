@@ -19,6 +19,7 @@ from sparkmirror.offsets.offset_map import OffsetMap
 from sparkmirror.offsets.segment_log import SegmentLog, TargetPartition
 from sparkmirror.offsets.segments import Identity, Retracted, home_partition, segments_topic
 from sparkmirror.wire.topic_partition import TopicPartition
+
 _UNKNOWN_TOPIC = 3
 
 

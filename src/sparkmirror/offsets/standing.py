@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from sparkmirror.cluster.topic_log import TopicLog
-from sparkmirror.offsets.route import TopicPartition
+from sparkmirror.wire.topic_partition import TopicPartition
 
 
 class Stood(NamedTuple):
