@@ -14,6 +14,7 @@ from kafka import KafkaConsumer, TopicPartition
 from mirror_thread import run_mirror
 from pyspark.sql import SparkSession
 
+from sparkmirror.config import load_mm2_properties
 from sparkmirror.demo import KafkaCluster, RealMirrorMaker
 from sparkmirror.demo.jvm import QUICK_START
 from sparkmirror.engine.mirror import Mirror
@@ -90,6 +91,16 @@ class Handover:
             120,
             "the rest",
         )
+
+    def finish(self, spark: SparkSession) -> Mirror:
+        """We copy what is left, and end."""
+        mirror = Mirror(load_mm2_properties(str(self.properties)), once=True, use_lease=False, spark=spark)
+        mirror.run()
+        return mirror
+
+    def counts(self, cluster: KafkaCluster, topic: str) -> dict[int, int]:
+        """Records that a reader of committed ones sees, by partition."""
+        return {index: len(records) for index, records in per_partition(cluster, topic).items()}
 
     def ours(self, spark: SparkSession) -> AbstractContextManager[Mirror]:
         """We copy, and hand back at the end."""
