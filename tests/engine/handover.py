@@ -17,12 +17,27 @@ from pyspark.sql import SparkSession
 from sparkmirror.config import load_mm2_properties
 from sparkmirror.demo import KafkaCluster, RealMirrorMaker
 from sparkmirror.demo.jvm import QUICK_START
+from sparkmirror.demo.ports import free_ports
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.offsets.connect_offsets import java_partition
 
 PARTITIONS = 4
 FLUSH_MS = 5_000
 """Between the times that MirrorMaker 2 stores its offsets here; a minute by default."""
+
+TRANSACTION_TIMEOUT_S = 10
+"""A minute by default: so long the coordinator waits for a transaction whose producer was killed."""
+
+
+def exactly_once_support() -> dict[str, str]:
+    """Settings of a dedicated MirrorMaker 2 that copies in transactions."""
+    (port,) = free_ports(1)
+    return {
+        "B.exactly.once.source.support": "enabled",
+        "dedicated.mode.enable.internal.rest": "true",
+        "listeners": f"http://127.0.0.1:{port}",
+        "B.producer.transaction.timeout.ms": str(TRANSACTION_TIMEOUT_S * 1000),
+    }
 
 
 class Handover:
@@ -80,7 +95,7 @@ class Handover:
 
     def wait_for_more(self, records: int, what: str) -> None:
         before = self.copied()
-        mp.wait_for(lambda: self.copied() >= before + records, 120, f"{records} more records by {what}")
+        mp.wait_for(lambda: self.copied() >= before + records, 300, f"{records} more records by {what}")
 
     def wait_for_all(self, repeated: int = 0) -> None:
         """Until the target has as many as the source, and those that are there more than once."""

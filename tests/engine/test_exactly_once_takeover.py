@@ -7,28 +7,17 @@ from pathlib import Path
 
 import mirror_process as mp
 import pytest
-from handover import PARTITIONS, Handover
+from handover import PARTITIONS, Handover, exactly_once_support
 from pyspark.sql import SparkSession
 
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.demo.ports import free_ports
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
-
-TRANSACTION_TIMEOUT_S = 10
-"""A minute by default: so long the coordinator waits for one that was killed."""
 
 
 @pytest.fixture
 def handover(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path) -> Handover:
-    (port,) = free_ports(1)
-    settings = {
-        "B.exactly.once.source.support": "enabled",
-        "dedicated.mode.enable.internal.rest": "true",
-        "listeners": f"http://127.0.0.1:{port}",
-        "B.producer.transaction.timeout.ms": str(TRANSACTION_TIMEOUT_S * 1000),
-    }
-    return Handover(source_cluster, target_cluster, topic_name, tmp_path, settings)
+    return Handover(source_cluster, target_cluster, topic_name, tmp_path, exactly_once_support())
 
 
 def markers(handover: Handover) -> list[int]:
@@ -39,30 +28,30 @@ def markers(handover: Handover) -> list[int]:
 
 
 def test_stopped_and_given_back(handover: Handover, spark: SparkSession) -> None:
-    with mp.load(handover.source.bootstrap_servers, handover.topic, PARTITIONS):
+    with mp.load(handover.source.bootstrap_servers, handover.topic, PARTITIONS, per_s=500):
         with handover.mirror_maker:
-            handover.wait_for_more(10_000, "MirrorMaker 2")
+            handover.wait_for_more(4_000, "MirrorMaker 2")
         assert min(markers(handover)) > 0, "it has written transactions"
         with handover.ours(spark) as mirror:
-            handover.wait_for_more(5_000, "us")
+            handover.wait_for_more(2_000, "us")
             assert mirror.drivers[0].takeover.taken == PARTITIONS
         with handover.mirror_maker:
-            handover.wait_for_more(10_000, "MirrorMaker 2 again")
+            handover.wait_for_more(4_000, "MirrorMaker 2 again")
     assert handover.finish(spark).drivers[0].takeover.taken == PARTITIONS
     print(f"markers {markers(handover)}, repeated: {handover.repeated()}")
     assert not any(handover.repeated().values())
 
 
 def test_killed_with_transactions_open(handover: Handover, spark: SparkSession) -> None:
-    with mp.load(handover.source.bootstrap_servers, handover.topic, PARTITIONS):
+    with mp.load(handover.source.bootstrap_servers, handover.topic, PARTITIONS, per_s=500):
         handover.mirror_maker.start()
-        handover.wait_for_more(20_000, "MirrorMaker 2")
+        handover.wait_for_more(6_000, "MirrorMaker 2")
         handover.mirror_maker.kill()
         began = time.monotonic()
         with handover.ours(spark) as mirror:
             mp.wait_for(lambda: mirror.drivers[0].takeover.taken == PARTITIONS, 120, "all are taken over")
             print(f"us: all taken over after {time.monotonic() - began:.1f} s")
-            handover.wait_for_more(5_000, "us")
+            handover.wait_for_more(2_000, "us")
     handover.finish(spark)
     print(f"markers and aborted {markers(handover)}, repeated: {handover.repeated()}")
     assert not any(handover.repeated().values())

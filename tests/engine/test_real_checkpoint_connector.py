@@ -81,7 +81,10 @@ class Checked:
     @contextlib.contextmanager
     def load(self) -> Iterator[None]:
         servers = self.handover.source.bootstrap_servers
-        with mp.load(servers, self.plain, PARTITIONS), transactions(self.handover.source, self.transactional):
+        with (
+            mp.load(servers, self.plain, PARTITIONS, per_s=500),
+            transactions(self.handover.source, self.transactional),
+        ):
             yield
 
     def ends(self) -> dict[tuple[str, int], int]:
@@ -171,7 +174,7 @@ def test_its_checkpoints_are_true(checked: Checked, spark: SparkSession) -> None
     """At rest it says what a store of syncs says, exactly where one is kept. A group's -1 is nobody's offset to it."""
     handover = checked.handover
     with checked.load(), handover.ours(spark):
-        handover.wait_for_more(30_000, "us")
+        handover.wait_for_more(8_000, "us")
     handover.finish(spark)
     store = checked.store()
     wanted = checked.commit_anywhere()
