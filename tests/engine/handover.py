@@ -145,6 +145,11 @@ class Handover:
         return found
 
 
+def wait_for_all_taken(mirror: Mirror) -> None:
+    """Until each partition was taken over; one whose last transaction has not ended yet is looked at again."""
+    mp.wait_for(lambda: mirror.drivers[0].takeover.taken == PARTITIONS, 120, "all partitions are taken over")
+
+
 def read(cluster: KafkaCluster, topic: str, partitions: int) -> Iterator[tuple[int, Any]]:
     consumer = KafkaConsumer(
         bootstrap_servers=cluster.bootstrap_servers, auto_offset_reset="earliest", isolation_level="read_committed"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import mirror_process as mp
 import pytest
-from handover import PARTITIONS, Handover, exactly_once_support
+from handover import PARTITIONS, Handover, exactly_once_support, wait_for_all_taken
 from pyspark.sql import SparkSession
 
 from sparkmirror.demo import KafkaCluster
@@ -33,8 +33,8 @@ def test_stopped_and_given_back(handover: Handover, spark: SparkSession) -> None
             handover.wait_for_more(4_000, "MirrorMaker 2")
         assert min(markers(handover)) > 0, "it has written transactions"
         with handover.ours(spark) as mirror:
+            wait_for_all_taken(mirror)
             handover.wait_for_more(2_000, "us")
-            assert mirror.drivers[0].takeover.taken == PARTITIONS
         with handover.mirror_maker:
             handover.wait_for_more(4_000, "MirrorMaker 2 again")
     assert handover.finish(spark).drivers[0].takeover.taken == PARTITIONS
@@ -49,7 +49,7 @@ def test_killed_with_transactions_open(handover: Handover, spark: SparkSession) 
         handover.mirror_maker.kill()
         began = time.monotonic()
         with handover.ours(spark) as mirror:
-            mp.wait_for(lambda: mirror.drivers[0].takeover.taken == PARTITIONS, 120, "all are taken over")
+            wait_for_all_taken(mirror)
             print(f"us: all taken over after {time.monotonic() - began:.1f} s")
             handover.wait_for_more(2_000, "us")
     handover.finish(spark)
