@@ -90,12 +90,21 @@ class Handover:
     def remote(self) -> str:
         return f"{self.alias}.{self.topic}"
 
+    def ends(self) -> list[int]:
+        return mp.end_offsets(self.target.bootstrap_servers, self.remote, PARTITIONS)
+
     def copied(self) -> int:
-        return sum(mp.end_offsets(self.target.bootstrap_servers, self.remote, PARTITIONS))
+        return sum(self.ends())
 
     def wait_for_more(self, records: int, what: str) -> None:
-        before = self.copied()
-        mp.wait_for(lambda: self.copied() >= before + records, 300, f"{records} more records by {what}")
+        """In all, and some in each partition: MirrorMaker 2's tasks begin one after the other."""
+        before = self.ends()
+
+        def enough() -> bool:
+            more = [now - then for now, then in zip(self.ends(), before, strict=True)]
+            return sum(more) >= records and min(more) > 0
+
+        mp.wait_for(enough, 300, f"{records} more records by {what}")
 
     def wait_for_all(self, repeated: int = 0) -> None:
         """Until the target has as many as the source, and those that are there more than once."""
