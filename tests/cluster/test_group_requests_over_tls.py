@@ -50,7 +50,8 @@ def test_offsets_are_set_and_read(client: ClusterClient, topic_name: str) -> Non
     wanted = {f"{topic_name}-{number}": {(topic_name, 1): Committed(number, "about it")} for number in range(300)}
     assert groups.commit(wanted) == {group: {(topic_name, 1): 0} for group in wanted}
     assert groups.committed(wanted).offsets == wanted
-    assert {groups.listed()[group].type for group in wanted} == {"classic"}
+    listed = groups.listed()
+    assert {listed[group].type for group in wanted} == {"classic"}
     share = ShareGroups(client)
     starts = {f"{topic_name}-share": {(topic_name, 0): 0}}
     assert share.set_starts(starts) == {f"{topic_name}-share": {(topic_name, 0): 0}}
