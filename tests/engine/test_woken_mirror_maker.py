@@ -38,8 +38,7 @@ def test_what_it_still_writes_is_stepped_over_and_named(
     settings = exactly_once_support() if support == "exactly once" else {}
     handover = Handover(source_cluster, target_cluster, topic_name, tmp_path, settings)
     log = tmp_path / "ours.log"
-    with mp.load(source_cluster.bootstrap_servers, topic_name, PARTITIONS, per_s=500):
-        handover.mirror_maker.start()
+    with mp.load(source_cluster.bootstrap_servers, topic_name, PARTITIONS, per_s=500), handover.mirror_maker:
         handover.wait_for_more(4_000, "MirrorMaker 2")
         handover.mirror_maker.pause()
         with mp.MirrorProcess(handover.properties, log) as mirror:
