@@ -23,6 +23,7 @@ ALL = {
     "heartbeats": 1,
     "offset syncs": 1,
     "Connect's offsets": 60,
+    "standing": 60,
     "checkpoints": 60,
 }
 
@@ -56,7 +57,7 @@ def schedules(directory: Path, settings: dict[str, str], *, once: bool = False) 
 def test_by_default(tmp_path: Path) -> None:
     found = schedules(tmp_path, {})
     assert {name: one.interval_s for name, one in found.items()} == ALL
-    assert [name for name, one in found.items() if one.at_end] == ["offset syncs", "Connect's offsets"]
+    assert [name for name, one in found.items() if one.at_end] == ["offset syncs", "Connect's offsets", "standing"]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +97,7 @@ def test_connects_offsets_are_written_at_its_own_interval(tmp_path: Path) -> Non
 def test_group_offsets_come_behind_the_checkpoints(tmp_path: Path) -> None:
     found = schedules(tmp_path, {"sync.group.offsets.enabled": "true"}, once=True)
     last = [name for name, one in found.items() if one.at_end]
-    assert last == ["offset syncs", "Connect's offsets", "checkpoints", "group offsets", "share groups"]
+    assert last == ["offset syncs", "Connect's offsets", "standing", "checkpoints", "group offsets", "share groups"]
     assert "heartbeats" not in found
     assert found["group offsets"].delayed
 

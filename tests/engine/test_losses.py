@@ -17,15 +17,18 @@ from pyspark.sql import SparkSession
 from conftest import StartMirror
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
-from sparkmirror.config import ClusterConfig
+from sparkmirror.config import ClusterConfig, load_mm2_properties
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.proof import compare_topics
 from sparkmirror.engine import flow_driver, forecast
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.engine.progress import ProgressMeter
 from sparkmirror.errors import CopyIncomplete
+from sparkmirror.frames import Options, run_verification
+from sparkmirror.offsets.losses import losses_topic
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import segments_topic
+from sparkmirror.offsets.standing import StandingLog, Stood
 from sparkmirror.pump.control import Control, control_topic
 from sparkmirror.wire.splice import Run
 
@@ -40,7 +43,7 @@ class Pair:
     ) -> None:
         self.source, self.target, self.topic, self.remote = source, target, topic, f"A.{topic}"
         self._path = tmp_path / "mm2.properties"
-        self._spark = spark
+        self.spark = spark
         mp.create_topic(source.bootstrap_servers, topic, 2)
         self.produce(100)
         self.copy()
@@ -53,7 +56,7 @@ class Pair:
 
     def copy(self, **policy: str) -> Mirror:
         settings = {f"sparkmirror.on.{what}": action for what, action in policy.items()}
-        return lt.copy_once(self.write(settings), self._spark)
+        return lt.copy_once(self.write(settings), self.spark)
 
     def produce(self, count: int, partitions: int = 2) -> None:
         mp.produce(self.source.bootstrap_servers, self.topic, partitions, count)
@@ -187,6 +190,36 @@ def test_truncated_halts_or_goes_on(pair: Pair) -> None:
     assert pair.ledger() == [("truncated", 0, 50, 70, 50, "continued")]
 
 
+def test_a_loss_at_the_target_is_noticed_by_the_next_process(pair: Pair) -> None:
+    """What was written down of partition 0, and a confirmed claim on partition 1, say that more was copied.
+
+    Real elections: `test_unclean_elections.py`.
+    """
+    client = ClusterClient(ClusterConfig(alias="B", bootstrap_servers=(pair.target.bootstrap_servers,)), "test")
+    segments = SegmentLog(TopicLog(client, segments_topic("A")))
+    standing = StandingLog(TopicLog(client, losses_topic("A")))
+    topic_id = client.metadata([pair.remote])[pair.remote].topic_id
+    assert standing.known[pair.remote].standing_of == topic_id.hex()
+    assert standing.known[pair.remote].partitions == {0: (50, 50, 50), 1: (50, 50, 50)}
+    standing.learn([standing.known[pair.remote].model_copy(update={"partitions": {0: Stood(70, 70, 70)}})])
+    segments.refresh([(topic_id, 1)])
+    (claim,) = segments.claims(topic_id, 1)
+    segments.claim([replace(claim.from_sequence(45, 45, incarnation=1), runs=(Run(45, 7), Run(60, 8)))])
+    pair.produce(60)
+    pair.copy()
+    pair.produce(20)
+    pair.copy()
+    assert pair.ledger() == [
+        ("target-truncated", 0, 50, 70, 50, "healed"),
+        ("target-truncated", 1, 50, 60, 50, "healed"),
+    ]
+    for partition in (0, 1):
+        pair.assert_identical(partition)
+    claims = segments.whole(topic_id, 1)
+    assert {one.upstream_of(sequence) - sequence for one in claims for sequence in range(one.sequence, 90)} == {0}
+    client.close()
+
+
 def test_recreated_halts_or_restarts(pair: Pair) -> None:
     lt.recreate_topic(pair.source, pair.topic, 2)
     pair.produce(60)
@@ -201,6 +234,9 @@ def test_recreated_halts_or_restarts(pair: Pair) -> None:
     assert pair.ledger() == [(*one[:-1], "restarted") for one in halted]
     for partition in (0, 1):
         pair.assert_continued(partition, seam=50, upstream=0)
+    found = run_verification(pair.spark, load_mm2_properties(str(pair.write({}))), Options())
+    assert not found.differs
+    assert [(one.records, one.expired) for one in found.partitions] == [(30, 0)] * 2
 
     lt.recreate_topic(pair.source, pair.topic, 2)
     pair.produce(20)

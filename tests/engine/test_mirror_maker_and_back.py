@@ -2,138 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import mirror_process as mp
 import pytest
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
-from mirror_thread import run_mirror
+from handover import PARTITIONS, Handover
+from kafka import KafkaProducer
 from pyspark.sql import SparkSession
 
 from sparkmirror.config import load_mm2_properties
-from sparkmirror.demo import KafkaCluster, RealMirrorMaker
-from sparkmirror.demo.jvm import QUICK_START
+from sparkmirror.demo import KafkaCluster
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.errors import CopyIncomplete
-from sparkmirror.offsets.connect_offsets import SourcePartition, java_partition, offset_value
+from sparkmirror.offsets.connect_offsets import SourcePartition, offset_value
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
-
-PARTITIONS = 4
-FLUSH_MS = 5_000
-"""Between the times that MirrorMaker 2 stores its offsets here; a minute by default."""
-
-
-class Handover:
-    """One topic that is written to, and whoever copies it."""
-
-    def __init__(self, source: KafkaCluster, target: KafkaCluster, topic: str, directory: Path) -> None:
-        self.source, self.target, self.topic, self.directory = source, target, topic, directory
-        self.alias = f"S{topic[-12:]}"
-        self.offsets_topic = f"mm2-offsets.{self.alias}.internal"
-        mp.create_topic(source.bootstrap_servers, topic, PARTITIONS)
-        self.settings = {
-            "clusters": f"{self.alias}, B",
-            f"{self.alias}.bootstrap.servers": source.bootstrap_servers,
-            "B.bootstrap.servers": target.bootstrap_servers,
-            f"{self.alias}->B.enabled": "true",
-            f"B->{self.alias}.enabled": "false",
-            "topics": topic,
-            "tasks.max": "2",
-            "emit.heartbeats.enabled": "false",
-            "heartbeats.replication.enabled": "false",
-            "refresh.topics.interval.seconds": "2",
-            "B.session.timeout.ms": "6000",
-            "B.offset.flush.interval.ms": str(FLUSH_MS),
-            **dict.fromkeys(
-                [
-                    "replication.factor",
-                    "checkpoints.topic.replication.factor",
-                    "heartbeats.topic.replication.factor",
-                    "offset-syncs.topic.replication.factor",
-                    "offset.storage.replication.factor",
-                    "status.storage.replication.factor",
-                    "config.storage.replication.factor",
-                ],
-                "1",
-            ),
-        }
-        self.mirror_maker = RealMirrorMaker(self.settings, directory / "mm2", jvm_options=QUICK_START)
-        self.properties = directory / "ours.properties"
-        self.properties.write_text("".join(f"{key} = {value}\n" for key, value in self.settings.items()))
-
-    @property
-    def remote(self) -> str:
-        return f"{self.alias}.{self.topic}"
-
-    def copied(self) -> int:
-        return sum(mp.end_offsets(self.target.bootstrap_servers, self.remote, PARTITIONS))
-
-    def wait_for_more(self, records: int, what: str) -> None:
-        before = self.copied()
-        mp.wait_for(lambda: self.copied() >= before + records, 120, f"{records} more records by {what}")
-
-    def wait_for_all(self, repeated: int = 0) -> None:
-        """Until the target has as many as the source, and those that are there more than once."""
-        mp.wait_for(
-            lambda: (
-                self.copied() >= repeated + sum(mp.end_offsets(self.source.bootstrap_servers, self.topic, PARTITIONS))
-            ),
-            120,
-            "the rest",
-        )
-
-    def ours(self, spark: SparkSession) -> AbstractContextManager[Mirror]:
-        """We copy, and hand back at the end."""
-        return run_mirror(self.properties, spark)
-
-    def stored(self) -> dict[int, int]:
-        """What the offsets topic says, read as a stranger would."""
-        found = {}
-        for partition, record in read(self.target, self.offsets_topic, 25):
-            name, where = json.loads(record.key)
-            if name == "MirrorSourceConnector":
-                found[where["partition"]] = json.loads(record.value)["offset"]
-                assert java_partition(record.key, 25) == partition
-        return found
-
-    def repeated(self) -> dict[int, int]:
-        """How many records are at the target more than once, by partition; none is missing, none out of place."""
-        source, target = per_partition(self.source, self.topic), per_partition(self.target, self.remote)
-        found = {}
-        for partition, ours in source.items():
-            theirs = target[partition]
-            counts = Counter(theirs)
-            assert set(counts) == set(ours), f"{partition}: {len(set(ours) - set(counts))} missing"
-            first_seen = list(dict.fromkeys(theirs))
-            assert first_seen == ours, f"{partition}: out of order"
-            found[partition] = len(theirs) - len(ours)
-        return found
-
-
-def read(cluster: KafkaCluster, topic: str, partitions: int) -> Iterator[tuple[int, Any]]:
-    consumer = KafkaConsumer(bootstrap_servers=cluster.bootstrap_servers, auto_offset_reset="earliest")
-    where = [TopicPartition(topic, index) for index in range(partitions)]
-    consumer.assign(where)
-    ends = consumer.end_offsets(where)
-    while any(consumer.position(one) < ends[one] for one in where):
-        for one, records in consumer.poll(timeout_ms=500).items():
-            for record in records:
-                yield one.partition, record
-    consumer.close()
-
-
-def per_partition(cluster: KafkaCluster, topic: str) -> dict[int, list[object]]:
-    found: dict[int, list[object]] = {index: [] for index in range(PARTITIONS)}
-    for partition, record in read(cluster, topic, PARTITIONS):
-        found[partition].append((record.timestamp, record.key, record.value, tuple(record.headers)))
-    return found
 
 
 @pytest.fixture

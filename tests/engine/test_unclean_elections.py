@@ -9,7 +9,7 @@ from pathlib import Path
 import loss_tools as lt
 import mirror_process as mp
 import pytest
-from kafka import KafkaAdminClient
+from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
 from kafka.protocol.metadata import MetadataRequest
 from mirror_thread import run_mirror
@@ -17,10 +17,14 @@ from pyspark.sql import SparkSession
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.list_offsets import LATEST, list_offsets
-from sparkmirror.config import ClusterConfig
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.config import ClusterConfig, load_mm2_properties
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.proof import compare_topics
 from sparkmirror.errors import CopyIncomplete, SparkMirrorError
+from sparkmirror.frames import Options, run_verification
+from sparkmirror.offsets.segment_log import SegmentLog
+from sparkmirror.offsets.segments import Segment, segments_topic
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 
@@ -140,6 +144,14 @@ def test_truncated_at_the_source(
     mp.produce(trio.bootstrap_servers, topic_name, 1, 10)
     copy()
     assert end(target_cluster, remote) == 120
+    found = run_verification(spark, load_mm2_properties(str(path)), Options())
+    assert not found.differs
+    (partition,) = found.partitions
+    assert partition.records == 100
+    mp.produce(target_cluster.bootstrap_servers, remote, 1, 1)
+    assert [one.kind for one in run_verification(spark, load_mm2_properties(str(path)), Options()).differences] == [
+        "extra"
+    ]
 
 
 def test_truncated_at_the_source_while_it_runs(
@@ -200,3 +212,73 @@ def test_truncated_at_the_target_is_healed(
     (proof,) = compare_topics(source_cluster.bootstrap_servers, trio.bootstrap_servers, {topic_name: remote})
     assert proof.difference is None
     assert proof.records == 70
+
+
+def test_truncated_at_the_target_between_two_processes_while_the_source_is_compacted(
+    source_cluster: KafkaCluster, trio: KafkaCluster, topic_name: str, tmp_path: Path, spark: SparkSession
+) -> None:
+    """The second process knows what was confirmed, and that the source has fewer records for these sequences now."""
+    remote = f"A.{topic_name}"
+    path = mp.write_properties(
+        tmp_path / "mm2.properties",
+        source_cluster.bootstrap_servers,
+        trio.bootstrap_servers,
+        topic_name,
+        {"replication.factor": "3"},
+    )
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    create_unclean_topic(trio, remote)
+    write_transactions(source_cluster, topic_name, 4)
+    lt.copy_once(path, spark)
+    assert end(trio, remote) == 40
+    leave_to_the_first(trio, remote)
+    write_transactions(source_cluster, topic_name, 6)
+    lt.copy_once(path, spark)
+    assert end(trio, remote) == 100
+    elect_the_second(trio, remote)
+    bring_back_the_first(trio, remote)
+    assert end(trio, remote) == 40
+
+    lt.delete_records(source_cluster, topic_name, 0, before=60)  # as a cleaner would: what follows has other sequences
+    with pytest.raises(CopyIncomplete, match="expired: offsets 43 to 59"):
+        lt.copy_once(path, spark)
+    assert sorted(lt.gist(lt.ledger(trio, topic_name))) == [
+        ("expired", 0, 43, 60, 40, "continued"),
+        ("target-truncated", 0, 40, 100, 40, "healed"),
+    ]
+    write_transactions(source_cluster, topic_name, 2)
+    lt.copy_once(path, spark)
+    theirs = [one for offset, one in lt.records(source_cluster, topic_name, 0).items() if offset >= 60]
+    ours = lt.records(trio, remote, 0)
+    assert [one for offset, one in ours.items() if offset >= 40] == theirs
+    claims = true_claims(trio, remote)
+    copied = [offset for offset in lt.records(source_cluster, topic_name, 0) if offset >= 60]
+    assert [upstream_of(claims, sequence) for sequence in range(40, 40 + len(copied))] == copied
+
+
+def write_transactions(cluster: KafkaCluster, topic: str, count: int) -> None:
+    """Each of ten records, and its marker."""
+    producer = KafkaProducer(bootstrap_servers=cluster.bootstrap_servers, transactional_id=f"writer-of-{topic}")
+    producer.init_transactions()
+    for number in range(count):
+        producer.begin_transaction()
+        for index in range(10):
+            producer.send(topic, b"%d-%d" % (number, index), partition=0)
+        producer.commit_transaction()
+    producer.close()
+
+
+def true_claims(cluster: KafkaCluster, topic: str) -> list[Segment]:
+    """All confirmed claims on partition 0; there are no others after a clean end."""
+    client = ClusterClient(
+        ClusterConfig(alias="X", bootstrap_servers=tuple(cluster.bootstrap_servers.split(","))), "test"
+    )
+    try:
+        topic_id = client.metadata([topic])[topic].topic_id
+        return list(SegmentLog(TopicLog(client, segments_topic("A"))).whole(topic_id, 0))
+    finally:
+        client.close()
+
+
+def upstream_of(claims: list[Segment], sequence: int) -> int:
+    return max((one for one in claims if one.sequence <= sequence), key=lambda one: one.sequence).upstream_of(sequence)

@@ -80,6 +80,33 @@ def test_copies_of_a_topic_that_was_deleted_are_not_compared() -> None:
     assert (found.upstream, found.downstream, found.former) == ((0, 20), (50, 70), 50)
 
 
+def test_copies_of_a_log_that_was_cut_are_not_compared() -> None:
+    """Cut at 40 after 60 were copied, with a gap in them, and again at 70; the new history was copied behind them."""
+    claims = [
+        claim(0, 0, [Run(0, 30), Run(35, 25)]),
+        claim(55, 55, [Run(40, 50)]),
+        claim(105, 105, [Run(70, 30)]),
+    ]
+    offsets = OffsetMap.build(claims, Copied(135, 100, 135))
+    found = extent(log(0, 100), log(0, 140), offsets, Window())
+    assert (found.upstream, found.downstream, found.former) == ((0, 100), (0, 140), 20 + 20)
+    assert [plan.model_dump(exclude={"range"}) for plan in cut(found, offsets, 1.0, 0)] == [
+        {"first_upstream": 0, "end_upstream": 40, "first_downstream": 0, "end_downstream": 35},
+        {"first_upstream": 40, "end_upstream": 70, "first_downstream": 55, "end_downstream": 85},
+        {"first_upstream": 70, "end_upstream": 100, "first_downstream": 105, "end_downstream": 140},
+    ]
+    for window, former in ((Window(50, 60), 0), (Window(20, 50), 20), (Window(40, 70), 20)):
+        found = extent(log(0, 100), log(0, 140), offsets, window)
+        plans = cut(found, offsets, 1.0, 0)
+        assert found.former == former
+        assert sum(one.end_downstream - one.first_downstream for one in plans) == sum(
+            one.end_upstream - one.first_upstream - 5 * (one.first_upstream <= 30) for one in plans
+        )
+    left = extent(log(0, 100), log(50, 140), offsets, Window())
+    plans = cut(left, offsets, 1.0, 0)
+    assert [(one.first_upstream, one.first_downstream) for one in plans] == [(40, 55), (70, 105)]
+
+
 def test_without_a_map_both_logs_are_compared_whole() -> None:
     found = extent(log(5, 100), log(0, 95), None, Window())
     assert (found.upstream, found.downstream) == ((5, 100), (0, 95))

@@ -152,8 +152,14 @@ class Target:
             return ruling.undecided
         self.retract(*ruling.false)
         self.write(*ruling.confirmed)
-        found = decide(self.reading(), ruling.true)
+        found = decide(self.reading(), ruling.true, whole=True)
         return found.reason if isinstance(found, Doubt) else found
+
+    def lose(self, records: int) -> None:
+        """An unclean election: the newest batches are gone, so many records at least."""
+        while self.stored and records > 0:
+            records -= self.stored.pop().span
+            del self.log[self.sent.pop().sequence :]
 
     # --- what brokers do to stored batches --------------------------------------------------------
 
@@ -242,6 +248,7 @@ class Pump:
             self.stopped, self.running = found, False
             return
         self.running = True
+        self.confirmed = [one for one in self.confirmed if one.sequence + one.announced <= found.sequence]
         self.upstream, self.sequence = found.upstream or 0, found.sequence
         bearings = Bearings(found, self.upstream, SOURCE_ID, 1, 0, 0, 0, TARGET_ID, 1, 0.0)
         self.claimer.start(bearings, self.upstream, due=found.claim_due or self.unclean)
@@ -280,11 +287,19 @@ class Pump:
         if batch is None:
             return
         if not self.target.append(batch):
-            self.running = False
-            self.queue.clear()
-            self.claims.clear()
+            self.disconnect()
+        elif batch.claim is not None and batch.claim.segment.heals:
+            self.disconnect()  # what was confirmed before is judged by its next look
         elif batch.completes is not None and not self.dead:
             self.confirmed.append(dataclasses.replace(batch.completes.segment, confirmed=True))
+
+    def disconnect(self) -> None:
+        """It must look again before it sends or confirms anything."""
+        self.confirmed.clear()
+        self.running = False
+        self.on_its_way = None
+        self.queue.clear()
+        self.claims.clear()
 
     def confirm(self) -> None:
         if not self.dead:

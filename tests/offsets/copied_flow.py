@@ -199,11 +199,11 @@ class Flow:
         ledger = LossLedger(TopicLog(target, self.losses_topic))
         return PositionReader(source, target, log, ledger, self.policy, identity or self.identity, time.monotonic)
 
-    def read(self, identity: Identity | None = None) -> Bearings | Refusal:
-        return read_all(self.reader(identity), [self.route])[self.route]
+    def read(self, identity: Identity | None = None, passed: tuple[int, int] = (-1, -1)) -> Bearings | Refusal:
+        return read_all(self.reader(identity), [self.route], passed)[self.route]
 
-    def bearings(self) -> Bearings:
-        found = self.read()
+    def bearings(self, passed: tuple[int, int] = (-1, -1)) -> Bearings:
+        found = self.read(passed=passed)
         assert isinstance(found, Bearings), found
         return found
 
@@ -213,10 +213,12 @@ class Flow:
         return found
 
 
-def read_all(reader: PositionReader, routes: list[Route]) -> dict[Route, Bearings | Refusal]:
+def read_all(
+    reader: PositionReader, routes: list[Route], passed: tuple[int, int] = (-1, -1)
+) -> dict[Route, Bearings | Refusal]:
     """What is handed out in groups, together."""
     found: dict[Route, Bearings | Refusal] = {}
-    reader.read(routes, found.update)
+    reader.read(dict.fromkeys(routes, passed), found.update)
     return found
 
 

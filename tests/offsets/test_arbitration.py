@@ -162,6 +162,59 @@ def test_a_claim_that_the_target_lost_is_overruled_by_what_was_copied_in_its_pla
     assert_right(target)
 
 
+def healed(target: Target) -> Ruling:
+    """What was confirmed is written again as the log decides, and told right afterwards, too."""
+    ruling = assert_right(target)
+    target.retract(*ruling.false)
+    target.write(*ruling.confirmed)
+    assert unsettled(target.claims.values()) == []
+    return assert_right(target)
+
+
+def test_what_the_target_lost_is_counted_and_the_next_claim_says_so() -> None:
+    whole = claim(ONE, 0, dense, [12, 13], [15, 16, 19], confirmed=True)
+    target = a_target([whole], dense)
+    found = target.position()
+    assert isinstance(found, Position)
+    assert (found.sequence, found.upstream, found.lost, found.claim_due) == (10, 10, 5, True)
+    target = a_target([claim(ONE, 0, dense, [12, 13], confirmed=True)], dense, [12, 13])
+    found = target.position()
+    assert isinstance(found, Position)
+    assert found.lost == 0
+
+
+def test_what_was_confirmed_behind_a_healing_claim_is_judged_anew() -> None:
+    """The source was compacted since: fewer records, so that the old claims lie inside the new batches."""
+    whole, behind = claim(ONE, 0, dense, [12, 13], confirmed=True), claim(ONE + 1, 12, [16, 19, 20], confirmed=True)
+    foreign = replace(whole.from_sequence(13, 13, ONE + 2), runs=(Run(19, 0),))
+    healing = replace(claim(OTHER, 10, [13, 19, 20]), heals=True)
+    target = a_target([whole, behind, foreign, healing], dense)
+    assert known(target.ruling(), 10) == list(dense)
+    assert not target.ruling().false
+    target.append(*batches(10, [13, 19, 20]))
+    target.append(*batches(13, [21, 22]))
+    ruling = healed(target)
+    assert set(target.claims) == {(0, ONE), (10, OTHER)}
+    assert ruling.true[0].announced == 10
+
+
+def test_what_lies_in_the_log_after_all_stays_confirmed() -> None:
+    """The same records were copied again; or nothing was lost, and the one who said so was mistaken."""
+    claims = [claim(ONE, 0, dense, confirmed=True), claim(ONE + 1, 10, [12, 13], [15], confirmed=True)]
+    healing = replace(claim(OTHER, 10, [12, 13]), heals=True)
+    target = a_target([*claims, healing], dense, [12, 13], [15])
+    healed(target)
+    assert any(one.confirmed and one.upstream_of(12) == 15 for one in target.claims.values() if one.sequence <= 12)
+
+
+def test_what_was_copied_behind_a_healing_claim_is_confirmed_though_nobody_has_judged_that_yet() -> None:
+    old, later = claim(ONE, 10, [10, 11, 14], confirmed=True), claim(OTHER + 1, 12, [16, 17], confirmed=True)
+    healing = replace(claim(OTHER, 10, [12, 14]), heals=True)
+    target = a_target([claim(ONE - 1, 0, dense, confirmed=True), old, healing, later], dense, [12, 14], [16, 17])
+    healed(target)
+    assert (10, ONE) not in target.claims
+
+
 # --- claim due ----------------------------------------------------------------------------------------
 
 
@@ -331,7 +384,18 @@ def test_the_rest_of_a_claim_is_believed_where_it_began() -> None:
 
 PUMPS = 3
 SIZE = 60
-ACTS = {"look": 4, "fetch": 8, "claim": 12, "send": 14, "arrive": 14, "confirm": 2, "step": 6, "die": 1, "compact": 2}
+ACTS = {
+    "look": 4,
+    "fetch": 8,
+    "claim": 12,
+    "send": 14,
+    "arrive": 14,
+    "confirm": 2,
+    "step": 6,
+    "die": 1,
+    "compact": 2,
+    "lose": 1,
+}
 """How often each comes."""
 
 
@@ -349,6 +413,10 @@ def play(source: Source, target: Target, chance: random.Random) -> None:
         sizes = [chance.randint(1, 4) for _ in range(chance.randint(1, 3))]
         if act == "compact":
             source.compact(chance.randint(0, SIZE), chance.randint(2, 5))
+        elif act == "lose":
+            target.lose(chance.randint(1, 12))
+            for one in pumps:
+                one.disconnect()
         elif act == "die":
             pump.dead = True
         elif act == "fetch":

@@ -12,6 +12,7 @@ from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.offsets.losses import Loss, LossKind, LossLedger
+from sparkmirror.offsets.standing import StandingLog, Stood, TopicStanding
 from sparkmirror.offsets.topic_memory import KnownTopic, TopicMemory
 
 pytestmark = pytest.mark.broker
@@ -110,3 +111,30 @@ def test_topics_are_learned_and_forgotten_beside_the_losses(open_log: OpenLog) -
     memory.forget([payments])
     assert memory.known == TopicMemory(open_log()).known == {"A.orders": new}
     assert LossLedger(open_log()).read() == [loss()]
+
+
+def test_a_targets_loss_does_not_become_smaller(open_log: OpenLog) -> None:
+    """What pumps acknowledged tells more than claims do; whoever looks next knows the claims alone."""
+    ledger = LossLedger(open_log())
+    for end in (40, 42, 35):
+        ledger.record(loss(kind=LossKind.TARGET_TRUNCATED, end=end, action="healed"))
+    (found,) = LossLedger(open_log()).read()
+    assert found.end == 42
+
+
+def test_how_far_was_copied_is_known_to_the_next_process(open_log: OpenLog) -> None:
+    def topic(topic_id: str, partitions: dict[int, Stood]) -> TopicStanding:
+        return TopicStanding(target_topic="A.orders", standing_of=topic_id, partitions=partitions)
+
+    LossLedger(open_log()).record(loss())
+    standing = StandingLog(open_log())
+    assert standing.of(("A.orders", 0)) is None
+    standing.learn([topic("1" * 32, {0: Stood(7, 5, 5), 1: Stood(9, 9, -1)})])
+    standing.learn([topic("1" * 32, {0: Stood(8, 6, 6)})])
+    heir = StandingLog(open_log())
+    assert heir.of(("A.orders", 0)) == ("1" * 32, Stood(8, 6, 6))
+    assert heir.of(("A.orders", 1)) == ("1" * 32, Stood(9, 9, -1))
+    heir.learn([topic("2" * 32, {1: Stood(1, 1, 1)})])
+    assert StandingLog(open_log()).of(("A.orders", 0)) is None
+    assert len(LossLedger(open_log()).read()) == 1
+    assert not TopicMemory(open_log()).known

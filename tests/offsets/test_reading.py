@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from copied_flow import AT_SOURCE, COPIED, DAY_MS, FIRST_UPSTREAM, Flow, flow_between, read_all, wait_for
+from copied_flow import AT_SOURCE, COPIED, DAY_MS, FIRST_UPSTREAM, Flow, built, flow_between, read_all, wait_for
 
 from sparkmirror.config import LossPolicy
 from sparkmirror.demo import KafkaCluster
@@ -199,6 +199,38 @@ def test_another_cluster_in_the_targets_place(flow: Flow) -> None:
     found = flow.refusal(replace(flow.identity, cluster_id="the one before"))
     assert not found.transient
     assert f"is now {flow.identity.cluster_id}, not the one before" in found.reason
+
+
+def test_a_target_that_lost_what_was_confirmed_is_noticed_by_whoever_comes_next(flow: Flow) -> None:
+    """Claims say that thirty-five were appended; the log has thirty."""
+    batch = built([b"record"] * 15, flow.producer(20))
+    flow.copy()
+    confirmed = replace(flow.announce(20, 2, (batch, (Run(20, 10), Run(35, 5)))), confirmed=True)
+    flow.claim(confirmed)
+    found = flow.bearings()
+    assert (found.position.sequence, found.position.upstream, found.position.lost) == (COPIED, COPIED, 5)
+    assert found.position.claim_due
+    (loss,) = flow.losses()
+    assert (loss.kind, loss.first, loss.end, loss.action) == (LossKind.TARGET_TRUNCATED, COPIED, COPIED + 5, "healed")
+
+    healing = built([b"record"] * 10, flow.producer(COPIED))
+    flow.claim(replace(flow.announce(COPIED, 3, (healing, (Run(30, 4), Run(36, 6)))), heals=True))
+    assert flow.bearings().position.lost == 5
+    flow.target.send(flow.target_topic, healing)
+    found = flow.bearings()
+    assert (found.position.sequence, found.position.upstream, found.position.lost) == (COPIED + 10, 42, 0)
+    claims = sorted((one.sequence, one.announced, one.confirmed) for one in flow.claims())
+    assert claims == [(0, 0, True), (20, 10, True), (COPIED, 10, True)]
+
+
+def test_markers_that_the_source_has_deleted_since_are_no_loss(flow: Flow) -> None:
+    """A pump passed over them; no claim says so."""
+    flow.copy()
+    flow.source.delete_records(flow.topic, COPIED + 3)
+    flow.policy = LossPolicy(expired="halt")
+    assert flow.bearings(passed=(COPIED + 3, COPIED)).resume_at == COPIED + 3
+    assert flow.losses() == []
+    assert flow.refusal().loss is LossKind.EXPIRED
 
 
 # --- state that expires -------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -39,6 +40,31 @@ def test_nothing_can_be_lost_of_what_was_never_copied() -> None:
     never = Position(0, None, 0, True, -1, None, None)
     found = look_for_losses(ROUTE, never, (), NEW, 500, HALT, target_topic_id=TARGET)
     assert found == Found((), None)
+
+
+def test_markers_that_were_passed_over_are_no_loss() -> None:
+    assert look(HALT, source_start=73, passed=(73, 25)) == Found((), 73)
+    assert look(HALT, source_start=73, passed=(75, 25)) == Found((), 75)
+    (loss,) = look(GO_ON, source_start=80, passed=(73, 25)).losses
+    assert (loss.first, loss.end) == (73, 80)
+
+
+@pytest.mark.parametrize("changed", [{"passed": (73, 24)}, {"passed": (-1, -1)}, {"passed": (73, 25), "cut_at": 70}])
+def test_what_was_passed_over_counts_only_of_the_same_place_and_log(changed: dict[str, Any]) -> None:
+    (loss,) = look(GO_ON, source_start=73, **changed).losses
+    assert (loss.first, loss.end) == (70, 73)
+
+
+def test_what_was_passed_over_is_looked_at_again_while_the_source_has_it() -> None:
+    assert look(HALT, passed=(73, 25)) == Found((), 70)
+
+
+def test_what_the_target_lost_is_healed() -> None:
+    values: dict[str, Any] = {"foreign": (), "source_topic_id": OLD, "source_start": 0, "target_topic_id": TARGET}
+    found = look_for_losses(ROUTE, replace(COPIED, lost=8), policy=HALT, **values)
+    (loss,) = found.losses
+    assert (loss.kind, loss.first, loss.end, loss.action) == (LossKind.TARGET_TRUNCATED, 25, 33, "healed")
+    assert found.resume_at == 70
 
 
 @pytest.mark.parametrize(

@@ -159,6 +159,25 @@ class TargetLog:
         """Forget the producer state, as for old timestamps at any tick (section 2)."""
         self._state = None
 
+    def lose(self, records: int) -> None:
+        """An unclean election: the newest batches are gone, so many records at least; the state is that of the rest."""
+        while self.stored and records > 0:
+            gone = self.stored.pop()
+            records -= gone.span
+            self._sequence = gone.sequence
+            del self.log[gone.offset :], self.appended_at[len(self.stored) :]
+        rest = [
+            _Known(
+                one.sequence % SEQUENCE_MODULUS,
+                (one.sequence + one.span - 1) % SEQUENCE_MODULUS,
+                one.offset,
+                one.max_timestamp,
+            )
+            for one in self.stored[-REMEMBERED:]
+        ]
+        self._state = deque(rest, maxlen=REMEMBERED) if rest else None
+        self._tail = LogTail(rest[-1].last, len(self.log), rest[-1].max_timestamp) if rest else None
+
     def reading(self) -> TargetReading:
         """What the leader says just now."""
         newest = self._state[-1] if self._state else None
@@ -178,7 +197,7 @@ class TargetLog:
         if ruling.undecided:
             return Refusal(ruling.undecided, transient=ruling.wait)
         self.settle(ruling.confirmed, ruling.false)
-        verdict = decide(self.reading(), ruling.true)
+        verdict = decide(self.reading(), ruling.true, whole=True)
         if isinstance(verdict, Doubt):
             return Refusal(verdict.reason, transient=verdict.wait)
         return Bearings(
@@ -211,8 +230,8 @@ class TargetLog:
 
     def settle(self, confirmed: Iterable[Segment], false: Iterable[Segment]) -> None:
         """The segments topic is compacted by its keys."""
-        for one in (*confirmed, *false):
-            self.claims = [claim for claim in self.claims if claim.incarnation != one.incarnation]
+        gone = {(one.sequence, one.incarnation) for one in (*confirmed, *false)}
+        self.claims = [claim for claim in self.claims if (claim.sequence, claim.incarnation) not in gone]
         self.claims += confirmed
 
     def truth(self) -> list[int]:
@@ -285,9 +304,12 @@ class Pump:
         """The reading arrives."""
         reading, self.reading = self.reading, None
         if isinstance(reading, Bearings):
+            end = reading.position.sequence
+            self.copy.confirmed = [one for one in self.copy.confirmed if one.sequence + one.announced <= end]
             self.copy.take(reading, self.world.now)
         elif reading is not None:
             self.copy.refuse(reading, self.world.now)
+        self.copy.losses.clear()  # into the ledger, at once
         return reading is not None
 
     def fetch(self, batches: int = 3) -> bool:
@@ -361,6 +383,7 @@ class Pump:
             self.serve()
         self.requests.clear()
         self.answers.clear()
+        self.copy.confirmed.clear()
         self.copy.lost_in_flight(self.world.now, "the connection broke")
 
     def settle(self) -> None:

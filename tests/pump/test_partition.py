@@ -703,6 +703,29 @@ class CleanedLogs(Copies):
     merges = gaps = cleaned = True
 
 
+class LosingTargets(CleanedLogs):
+    """Unclean elections at the target, too: what was acknowledged and confirmed is gone, and all connections break."""
+
+    rivals = 1
+
+    @rule(records=st.integers(1, 30))
+    def is_lost(self, records: int) -> None:
+        self.world.target.lose(records)
+        self.zombies.clear()
+        for which, pump in enumerate(self.pumps):
+            pump.reading = None
+            pump.copy.asked_at = None
+            pump.lose()
+            if pump.copy.stage is Stage.RUNNING:
+                pump.copy.doubt("the connection broke", self.world.now)
+            elif pump.copy.stage is Stage.DONE:
+                self.pumps[which] = self.another()
+
+    @invariant()
+    def the_last_record_copied_is_where_it_is_said_to_be(self) -> None:
+        """Until somebody has looked again it is not known that it is gone."""
+
+
 SETTINGS = settings(max_examples=100, stateful_step_count=40, deadline=None)
 TestRivalsWithFreshRecords = Copies.TestCase
 TestRivalsWithFreshRecords.settings = SETTINGS
@@ -712,3 +735,5 @@ TestLogsWithGaps = Gaps.TestCase
 TestLogsWithGaps.settings = SETTINGS
 TestLogsThatAreCleaned = CleanedLogs.TestCase
 TestLogsThatAreCleaned.settings = SETTINGS
+TestTargetsThatLose = LosingTargets.TestCase
+TestTargetsThatLose.settings = SETTINGS

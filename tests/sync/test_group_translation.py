@@ -250,6 +250,58 @@ def test_offsets_are_set_where_the_target_has_none_or_older_ones(copied: GroupFl
     assert {one.state for one in sync.standings.values()} == {GroupState.SYNCED}
 
 
+def test_a_stored_minus_one_counts_as_none(copied: GroupFlow, topic_name: str) -> None:
+    """testSyncOffsetForTargetGroupWithNullOffsetAndMetadata: some clients commit that; a broker takes it."""
+    copied.source.commit(topic_name, {("copied", 0): 40})
+    copied.target.commit(topic_name, {("near.copied", 0): -1})
+    checkpoints = copied.checkpoints(topic_name)
+    checkpoints.run()
+    sync = copied.group_offsets(checkpoints)
+    sync.run()
+    assert sync.standings[topic_name].state is GroupState.SYNCED
+    assert copied.target.committed(topic_name)["near.copied", 0].offset == 40
+
+
+def test_a_minus_one_at_the_source_is_no_place(copied: GroupFlow, topic_name: str) -> None:
+    """testNoCheckpointForTopicWithNullOffsetAndMetadata."""
+    copied.source.commit(topic_name, {("copied", 0): -1})
+    copied.checkpoints(topic_name).run()
+    assert copied.written(topic_name) == []
+
+
+def test_groups_of_topics_that_keep_their_names(
+    near: Cluster, far: Cluster, topic_name: str, make_flow: MakeFlow
+) -> None:
+    """`IdentityReplicationPolicy` (the integration tests' own run of all cases); the offsets differ all the same."""
+    near.create(topic_name)
+    near.transactions(topic_name, 10)
+    flow = make_flow(
+        near,
+        far,
+        topic_name,
+        **{
+            "replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
+            "near.consumer.isolation.level": "read_committed",
+        },
+    )
+    flow.copy()
+    there = near.read(topic_name, committed=True)
+    here = far.read(topic_name)
+    places = {f"{topic_name}-{offset}": offset for offset in (0, 3, 4, 17, near.end(topic_name))}
+    for group, offset in places.items():
+        near.commit(group, {(topic_name, 0): offset})
+    checkpoints = flow.checkpoints(topic_name)
+    checkpoints.run()
+    sync = flow.group_offsets(checkpoints)
+    sync.run()
+    assert {one.state for one in sync.standings.values()} == {GroupState.SYNCED}
+    assert {one.topic for one in flow.written(topic_name)} == {topic_name}
+    for group, offset in places.items():
+        at = far.committed(group)[topic_name, 0].offset
+        assert from_offset(here, at) == from_offset(there, offset), (group, offset, at)
+    assert far.committed(f"{topic_name}-17")[topic_name, 0].offset < 17
+
+
 def test_a_group_that_went_back_at_the_source_stays_at_the_target(copied: GroupFlow, topic_name: str) -> None:
     checkpoints = copied.checkpoints(topic_name)
     sync = copied.group_offsets(checkpoints)

@@ -8,6 +8,7 @@ It dies with this process, however that ends.
 
 from __future__ import annotations
 
+import signal
 import time
 from typing import TYPE_CHECKING, Self
 
@@ -103,6 +104,14 @@ class RealMirrorMaker:
     def kill(self) -> None:
         """Kill it (SIGKILL); return when it has ended."""
         self._started().kill()
+
+    def pause(self) -> None:
+        """Stop its process in its tracks (SIGSTOP): connections stay open, nothing answers."""
+        self._started().stop()
+
+    def resume(self) -> None:
+        """Let a paused process go on (SIGCONT)."""
+        self._started().send(signal.SIGCONT)
 
     def _wait_until_started(self, logged_before: int, timeout_s: float) -> None:
         jvm = self._started()

@@ -26,6 +26,7 @@ from sparkmirror.offsets.losses import Loss, LossLedger, losses_topic
 from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Identity, segments_topic
+from sparkmirror.offsets.standing import StandingLog, Stood
 from sparkmirror.offsets.topic_memory import TopicMemory
 from sparkmirror.pump.control import TICK_S, Control, ControlState, Epoch, Leader, Phase, control_topic
 from sparkmirror.pump.orders import AddedRoutes, FlowOrder, FlowReport, Receipt, RouteOrder
@@ -41,8 +42,9 @@ SEGMENTS_PARTITIONS = 8
 RECEIPTS_KEPT_MS = 3_600_000
 PLAIN = {"compression.type": "uncompressed"}
 """For our own topics: a pump needs no codec to read them, whatever the brokers' default is."""
-CONTROL_CONFIGS = {**PLAIN, "segment.ms": "600000", "min.cleanable.dirty.ratio": "0.01"}
-"""Every pump reads the control topic from its start, and a tick is written every 2 s: compact it soon."""
+COMPACTED_SOON = {**PLAIN, "segment.ms": "600000", "min.cleanable.dirty.ratio": "0.01"}
+"""Every pump reads the control topic from its start, and a tick is written every 2 s; the standing of all partitions is
+written beside the losses every minute."""
 
 STATE_LIFETIME_KEY = "producer.id.expiration.ms"
 STATE_LIFETIME_DEFAULT_MS = 86_400_000
@@ -56,6 +58,7 @@ LOOK_S = 5.0
 """How often the source's ends are read for the lag."""
 
 _FAILED_WATCH_PAUSE_S = 1.0
+_UNKNOWN = Stood(-1, -1, -1)
 
 log = logging.getLogger(__name__)
 
@@ -93,6 +96,7 @@ class FlowDriver:
         """What of it came later, by task."""
         self._settled_epoch = 0
         self._losses = LossWatch(flow)
+        self._standing: StandingLog
         self._lookout: Lookout | None = None
         self._topic_sentinel: TopicSentinel | None = None
         self.takeover = Takeover(flow)
@@ -131,8 +135,8 @@ class FlowDriver:
         alias = self.flow.source.alias
         factor = self.flow.replication_factor
         self._target.create_compacted_topic(segments_topic(alias), SEGMENTS_PARTITIONS, factor, PLAIN)
-        self._target.create_compacted_topic(losses_topic(alias), 1, factor, PLAIN)
-        self._target.create_compacted_topic(control_topic(alias), 1, factor, CONTROL_CONFIGS)
+        self._target.create_compacted_topic(losses_topic(alias), 1, factor, COMPACTED_SOON)
+        self._target.create_compacted_topic(control_topic(alias), 1, factor, COMPACTED_SOON)
         self._target.create_compacted_topic(
             receipts_topic(alias),
             1,
@@ -213,6 +217,8 @@ class FlowDriver:
         self._losses.start()
         self.takeover.begin()
         self.view.partitions.clear()  # somebody else may have gone on from there since
+        self._standing = StandingLog(TopicLog(self._topics_client, losses_topic(self.flow.source.alias)))
+        self._standing.known  # noqa: B018 - read now, before anything is copied
         self.unclean = state.unclean
         self._identity = agree_identity(self.flow)
         lifetime = self._opened(self._target).broker_config(STATE_LIFETIME_KEY)
@@ -306,13 +312,15 @@ class FlowDriver:
 
     def _route_order(self, key: PartitionKey, target: str) -> RouteOrder:
         receipt = self.view.partitions.get(key, PartitionView()).receipt
+        topic_id, stood = self._stood(receipt, (target, key.partition))
         return RouteOrder(
             source_topic=key.topic,
             target_topic=target,
             partition=key.partition,
             until=None if self._until is None else self._until[key.topic, key.partition],
-            target_topic_id=receipt.target_topic_id if receipt else "",
-            appended=receipt.appended if receipt else -1,
+            target_topic_id=topic_id,
+            appended=stood.appended,
+            passed=(stood.upstream, stood.downstream),
             refused=self.takeover.refused.get(Route(key.topic, target, key.partition), ""),
         )
 
@@ -334,6 +342,16 @@ class FlowDriver:
             self._control.add(
                 AddedRoutes(incarnation=self._incarnation, epoch=epoch, routes=routes, shares=dict(shares))
             )
+
+    def _stood(self, receipt: Receipt | None, where: tuple[str, int]) -> tuple[str, Stood]:
+        """How a target partition stood by its newest receipt, or by what was written down before this process came."""
+        before = self._standing.of(where)
+        if receipt is None or not receipt.target_topic_id:
+            return before or ("", _UNKNOWN)
+        appended = max(receipt.appended, -1)
+        if receipt.upstream < 0 and before is not None and before[0] == receipt.target_topic_id:
+            return before[0], before[1]._replace(appended=appended)
+        return receipt.target_topic_id, Stood(receipt.upstream, receipt.downstream, appended)
 
     # --- while an epoch runs --------------------------------------------------------------------
 

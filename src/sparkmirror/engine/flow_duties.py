@@ -20,6 +20,7 @@ from sparkmirror.sync.heartbeats import Heartbeats
 from sparkmirror.sync.offset_syncs import LastCopied, OffsetSyncEmitter
 from sparkmirror.sync.segments_tidy import SegmentsTidy
 from sparkmirror.sync.share_group_offsets import ShareGroupOffsets
+from sparkmirror.sync.standing import Standing
 from sparkmirror.sync.topic_acls import TopicAclSync
 from sparkmirror.sync.topic_configs import TopicConfigSync
 from sparkmirror.sync.topic_rules import TopicRules
@@ -31,6 +32,9 @@ OFFSET_SYNCS_S = 1.0
 
 TIDY_S = 600.0
 """How often old segments are looked for."""
+
+STANDING_S = 60.0
+"""How often it is written down how far everything was copied."""
 
 _NONE: Mapping[str, Mapping[TopicPartition, Checkpoint]] = MappingProxyType({})
 
@@ -101,6 +105,7 @@ class FlowDuties:
                 Schedule("offset syncs", OFFSET_SYNCS_S, self._offset_syncs, at_end=True),
             ),
             (True, Schedule("Connect's offsets", flush_s, self._connect_offsets, delayed=True, at_end=True)),
+            (True, Schedule("standing", STANDING_S, self._standing, delayed=True, at_end=True)),
             (
                 group.emit_checkpoints_enabled,
                 Schedule("checkpoints", group.emit_checkpoints_interval_seconds, self._checkpoints, at_end=self.once),
@@ -165,6 +170,9 @@ class FlowDuties:
 
     def _connect_offsets(self) -> Duty:
         return ConnectOffsets(self.flow, self.target, self.copied)
+
+    def _standing(self) -> Duty:
+        return Standing(self.flow, self.receipts)
 
     def _last_copied(self) -> Iterable[LastCopied]:
         return [

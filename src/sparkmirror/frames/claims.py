@@ -6,21 +6,18 @@ looking at it, so positions are taken as they are, not cross-checked as a pump's
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.log_tail import last_batches
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
-from sparkmirror.offsets.arbitration import Evidence, arbitrate, unsettled
+from sparkmirror.offsets.arbitration import Evidence
 from sparkmirror.offsets.evidence import LogProbe
-from sparkmirror.offsets.map_keeper import copied_below
-from sparkmirror.offsets.matching import TargetLog
+from sparkmirror.offsets.map_keeper import LogBounds, PartitionMap
 from sparkmirror.offsets.offset_map import OffsetMap
-from sparkmirror.offsets.position import appended
 from sparkmirror.offsets.segment_log import SegmentLog, TargetPartition
-from sparkmirror.offsets.segments import Identity, Segment, home_partition, segments_topic
+from sparkmirror.offsets.segments import Identity, Retracted, home_partition, segments_topic
 from sparkmirror.wire.topic_partition import TopicPartition
 
 _UNKNOWN_TOPIC = 3
@@ -48,40 +45,43 @@ class FlowClaims:
             if error.code != _UNKNOWN_TOPIC:
                 raise
 
-    def read(self, partitions: Iterable[TargetPartition]) -> dict[TargetPartition, list[Segment]]:
-        """The claims of these partitions, rivals' among them."""
-        wanted = set(partitions)
-        found: dict[TargetPartition, dict[tuple[int, int], Segment]] = defaultdict(dict)
+    def read(self, partitions: Iterable[TargetPartition]) -> dict[TargetPartition, PartitionMap]:
+        """What is claimed of these partitions, as far as anything is; old claims are in the maps already."""
         if self.identity is None:
             return {}
-        ours = self.identity.producer_id, self.identity.producer_epoch
+        found = self._read(set(partitions), at_once=False)
+        torn = {where for where, one in found.items() if one.broken}
+        for where in torn:
+            found.pop(where).close()
+        return found | self._read(torn, at_once=True)
+
+    def _read(self, wanted: set[TargetPartition], *, at_once: bool) -> dict[TargetPartition, PartitionMap]:
+        found: dict[TargetPartition, PartitionMap] = {}
+        assert self.identity is not None  # noqa: S101 - read has seen to it
         for home in {home_partition(topic_id, partition, self._log.homes) for topic_id, partition in wanted}:
             for one in self._log.history(home):
-                where, key = (one.target_topic_id, one.partition), (one.sequence, one.incarnation)
-                if where not in wanted:
-                    continue
-                if isinstance(one, Segment) and (one.producer_id, one.producer_epoch) == ours:
-                    found[where][key] = one
-                elif not isinstance(one, Segment):
-                    found[where].pop(key, None)
-        return {where: list(claims.values()) for where, claims in found.items()}
+                where = one.target_topic_id, one.partition
+                if where in wanted and (isinstance(one, Retracted) or self.identity.own([one])):
+                    if where not in found:
+                        found[where] = PartitionMap(at_once=at_once)
+                    found[where].take(one)
+        return {where: one for where, one in found.items() if not one.empty}
 
     def maps(
         self,
         leader: int,
         topic_ids: Mapping[str, bytes],
         logs: Mapping[TopicPartition, tuple[int, int]],
-        claims: Mapping[TopicPartition, Sequence[Segment]],
+        claims: Mapping[TopicPartition, PartitionMap],
     ) -> dict[TopicPartition, CopyMap]:
         """The map of each partition that has claims. `logs` are log starts and high watermarks, all led by `leader`."""
         if self.identity is None or not claims:
             return {}
         probe = LogProbe(self._target, leader, topic_ids, self.identity)
-        asked = {where: some for where, all_of in claims.items() if (some := unsettled(all_of))}
+        asked = {where: some for where, one in claims.items() if (some := one.open_claims())}
         evidence: Mapping[TopicPartition, Evidence] = (
             probe.evidence(asked, {where: logs[where][0] for where in asked}) if asked else {}
         )
-        lowest_claims = {where: min(some, key=_sequence) for where, some in claims.items()}
         tails = last_batches(
             self._target,
             leader,
@@ -89,18 +89,11 @@ class FlowClaims:
             topic_ids,
             self.identity.producer_id,
             self.identity.producer_epoch,
-            {where: lowest.downstream for where, lowest in lowest_claims.items() if lowest.is_start},
+            {where: one.begins for where, one in claims.items()},
         )
         found = {}
-        for where, all_of in claims.items():
-            (start, high_watermark), tail = logs[where], tails[where]
-            sequence = appended(tail.last_sequence if tail else None, high_watermark, all_of)
-            true = arbitrate(all_of, evidence.get(where, {}), TargetLog(start, high_watermark, sequence)).true
-            if true:
-                offsets = OffsetMap.build(true, copied_below(true, tail, high_watermark))
-                found[where] = CopyMap(offsets, true[-1].source_topic_id)
+        for where, one in claims.items():
+            one.bound(LogBounds(*logs[where]))
+            if one.judge(evidence.get(where, {}), tails[where], None) is None:
+                found[where] = CopyMap(one.offsets, one.source_topic_id)
         return found
-
-
-def _sequence(claim: Segment) -> int:
-    return claim.sequence

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from sparkmirror.frames.report import Model
-from sparkmirror.offsets.offset_map import OffsetMap
+from sparkmirror.offsets.offset_map import Disowned, OffsetMap
 
 RANGE_BYTES = 64 << 20
 """What a task reads of the source, about."""
@@ -98,36 +99,69 @@ def extent(source: LogPlan, target: LogPlan, offsets: OffsetMap | None, window: 
     if window.end is not None and window.end < copied:
         found = offsets.downstream(end)
         end_downstream = target.end if found is None else min(max(found, first_downstream), target.end)
+    gaps = _disowned(offsets, (first, end), (first_downstream, end_downstream))
+    disowned = sum(gap.end - max(gap.first, first_downstream) for gap in gaps)
     return Extent(
         (first, end),
         (first_downstream, end_downstream),
         not_copied_yet=max(wanted_end - max(copied, wanted_first), 0),
         expired=max(min(first, wanted_end) - wanted_first, 0) + _expired_at_source(source, target, offsets),
-        former=max(former - max(offsets.downstream_start, target.start), 0) if former is not None else 0,
+        former=disowned + (max(former - max(offsets.downstream_start, target.start), 0) if former is not None else 0),
     )
 
 
 def cut(extent: Extent, offsets: OffsetMap | None, bytes_per_offset: float, first_number: int) -> list[RangePlan]:
     """Ranges of about `RANGE_BYTES`; one only, where there is no map to cut the target with."""
-    (first, end), (first_downstream, end_downstream) = extent.upstream, extent.downstream
-    if first >= end and first_downstream >= end_downstream:
-        return []
     step = max(int(RANGE_BYTES / max(bytes_per_offset, 1e-3)), 1)
+    pieces = [
+        piece
+        for (first, end), (first_downstream, end_downstream) in _compared(extent, offsets)
+        for piece in _pieces(first, end, first_downstream, end_downstream, offsets, step)
+    ]
+    return [
+        RangePlan(
+            range=first_number + index,
+            first_upstream=upstream[0],
+            end_upstream=upstream[1],
+            first_downstream=downstream[0],
+            end_downstream=downstream[1],
+        )
+        for index, (upstream, downstream) in enumerate(pieces)
+    ]
+
+
+Stretch = tuple[tuple[int, int], tuple[int, int]]
+"""Offsets [first, end) upstream, and the target's."""
+
+
+def _compared(extent: Extent, offsets: OffsetMap | None) -> list[Stretch]:
+    """All of an extent but the copies of what the source had before its log was cut."""
+    found: list[Stretch] = []
+    (first, end), (first_downstream, end_downstream) = extent.upstream, extent.downstream
+    for gap in _disowned(offsets, extent.upstream, extent.downstream):
+        found.append(((first, gap.upstream), (first_downstream, max(gap.first, first_downstream))))
+        first, first_downstream = gap.upstream, gap.end
+    found.append(((first, end), (first_downstream, end_downstream)))
+    return [one for one in found if one[0][0] < one[0][1] or one[1][0] < one[1][1]]
+
+
+def _pieces(
+    first: int, end: int, first_downstream: int, end_downstream: int, offsets: OffsetMap | None, step: int
+) -> list[Stretch]:
     cuts = list(range(first + step, end - step // 2, step)) if offsets else []
     across = [
         min(max(found or first_downstream, first_downstream), end_downstream)
         for found in (offsets.downstream_each(cuts) if offsets else [])
     ]
     upstreams, downstreams = [first, *cuts, end], [first_downstream, *across, end_downstream]
+    return list(zip(pairwise(upstreams), pairwise(downstreams), strict=True))
+
+
+def _disowned(offsets: OffsetMap | None, upstream: tuple[int, int], downstream: tuple[int, int]) -> list[Disowned]:
     return [
-        RangePlan(
-            range=first_number + index,
-            first_upstream=upstreams[index],
-            end_upstream=upstreams[index + 1],
-            first_downstream=downstreams[index],
-            end_downstream=downstreams[index + 1],
-        )
-        for index in range(len(upstreams) - 1)
+        gap
+        for gap in (offsets.disowned() if offsets else [])
+        if upstream[0] <= gap.upstream <= upstream[1] and downstream[0] < gap.end <= downstream[1]
     ]
 
 

@@ -159,7 +159,7 @@ class FlowSurvey:
         if stamped:
             notes.append("timestamps are not compared: the target stamps records itself (LogAppendTime)")
         if found.former:
-            notes.append(f"{found.former} target offsets hold copies of an earlier source topic: not compared")
+            notes.append(f"{found.former} target offsets hold copies of an earlier source topic or log: not compared")
         ranges = cut(found, offsets, bytes_per_offset, first_range)
         if offsets is not None:
             offsets.close()

@@ -11,10 +11,14 @@ The latter can't be where one pump alone can have sent what is before, and
 - or it announced something there that did not come: the next pump must then claim what it sends first.
 Where two pumps may have sent the same (`Segment.shared`) neither holds. After an unclean takeover a pump claims what it
 sends first, so that what goes on without a claim is always of the pump whose claim is before it.
+
+What was confirmed can be lost with the target's log all the same. Who finds that says so with the next claim
+(`Segment.heals`); once that one is in the log, the log decides anew on what had been confirmed from there on.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -112,12 +116,15 @@ class _Stretch:
 
 def unsettled(claims: Iterable[Segment]) -> list[Segment]:
     """The claims that need evidence from the log."""
-    return [claim for claim in claims if not claim.confirmed and claim.batches]
+    claims = list(claims)
+    healing = min((claim.sequence for claim in claims if claim.heals and not claim.confirmed), default=None)
+    return [claim for claim in claims if claim.batches and (not claim.confirmed or _reaches(claim, healing))]
 
 
 def arbitrate(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) -> Ruling:
     """Judge all claims of one producer id and epoch on one target partition."""
-    claims = list(claims)
+    claims, doubted, shortened = _judged_anew(claims, evidence, log)
+    doubted_ones = {claim.incarnation for claim in doubted}
     confirmed = [claim for claim in claims if claim.confirmed]
     places: dict[int, _Place] = defaultdict(_Place)
     judged: dict[int, list[_Piece]] = {}
@@ -130,7 +137,10 @@ def arbitrate(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) -> 
             place.starts.append(claim)
         else:
             asked.append(claim)
-            judged[claim.incarnation] = _pieces(claim, evidence.get(claim.incarnation, Seen()), log, confirmed)
+            pieces = _pieces(claim, evidence.get(claim.incarnation, Seen()), log, confirmed)
+            if claim.incarnation in doubted_ones:  # they were sent once: what is not in the log never comes
+                pieces = [one._replace(match=Match.NO) if one.match is Match.OPEN else one for one in pieces]
+            judged[claim.incarnation] = pieces
             for piece in judged[claim.incarnation]:
                 places[piece.sequence].pieces.append(piece)
     if any(piece.match is Match.UNREAD for pieces in judged.values() for piece in pieces):
@@ -145,7 +155,65 @@ def arbitrate(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) -> 
         for piece in place.pieces:
             if piece.match is Match.POSSIBLE and not _agrees(piece, place, ruling.true):
                 return Ruling((), undecided=_undecidable([piece]))
-    return ruling
+    rewritten = {_key(claim) for claim in (*shortened, *ruling.confirmed)}
+    gone = [claim for claim in doubted if _key(claim) not in rewritten]
+    return dataclasses.replace(ruling, confirmed=(*shortened, *ruling.confirmed), false=(*ruling.false, *gone))
+
+
+class _Anew(NamedTuple):
+    """What is to be judged where the target lost what had been confirmed."""
+
+    claims: list[Segment]
+    doubted: tuple[Segment, ...] = ()
+    """As they were confirmed; those that the log does not show are false."""
+    shortened: tuple[Segment, ...] = ()
+    """Those of them that begin before: so much is confirmed all the same."""
+
+
+def _judged_anew(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) -> _Anew:
+    """Take the confirmation from what lies behind the first healing claim that may be in the log."""
+    claims = list(claims)
+    healing = [
+        claim.sequence
+        for claim in claims
+        if claim.heals and not claim.confirmed
+        if matches(claim, evidence.get(claim.incarnation, Seen()), log)[0] >= Match.POSSIBLE
+    ]
+    first = min(healing, default=None)
+    if first is None:
+        return _Anew(claims)
+    found: list[Segment] = []
+    doubted: list[Segment] = []
+    shortened: list[Segment] = []
+    for claim in claims:
+        if not (claim.confirmed and _reaches(claim, first)):
+            found.append(claim)
+            continue
+        doubted.append(claim)
+        kept = _batches_below(claim, first)
+        if claim.sequence < first:
+            runs = claim.runs_at(claim.sequence, first - claim.sequence)
+            shortened.append(dataclasses.replace(claim, runs=runs, batches=claim.batches[:kept]))
+            found.append(shortened[-1])
+        if kept < len(claim.batches):
+            begins = claim.downstream + sum(batch.records for batch in claim.batches[:kept])
+            found.append(claim.part(kept, len(claim.batches), begins, confirmed=False, shared=claim.shared))
+    return _Anew(found, tuple(doubted), tuple(shortened))
+
+
+def _batches_below(claim: Segment, sequence: int) -> int:
+    """How many of a claim's batches lie wholly below a sequence."""
+    end = claim.sequence
+    for index, batch in enumerate(claim.batches):
+        end += batch.records
+        if end > sequence:
+            return index
+    return len(claim.batches)
+
+
+def _reaches(claim: Segment, sequence: int | None) -> bool:
+    """Whether a claim announced a record at or behind a sequence."""
+    return sequence is not None and claim.sequence + max(claim.announced, 1) > sequence
 
 
 def _pieces(claim: Segment, seen: Seen, log: TargetLog, confirmed: Sequence[Segment]) -> list[_Piece]:
@@ -297,6 +365,10 @@ def _undecidable(pieces: Sequence[_Piece]) -> str:
         f"rival pumps may have copied different records as sequence {pieces[0].sequence}: source offset {offsets}, or "
         "others; the target's log can't tell any more"
     )
+
+
+def _key(claim: Segment) -> tuple[int, int]:
+    return claim.sequence, claim.incarnation
 
 
 def _announced(claim: Segment) -> int:

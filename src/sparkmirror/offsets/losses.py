@@ -90,10 +90,15 @@ class LossLedger:
         self._newest: dict[str, Loss] | None = None
 
     def record(self, loss: Loss) -> None:
-        """Make it durable; what the ledger says already is not written again, nor dated anew."""
+        """Make it durable; what the ledger says already is not written again, nor dated anew.
+
+        A target's loss is one that somebody else may have known more of: it never becomes smaller.
+        """
         if self._newest is None:
             self._newest = {one.key: one for one in self.read()}
         known = self._newest.get(loss.key)
+        if known is not None and loss.kind is LossKind.TARGET_TRUNCATED and loss.end < known.end:
+            return
         if known is None or known != loss.model_copy(update={"at_ms": known.at_ms}):
             self._log.append(0, [(loss.key.encode(), loss.model_dump_json().encode())])
             self._newest[loss.key] = loss

@@ -78,6 +78,8 @@ class PartitionMap:
         self._at_once = at_once
         self._broken = False
         self._start: Segment | None = None
+        self.source_topic_id = bytes(16)
+        """Of what was copied last, once a map is made."""
 
     def downstream(self, upstream: int) -> int | None:
         """Where a consumer that would read `upstream` next goes on at the target; None: not copied so far yet.
@@ -133,6 +135,7 @@ class PartitionMap:
                 self._settle()
         else:
             self._late.append(one)
+            self._broken |= one.heals
             self._due = True
 
     def _settle(self) -> None:
@@ -201,6 +204,8 @@ class PartitionMap:
 
     def _renew(self, claims: Sequence[Segment], copied: Copied) -> None:
         self.offsets.renew(claims, copied)
+        if claims:
+            self.source_topic_id = claims[-1].source_topic_id
         self._broken |= any(self.offsets.upstream(late.downstream) != late.upstream for late in self._late)
         self._late.clear()
         self._at_once = self._due = False

@@ -40,6 +40,14 @@ class CopiedRun(NamedTuple):
 _NOTHING = CopiedRun(0, 0, 0)
 
 
+class Disowned(NamedTuple):
+    """Target offsets [first, end) hold what the source had from an offset on before its log was cut there."""
+
+    upstream: int
+    first: int
+    end: int
+
+
 class _Restart(NamedTuple):
     """From the run `first` on, what the source had before at or above `upstream` is no more."""
 
@@ -198,6 +206,17 @@ class OffsetMap:
         """All runs by growing downstream offset, also of what the source has no more."""
         for index in range(len(self._table)):
             yield CopiedRun(*self._table.row(index))
+
+    def disowned(self) -> list[Disowned]:
+        """Copies, among those of what the source has, of what it had at the same offsets before; in order."""
+        found = []
+        for stretch, following in pairwise(self._stretches):
+            upstream, downstream, count = self._table.row(stretch.end - 1)
+            first = downstream + min(count, following.start - upstream)
+            end = self._table.row(following.first)[DOWNSTREAM]
+            if stretch.end < following.first or count > following.start - upstream:
+                found.append(Disowned(following.start, first, end))
+        return found
 
     def pass_over(self, upstream: int, downstream: int) -> None:
         """Take in what a receipt says: when the copy ended at `downstream`, nothing was left below `upstream`.

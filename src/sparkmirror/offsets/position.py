@@ -71,6 +71,8 @@ class Position:
     """Of what was copied last; None: nothing ever was."""
     newest_timestamp_ms: int | None
     """Of the producer state; None: there is no state."""
+    lost: int = 0
+    """So many records that confirmed claims say were appended are not there any more: the target lost them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +87,13 @@ class Doubt:
     """An older segment is needed than the ones given."""
 
 
-def decide(reading: TargetReading, segments: Sequence[Segment], foreign_tail: int = 0) -> Position | Doubt:
+def decide(
+    reading: TargetReading, segments: Sequence[Segment], foreign_tail: int = 0, *, whole: bool = False
+) -> Position | Doubt:
     """The position of a partition, or why it can't be told.
 
     `segments` are the true claims of this flow's producer id for this target topic id and partition (`arbitration`).
-    `foreign_tail`: so many offsets at the log's end are known to be somebody else's.
+    `foreign_tail`: so many offsets at the log's end are known to be somebody else's. `whole`: all segments.
     """
     if not segments:
         return _first(reading)
@@ -98,7 +102,8 @@ def decide(reading: TargetReading, segments: Sequence[Segment], foreign_tail: in
         log_end_before=reading.log_end_before - foreign_tail,
         log_end_after=reading.log_end_after - foreign_tail,
     )
-    newest = max(segments, key=_sequence)
+    there = [segment for segment in segments if segment.downstream <= reading.log_end_after]
+    newest = max(there, key=_sequence, default=min(segments, key=_sequence))
     lowest = newest.sequence + reading.log_end_before - newest.downstream
     highest = newest.sequence + reading.log_end_after - newest.downstream
     if reading.state is not None:
@@ -118,17 +123,22 @@ def decide(reading: TargetReading, segments: Sequence[Segment], foreign_tail: in
         return Doubt(_disagreement(source, sequence, lowest, highest), surplus=max(lowest - sequence, 0))
     covering = [segment for segment in segments if segment.sequence < sequence]
     segment = max(covering, key=_sequence) if covering else min(segments, key=_sequence)
+    confirmed_to = max((one.sequence + one.announced for one in segments if one.confirmed), default=sequence)
+    lost = max(confirmed_to - sequence, 0)
+    if whole and sequence == 0 < segment.sequence:  # nothing is left, not even what the first claim announced
+        return Position(0, None, reading.log_end_after + foreign_tail, True, -1, None, None, lost)
     if segment.sequence > sequence:
-        lost = f"no segment covers sequence {sequence}: the target lost records that were acknowledged"
-        return Doubt(lost, uncovered=True)
+        reason = f"no segment covers sequence {sequence}: the target lost records that were acknowledged"
+        return Doubt(reason, uncovered=True)
     return Position(
         sequence,
         segment.next_upstream(sequence),
         segment.downstream + sequence - segment.sequence + foreign_tail,
-        foreign_tail > 0 or sequence - segment.sequence < max(segment.announced, 1),
+        foreign_tail > 0 or lost > 0 or sequence - segment.sequence < max(segment.announced, 1),
         segment.source_leader_epoch if covering else -1,
         segment.source_topic_id,
         reading.state.last_timestamp_ms if reading.state else None,
+        lost,
     )
 
 

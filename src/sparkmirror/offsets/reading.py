@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 
 from sparkmirror.cluster.client import TOPICS_PER_REQUEST, ClusterClient, TopicLeaders
 from sparkmirror.cluster.leader_epochs import EpochEnd, epoch_ends
-from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.cluster.list_offsets import DEBUG_CONSUMER, EARLIEST, LATEST, list_offsets
 from sparkmirror.cluster.topic_configs import topic_configs
 from sparkmirror.config import LossPolicy
 from sparkmirror.offsets.evidence import LogProbe
@@ -49,13 +49,17 @@ class PositionReader:
         self._policy = policy
         self._identity = identity
         self._target_reader = TargetReader(target, identity)
+        self._passed: Mapping[Route, tuple[int, int]] = {}
         self._policies: dict[str, str] = {}
         """`cleanup.policy` of source topics, as far as we may read it."""
 
-    def read(self, routes: Sequence[Route], ready: Callable[[Mapping[Route, Bearings | Refusal]], None]) -> None:
+    def read(
+        self, routes: Mapping[Route, tuple[int, int]], ready: Callable[[Mapping[Route, Bearings | Refusal]], None]
+    ) -> None:
         """Hand out the bearings of each route, a group of leaders at a time.
 
-        Connection errors to a whole cluster are raised, those of a broker are refusals.
+        With each route comes what was passed over (`look_for_losses`). Connection errors to a whole cluster are raised,
+        those of a broker are refusals.
         """
         source = self._source.metadata(route.source_topic for route in routes)
         target = self._target.metadata(route.target_topic for route in routes)
@@ -67,6 +71,7 @@ class PositionReader:
             ready({route: Refusal(reason) for route in routes})
             return
         self._learn_policies({route.source_topic for route in routes})
+        self._passed = routes
         results: dict[Route, Bearings | Refusal] = {}
         by_leaders: dict[tuple[int, int], list[Route]] = defaultdict(list)
         for route in routes:
@@ -142,6 +147,9 @@ class PositionReader:
                 results[route] = Refusal("the target cluster has no topic ids: Kafka 2.8 or newer is needed")
                 continue
             found[route] = settler.settle(route.target, topic_id, reading, evidence.get(route.target, {})), start, end
+        for route in self._moving(target, target_leader, {route: one for route, (one, _, _) in found.items()}, read):
+            del found[route]
+            results[route] = Refusal("a rival writes to it: its position is read again", transient=True)
         epochs = self._epoch_ends(source_leader, source, {route: one.position for route, (one, _, _) in found.items()})
         for route, (settled, start, end) in found.items():
             try:
@@ -160,6 +168,22 @@ class PositionReader:
             except Unserved as unserved:
                 results[route] = Refusal(str(unserved), transient=True)
         return results
+
+    def _moving(
+        self,
+        target: Mapping[str, TopicLeaders],
+        leader: int,
+        found: Mapping[Route, Settled],
+        read: Mapping[TopicPartition, TargetReading],
+    ) -> list[Route]:
+        """Of those that seem to have lost records the ones where a rival confirmed more since the log was read."""
+        lost = [route for route, one in found.items() if not isinstance(one.position, Doubt) and one.position.lost]
+        if not lost:
+            return []
+        again = list_offsets(
+            self._target, leader, by_topic(route.target for route in lost), LATEST, replica_id=DEBUG_CONSUMER
+        )
+        return [route for route in lost if again[route.target].offset != read[route.target].log_end_before]
 
     def _epoch_ends(
         self, leader: int, source: Mapping[str, TopicLeaders], positions: Mapping[Route, Position | Doubt]
@@ -201,6 +225,7 @@ class PositionReader:
             self._policy,
             target_topic_id=target_topic_id,
             cut_at=cut_at,
+            passed=self._passed[route],
         )
         for loss in found.losses:
             self._ledger.record(loss)

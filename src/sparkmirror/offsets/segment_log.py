@@ -43,6 +43,8 @@ class SegmentLog:
         self._claims: dict[TargetPartition, dict[tuple[int, int], Segment]] = defaultdict(dict)
         self._floors: dict[TargetPartition, int] = {}
         """The sequences below which claims were left out; a position there needs all of them."""
+        self._went_back: set[TargetPartition] = set()
+        """Those whose target lost what lay there: a claim came that goes on below all that were kept."""
         self._proposals: list[tuple[int, Identity]] = []
 
     def refresh(self, partitions: Iterable[TargetPartition]) -> None:
@@ -50,6 +52,11 @@ class SegmentLog:
         count = self._log.partitions
         for home in {home_partition(topic_id, index, count) for topic_id, index in partitions}:
             self._read_home(home)
+        while self._went_back:
+            where = self._went_back.pop()
+            self._floors.pop(where, None)
+            self._claims[where] = {(one.sequence, one.incarnation): one for one in self.whole(*where)}
+            self._forget_oldest(where, self._claims[where])
 
     def claims(self, topic_id: bytes, partition: int) -> Sequence[Segment]:
         """The claims read so far for a target partition, rivals' too; of a long history the newest."""
@@ -134,6 +141,8 @@ class SegmentLog:
         elif isinstance(one, Segment):
             where = one.target_topic_id, one.partition
             if one.sequence < self._floors.get(where, one.sequence):
+                if one.heals and not one.confirmed:
+                    self._went_back.add(where)
                 return
             claims = self._claims[where]
             claims[one.sequence, one.incarnation] = one

@@ -25,7 +25,7 @@ from sparkmirror.wire.splice import Run
 
 _VERSION = 1
 _IDENTITY, _SEGMENT = 0, 1
-_CONFIRMED, _SHARED = 1, 2
+_CONFIRMED, _SHARED, _HEALS = 1, 2, 4
 _KIND = struct.Struct(">hb")
 _SEGMENT_KEY = struct.Struct(">hb16siqq")
 _SEGMENT_VALUE = struct.Struct(">hbqh16siqq")
@@ -71,6 +71,8 @@ class Segment:
     confirmed: bool = False
     shared: bool = False
     """Another pump may have sent these batches as well: which of them did, the log did not tell."""
+    heals: bool = False
+    """The target had lost what was confirmed from here on: once this is in the log, that is judged anew."""
 
     @property
     def upstream(self) -> int:
@@ -209,7 +211,7 @@ def segment_record(segment: Segment) -> Record:
     value = [
         _SEGMENT_VALUE.pack(
             _VERSION,
-            _CONFIRMED * segment.confirmed | _SHARED * segment.shared,
+            _CONFIRMED * segment.confirmed | _SHARED * segment.shared | _HEALS * segment.heals,
             segment.producer_id,
             segment.producer_epoch,
             segment.source_topic_id,
@@ -300,6 +302,7 @@ def _read(key: bytes, value: bytes | None) -> Segment | Identity | Retracted | N
         tuple(batches),
         bool(flags & _CONFIRMED),
         bool(flags & _SHARED),
+        bool(flags & _HEALS),
     )
 
 

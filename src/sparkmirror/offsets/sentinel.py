@@ -39,13 +39,18 @@ def look_for_losses(
     *,
     target_topic_id: bytes,
     cut_at: int | None = None,
+    passed: tuple[int, int] = (-1, -1),
 ) -> Found:
     """What was lost between what was copied last and what the source still has.
 
-    `cut_at`: from there on the source's log is not the one that was copied (`cut_in`).
+    `cut_at`: from there on the source's log is not the one that was copied (`cut_in`). `passed`: when the copy ended at
+    the second of these offsets nothing was left at the source below the first: only markers may be between.
     """
     at = Place(target_topic_id, position.downstream)
     losses = [_foreign(route, Place(target_topic_id, stretch.first), stretch) for stretch in foreign]
+    if position.lost:
+        end = position.downstream + position.lost
+        losses.append(target_truncated(route, target_topic_id, position.downstream, end))
     resume_at = position.upstream
     if position.source_topic_id is not None and position.source_topic_id != source_topic_id:
         losses.append(_recreated(route, at, position.upstream or 0, policy))
@@ -54,9 +59,19 @@ def look_for_losses(
         losses.append(_truncated(route, at, cut_at, position.upstream, policy))
         resume_at = max(cut_at, source_start)
     elif position.upstream is not None and position.upstream < source_start:
-        losses.append(_expired(route, at, position.upstream, source_start, policy))
-        resume_at = source_start
+        known = _done_below(position, cut_at, passed)
+        if known < source_start:
+            losses.append(_expired(route, at, known, source_start, policy))
+        resume_at = max(known, source_start)
     return Found(tuple(losses), resume_at)
+
+
+def _done_below(position: Position, cut_at: int | None, passed: tuple[int, int]) -> int:
+    """Up to where nothing was left: what was passed over counts while the log is the one in which it was."""
+    upstream, downstream = passed
+    if position.upstream is None or downstream != position.downstream:
+        return position.upstream or 0
+    return max(position.upstream, upstream if cut_at is None else min(upstream, cut_at))
 
 
 def cut_in(copied: Sequence[Segment], upstream: int, ask: Callable[[int], EpochEnd]) -> int | None:
@@ -80,7 +95,7 @@ def cut_in(copied: Sequence[Segment], upstream: int, ask: Callable[[int], EpochE
 
 
 def target_truncated(route: Route, target_topic_id: bytes, first: int, end: int) -> Loss:
-    """The target acknowledged everything below `end`, and now its log ends at `first`."""
+    """The target acknowledged what was below `end`, and now its log ends at `first`."""
     words = (
         f"target {route.target_topic}-{route.partition} lost offsets {first} to {end - 1}, which it had acknowledged "
         "(an unclean leader election?): they are copied again from the source"

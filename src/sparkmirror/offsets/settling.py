@@ -51,11 +51,17 @@ class Settler:
         if isinstance(settled.position, Doubt) and settled.position.uncovered:
             claims = self._identity.own(self._segments.whole(topic_id, where[1]))
             found = self._probe.evidence({where: unsettled(claims)}, {where: reading.log_start})
-            settled = self._decide(where, reading, claims, found[where])
+            settled = self._decide(where, reading, claims, found[where], whole=True)
         return settled
 
     def _decide(
-        self, where: TopicPartition, reading: TargetReading, claims: Sequence[Segment], evidence: Evidence
+        self,
+        where: TopicPartition,
+        reading: TargetReading,
+        claims: Sequence[Segment],
+        evidence: Evidence,
+        *,
+        whole: bool = False,
     ) -> Settled:
         sequence = appended(reading.last_sequence, reading.log_end_after, claims)
         ruling = arbitrate(claims, evidence, TargetLog(reading.log_start, reading.log_end_after, sequence))
@@ -64,7 +70,7 @@ class Settler:
         if ruling.confirmed or ruling.false:
             self._segments.settle(ruling.confirmed, ruling.false)
         between = foreign_between(self._probe, where, ruling)
-        position = decide(reading, ruling.true)
+        position = decide(reading, ruling.true, whole=whole)
         if not isinstance(position, Doubt) or not position.surplus:
             return Settled(position, between)
         if reading.log_end_before != reading.log_end_after:

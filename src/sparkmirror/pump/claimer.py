@@ -24,6 +24,8 @@ class Claimer:
         self._incarnation = incarnation
         self._bearings: Bearings | None = None
         self._due = True
+        self._heals = False
+        """The target lost what was confirmed; the first claim says so, and announces one batch."""
         self._leader_epoch = -1
         self._draft: list[Batch] = []
         self._announced = 0
@@ -35,6 +37,7 @@ class Claimer:
         """Go on from a position; `due`: what comes first is claimed, also if it goes on without a gap."""
         self._bearings = bearings
         self._due = due
+        self._heals = bearings.position.lost > 0
         self._leader_epoch = bearings.position.leader_epoch
         self._draft = []
         self.follows = upstream
@@ -46,7 +49,7 @@ class Claimer:
     def note(self, batch: Batch) -> Claim | None:
         """A batch that is queued; returns the claim of those before it, if that has to end here."""
         finished = None
-        if batch.leader_epoch != self._leader_epoch:
+        if batch.leader_epoch != self._leader_epoch or (self._heals and self._draft):
             finished = self.finish()
             self._due = True
         runs = batch.runs
@@ -73,8 +76,10 @@ class Claimer:
                 first.leader_epoch,
                 joined(chain.from_iterable(batch.runs for batch in batches)),
                 tuple(batch.announced for batch in batches),
+                heals=self._heals,
             )
         )
+        self._heals = False
         first.claim = claim
         batches[-1].completes = claim
         return claim
@@ -90,6 +95,8 @@ class Claimer:
         leader_epoch: int,
         runs: tuple[Run, ...],
         batches: tuple[AnnouncedBatch, ...],
+        *,
+        heals: bool = False,
     ) -> Segment:
         assert self._bearings is not None  # noqa: S101 - start came first
         self._incarnation += 1
@@ -105,4 +112,5 @@ class Claimer:
             downstream=downstream,
             runs=runs,
             batches=batches,
+            heals=heals,
         )

@@ -138,6 +138,7 @@ class FlowPump:
                 max_in_flight=min(flow.produce.max_in_flight_requests_per_connection, MOST_IN_FLIGHT),
                 now=self._loop.now,
                 appended=(bytes.fromhex(route.target_topic_id), route.appended),
+                passed=route.passed,
             )
             self.copies.append(copy)
             self._by_source[copy.route.source] = copy
@@ -172,12 +173,13 @@ class FlowPump:
         refused = {copy: Refusal(self._refused[copy.route]) for copy in copies if copy.route in self._refused}
         self._on_read(refused)
         by_route = {copy.route: copy for copy in copies if copy not in refused}
+        passed = {route: copy.passed for route, copy in by_route.items()}
 
         def hand_out(results: Mapping[Route, Bearings | Refusal]) -> None:
             self._loop.post(lambda: self._on_read({by_route.pop(route): result for route, result in results.items()}))
 
         self._background.do(
-            lambda: self._reader.read(list(by_route), hand_out),
+            lambda: self._reader.read(passed, hand_out),
             lambda _: None,
             lambda error: self._on_unread(list(by_route.values()), error),
         )
@@ -263,6 +265,7 @@ class FlowPump:
             if isinstance(result, Refusal):
                 copy.refuse(result, self._loop.now)
             else:
+                self._confirm_only((copy,), result.position.sequence)
                 copy.take(result, self._loop.now)
             self._settle(copy)
 
@@ -271,6 +274,17 @@ class FlowPump:
             if copy.route.source_topic in topics and copy.stage is Stage.RUNNING:
                 copy.doubt("the source topic's cleanup.policy has changed", self._loop.now)
                 self._settle(copy)
+
+    def _confirm_only(self, copies: Iterable[PartitionCopy], end: int) -> None:
+        """Of these partitions' claims that were acknowledged: what reaches beyond a sequence may be lost since."""
+        doubted = {
+            (copy.bearings.target_topic_id, copy.route.partition) for copy in copies if copy.bearings is not None
+        }
+        self._to_confirm = [
+            claim
+            for claim in self._to_confirm
+            if (claim.target_topic_id, claim.partition) not in doubted or claim.sequence + claim.announced <= end
+        ]
 
     def _on_unread(self, copies: Sequence[PartitionCopy], error: Exception) -> None:
         for copy in copies:
@@ -374,6 +388,8 @@ class FlowPump:
 
     def _on_target_lost(self, leg: TargetLeg, reason: str, copies: list[PartitionCopy]) -> None:
         self._target_legs.pop(leg.broker, None)
+        # Another pump may look at the next leader's log before we do.
+        self._confirm_only((copy for copy in self.copies if copy.is_led_by(leg.broker)), -1)
         for copy in copies:
             copy.lost_in_flight(self._loop.now, reason)
             self._settle(copy)

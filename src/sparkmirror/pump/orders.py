@@ -32,6 +32,8 @@ class RouteOrder(_Value):
     target_topic_id: str = ""
     appended: int = -1
     """What an earlier epoch's receipt said: if the target has less now, it has lost records."""
+    passed: tuple[int, int] = (-1, -1)
+    """What was said last: when the copy ended at this downstream offset, nothing was left below this upstream one."""
     refused: str = ""
     """Why it must not be pumped now, if so: it is parked, with this reason."""
 

@@ -80,6 +80,7 @@ class PartitionCopy:
         now: float,
         intake: Intake,
         appended: tuple[bytes, int] = (b"", -1),
+        passed: tuple[int, int] = (-1, -1),
     ) -> None:
         self.route = route
         self.until = until
@@ -112,6 +113,7 @@ class PartitionCopy:
         self._last_upstream = self._last_downstream = -1
         self.appended = appended
         """Target topic id, and its offset after the last record that it has acknowledged to us, in other epochs too."""
+        self._passed = passed
         self.acked_timestamp_ms = -1
         """Of the last record that is known to be copied, by its own clock; -1: not known."""
         self.source_end = -1
@@ -160,6 +162,11 @@ class PartitionCopy:
             return -1, -1
         return self._last_upstream, self._last_downstream
 
+    @property
+    def passed(self) -> tuple[int, int]:
+        """Next offsets, upstream and downstream: when the copy ended there, nothing was left before; -1: not known."""
+        return (self.acked_upstream, self.acked_downstream) if self.acked_upstream >= 0 else self._passed
+
     # --- position -------------------------------------------------------------------------------
 
     def ask(self, now: float) -> None:
@@ -185,7 +192,8 @@ class PartitionCopy:
         self.bearings = bearings
         self.source_end = bearings.source_end
         if self.stage is Stage.RUNNING:
-            if same_leaders and self.queue and _leads_to(self.queue[0], position.sequence, follows):
+            confirms = self.queue and not position.lost and _leads_to(self.queue[0], position.sequence, follows)
+            if same_leaders and confirms:
                 self._confirmed_at = bearings.read_at
                 self._alone = self._first = True
                 return
@@ -486,7 +494,8 @@ class PartitionCopy:
 
     def _note_appended(self, batch: Batch, now: float) -> None:
         unproven = self._tells_nothing(batch)
-        verify = unproven and (self._first or batch.claim is not None)
+        heals = batch.claim is not None and batch.claim.segment.heals
+        verify = heals or (unproven and (self._first or batch.claim is not None))
         self._first = False
         self._alone = not self._is_fresh(batch.max_timestamp, now)
         self._confirmed_at = batch.sent_at
@@ -502,12 +511,13 @@ class PartitionCopy:
         if self.bearings is not None:
             self.appended = self.bearings.target_topic_id, self.acked_downstream
         self.acked_timestamp_ms = batch.max_timestamp
-        self._claim_proven = not unproven and (batch.claim is not None or self._claim_proven)
+        self._claim_proven = not (unproven or heals) and (batch.claim is not None or self._claim_proven)
         if batch.completes is not None and self._claim_proven:
             self.confirmed.append(dataclasses.replace(batch.completes.segment, confirmed=True))
         self._pass_over(now)
         if verify and self.stage is Stage.RUNNING:
-            self.doubt("its acknowledgements can't tell a rival's batch: what was appended is looked up", now)
+            why = "the target had lost records" if heals else "its acknowledgements can't tell a rival's batch"
+            self.doubt(f"{why}: what was appended is looked up", now)
             self.seek_at, self._failures, self._verifying = now, 0, True
 
     def _on_error(self, batch: Batch, ack: Ack, now: float) -> None:

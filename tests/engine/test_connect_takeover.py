@@ -1,0 +1,85 @@
+"""From connectors that a real Connect worker runs to us under load, and back, whatever they are called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import mirror_process as mp
+import pytest
+from connect_worker import ConnectWorker, source_connector
+from handover import PARTITIONS, Handover, wait_for_all_taken
+from pyspark.sql import SparkSession
+
+from sparkmirror.demo import KafkaCluster
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
+
+STRIMZIS_TOPIC = "mirrormaker2-cluster-offsets"
+
+
+def worker_of(handover: Handover, settings: dict[str, str] | None = None) -> ConnectWorker:
+    return ConnectWorker(handover.target, f"connect-{handover.alias}", handover.directory / "connect", settings)
+
+
+def connector_of(handover: Handover, settings: dict[str, str] | None = None) -> dict[str, str]:
+    return source_connector(handover.source, handover.target, handover.alias, handover.topic, settings)
+
+
+def test_a_stopped_connector_is_taken_over_and_given_back(
+    source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path, spark: SparkSession
+) -> None:
+    """The worker runs all the time, as one does that has other connectors too; nobody touches its offsets."""
+    name = "mm2-msc"
+    offsets = {"B.offset.storage.topic": f"connect-offsets-connect-S{topic_name[-12:]}"}
+    handover = Handover(source_cluster, target_cluster, topic_name, tmp_path, offsets)
+    with worker_of(handover) as worker:
+        handover.offsets_topic = worker.offsets_topic
+        with mp.load(source_cluster.bootstrap_servers, topic_name, PARTITIONS):
+            worker.put(name, connector_of(handover))
+            handover.wait_for_more(10_000, "the connector")
+            worker.stop(name)
+            with handover.ours(spark) as mirror:
+                wait_for_all_taken(mirror)
+                handover.wait_for_more(5_000, "us")
+            ends = mp.end_offsets(target_cluster.bootstrap_servers, handover.remote, PARTITIONS)
+            copied = {(topic_name, index): end - 1 for index, end in enumerate(ends)}
+            assert worker.offsets(name) == copied, "what the worker says after our clean stop"
+            worker.resume(name)
+            handover.wait_for_more(10_000, "the connector again")
+            worker.stop(name)
+            with handover.ours(spark) as mirror:
+                wait_for_all_taken(mirror)
+                handover.wait_for_more(5_000, "us again")
+            worker.resume(name)
+        handover.wait_for_all()
+    print(f"{handover.copied()} records, repeated: {handover.repeated()}")
+    assert not any(handover.repeated().values())
+
+
+def test_a_killed_strimzi_worker_is_taken_over_and_given_back(
+    source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path, spark: SparkSession
+) -> None:
+    """By Strimzi's names for connector and offsets topic; our file says nothing of them."""
+    handover = Handover(source_cluster, target_cluster, topic_name, tmp_path)
+    name = f"{handover.alias}->B.MirrorSourceConnector"
+    handover.offsets_topic = STRIMZIS_TOPIC
+    storage = {"offset.storage.topic": STRIMZIS_TOPIC}
+    with mp.load(source_cluster.bootstrap_servers, topic_name, PARTITIONS):
+        with worker_of(handover, storage) as worker:
+            worker.put(name, connector_of(handover))
+            handover.wait_for_more(20_000, "the connector")
+            worker.jvm.kill()
+        ends = mp.end_offsets(target_cluster.bootstrap_servers, handover.remote, PARTITIONS)
+        stored = handover.stored(name)
+        behind = [ends[index] - 1 - stored.get(index, -1) for index in range(PARTITIONS)]
+        with handover.ours(spark) as mirror:
+            wait_for_all_taken(mirror)
+            handover.wait_for_more(5_000, "us")
+        with worker_of(handover, storage) as worker:  # it remembers its connector
+            handover.wait_for_more(10_000, "the connector again")
+    with handover.ours(spark) as mirror:
+        wait_for_all_taken(mirror)
+        handover.wait_for_all()
+    print(f"stored offsets behind by {behind}; {handover.copied()} records, repeated: {handover.repeated()}")
+    assert max(behind) > 0
+    assert not any(handover.repeated().values())
