@@ -16,6 +16,7 @@ from loaded_flow import assert_copied, running
 from mirror_thread import run_mirror
 from pyspark.sql import SparkSession
 from secure_clusters import KAFKA, of_cluster, quoted, scram_settings, scram_user
+from test_true_syncs import PumpedFlow
 from token_server import AUDIENCE, TokenServer
 
 from sparkmirror.cluster.client import ClusterClient
@@ -25,6 +26,8 @@ from sparkmirror.demo.jvm import QUICK_START
 from sparkmirror.demo.listeners import mutual_tls, scram, signed_tokens
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.pump.pump import pump
+from sparkmirror.wire.channel import Channel
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 
@@ -143,6 +146,47 @@ def test_sessions_are_renewed_under_load(
     thread.join(40)
     assert not thread.is_alive()
     finish(path, spark, pair, topic_name)
+
+
+def test_a_pump_renews_its_sessions_between_requests(
+    pair: tuple[KafkaCluster, KafkaCluster],
+    authority: Authority,
+    topic_name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In this process, so that it can be counted: renewed on the connections it has, none of them lost."""
+    source, target = pair
+    flow = PumpedFlow(source, target, topic_name, (topic_name,))
+    mp.create_topic(source.bootstrap_servers, topic_name, 1)
+    mp.create_topic(target.bootstrap_servers, flow.remote(topic_name), 1)
+    path = write(tmp_path, pair, topic_name, scram_settings(authority, "mirror", "hunter2"))
+    secured = load_mm2_properties(str(path)).flows[0]
+    flow.config = flow.config.model_copy(
+        update={
+            "source": secured.source.model_copy(update={"alias": flow.config.source.alias}),
+            "target": secured.target.model_copy(update={"alias": flow.config.target.alias}),
+        }
+    )
+    renewed: list[Channel] = []
+    renew = Channel.renew
+
+    def counted(channel: Channel) -> None:
+        renewed.append(channel)
+        renew(channel)
+
+    monkeypatch.setattr(Channel, "renew", counted)
+    order = flow.order().model_copy(update={"seconds": 2.5 * SESSION_MS / 1000})
+    with mp.load(source.bootstrap_servers, topic_name, 1, per_s=500):
+        (receipt,) = pump(order)
+    assert (receipt.state, receipt.reason) == ("running", "")
+    assert receipt.records > 0
+    assert len(set(renewed)) == 2, "one connection that fetches and one that produces"
+    assert len(renewed) >= 4
+    last = order.model_copy(update={"epoch": 2, "seconds": 3.0})
+    pump(last)
+    flow.close()
+    assert_copied(source, target, {topic_name: flow.remote(topic_name)})
 
 
 def test_a_connection_is_kept_over_many_sessions(
