@@ -233,9 +233,9 @@ def test_a_password_that_is_changed_at_the_broker_and_changed_back(
         scram_user(source, "mirror", "another")
         try:
             mp.wait_for(lambda: any("sign-in by SCRAM" in one for one in reasons(mirror)), 60, "the reason")
-            failures = log.read_text().count("failed authentication")
+            failures = log.read_text().count("Failed authentication with")
             time.sleep(20)
-            attempts = log.read_text().count("failed authentication") - failures
+            attempts = log.read_text().count("Failed authentication with") - failures
         finally:
             scram_user(source, "mirror", "hunter2")
         before = copied(target, topic_name)
