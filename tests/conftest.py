@@ -13,6 +13,7 @@ import pytest
 
 from sparkmirror.demo import Authority, KafkaCluster
 from sparkmirror.demo.java import java_home
+from sparkmirror.demo.listeners import Listener, mutual_tls, plain, scram, unsecured_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,14 +49,24 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(tmp_path_factory.mktemp("authority", numbered=False))
 
 
+def _listeners() -> dict[str, Listener]:
+    return {
+        "MTLS": mutual_tls(),
+        "PLAIN": plain({"mirror": "hunter2-plain"}),
+        "SCRAM": scram("SCRAM-SHA-512"),
+        "SCRAM256": scram("SCRAM-SHA-256"),
+        "TOKENS": unsecured_tokens(),
+    }
+
+
 @pytest.fixture(scope="session")
 def cluster_pair(
     tmp_path_factory: pytest.TempPathFactory, authority: Authority
 ) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
     """Source and target, one broker each, for the whole run; their logs stay in pytest's directory."""
     pair = (
-        KafkaCluster(tmp_path_factory.mktemp("source", numbered=False), tls=authority),
-        KafkaCluster(tmp_path_factory.mktemp("target", numbered=False), tls=authority),
+        KafkaCluster(tmp_path_factory.mktemp("source", numbered=False), tls=authority, listeners=_listeners()),
+        KafkaCluster(tmp_path_factory.mktemp("target", numbered=False), tls=authority, listeners=_listeners()),
     )
     try:
         with ThreadPoolExecutor(len(pair)) as pool:

@@ -47,7 +47,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         ("transforms", "route"),
         ("A->B.value.converter", "org.apache.kafka.connect.json.JsonConverter"),
         ("replication.policy.class", "com.example.Ours"),
-        ("B.security.protocol", "SASL_SSL"),
+        ("B.security.protocol", "SASL"),
     ],
 )
 def test_a_key_that_can_not_be_honoured(tmp_path: Path, key: str, value: str) -> None:
@@ -62,7 +62,11 @@ def test_a_pattern_that_is_none(tmp_path: Path) -> None:
 
 
 def test_a_secret_stays_secret(tmp_path: Path) -> None:
-    settings = {"B.sasl.jaas.config": "password-of-mine", "B.security.protocol": "SASL_SSL"}
+    settings = {
+        "B.sasl.jaas.config": "password-of-mine",
+        "B.sasl.mechanism": "PLAIN",
+        "B.security.protocol": "SASL_SSL",
+    }
     result = sparkmirror("run", write(tmp_path / "mm2.properties", **settings))
     assert "password-of-mine" not in result.stderr + result.stdout
 

@@ -112,7 +112,8 @@ def test_remote_topics_whose_names_stay() -> None:
     [
         ({}, "bootstrap.servers"),
         ({"bootstrap.servers": "nowhere"}, "bootstrap.servers"),
-        ({"bootstrap.servers": "a:1", "security.protocol": "SASL_SSL"}, "security.protocol"),
+        ({"bootstrap.servers": "a:1", "security.protocol": "SASL"}, "security.protocol"),
+        ({"bootstrap.servers": "a:1", "security.protocol": "SASL_SSL"}, "sasl.mechanism"),
         ({"bootstrap.servers": "a:1", "consumer.bootstrap.servers": "b"}, "consumer.bootstrap.servers"),
         ({"bootstrap.servers": "a:1", "replication.policy.class": "com.example.Mine"}, "replication.policy"),
     ],

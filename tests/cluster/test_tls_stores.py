@@ -125,15 +125,60 @@ def test_a_truststore_that_keytool_made(tmp_path: Path, ca_pem: str) -> None:
     shake({"truststore_location": path, "truststore_password": SECRET})
 
 
-def test_a_jks_file_is_refused_with_the_way_out(tmp_path: Path, ca_pem: str) -> None:
-    path = str(tmp_path / "trust.jks")
-    store = ("-keystore", path, "-storepass", SECRET)
-    keytool("-importcert", "-noprompt", "-alias", "ca", "-file", ca_pem, *store, "-storetype", "JKS")
-    line = wrong(truststore_location=path, truststore_password=SECRET)
-    assert line.startswith("cluster us: ssl.truststore.location: ")
-    command = line.partition("convert it: keytool ")[2]
-    keytool(*command.split(), "-srcstorepass", SECRET, "-deststorepass", SECRET)
-    shake({"truststore_location": str(tmp_path / "trust.p12"), "truststore_password": SECRET})
+@pytest.fixture(scope="module")
+def jks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Real JKS files by `keytool`: `trust.jks`, and `keys.jks` whose key has a password of its own."""
+    directory = tmp_path_factory.mktemp("jks")
+    ca, keys = directory / "ca.pem", directory / "keys.p12"
+    AUTHORITY.cert_pem.write_to_path(ca)
+    how = serialization.BestAvailableEncryption(SECRET.encode())
+    keys.write_bytes(pkcs12.serialize_key_and_certificates(b"us", KEY, CHAIN[0], [ROOT], how))
+    for name in ("ca", "again"):  # two entries
+        keytool(
+            *("-importcert", "-noprompt", "-alias", name, "-file", str(ca), "-storetype", "JKS"),
+            *("-keystore", str(directory / "trust.jks"), "-storepass", SECRET),
+        )
+    for name, password in (("keys", "sesame-\u20ac"), ("same", SECRET)):
+        keytool(
+            *("-importkeystore", "-noprompt", "-srcalias", "us", "-srckeystore", str(keys), "-srcstorepass", SECRET),
+            *("-destkeystore", str(directory / f"{name}.jks"), "-deststoretype", "JKS", "-deststorepass", SECRET),
+            *("-destkeypass", password),
+        )
+    return directory
+
+
+@pytest.mark.parametrize("type_", ["JKS", "PKCS12"])
+@pytest.mark.parametrize("password", [SECRET, ""])
+def test_a_jks_truststore(jks: Path, type_: str, password: str) -> None:
+    settings = {"truststore_location": str(jks / "trust.jks"), "truststore_password": password}
+    shake(settings | {"truststore_type": type_})
+
+
+@pytest.mark.parametrize("name", ["keys", "same"])
+def test_a_jks_keystore(jks: Path, name: str) -> None:
+    settings = {
+        "truststore_location": str(jks / "trust.jks"),
+        "keystore_location": str(jks / f"{name}.jks"),
+        "keystore_password": SECRET,
+        "key_password": "sesame-\u20ac" if name == "keys" else "",
+    }
+    assert common_name(shake(settings, ask=True)) == ["us"]
+
+
+def test_jks_files_that_can_not_be_used(jks: Path, tmp_path: Path) -> None:
+    trust, keys = str(jks / "trust.jks"), str(jks / "keys.jks")
+    assert "its password is wrong; check ssl.truststore.password" in wrong(
+        truststore_location=trust, truststore_password="other"
+    )
+    assert f"{keys} holds no certificate" in wrong(truststore_location=keys, truststore_password=SECRET)
+    assert f"{trust} holds no key with" in wrong(keystore_location=trust, keystore_password=SECRET)
+    assert "check ssl.key.password" in wrong(keystore_location=keys, keystore_password=SECRET)
+    whole = Path(keys).read_bytes()
+    for size in (4, 11, 12, 40, len(whole) // 2, len(whole) - 30):
+        cut = tmp_path / "cut.jks"
+        cut.write_bytes(whole[:size])
+        assert "damaged" in wrong(keystore_location=str(cut))
+        assert "damaged" in wrong(keystore_location=str(cut), keystore_password=SECRET)
 
 
 def test_a_brokers_own_certificate_may_be_what_is_trusted() -> None:
@@ -268,7 +313,7 @@ def test_both_clients_speak_tls(source_cluster: KafkaCluster, authority: Authori
     client.metadata([])
     assert client.cluster_id == source_cluster.cluster_id
     # The broker tells its clients on the TLS listener the addresses of that listener.
-    assert isinstance(client.broker(1).detach(), ssl.SSLSocket)
+    assert isinstance(client.broker(1).socket, ssl.SSLSocket)
     client.close()
 
 

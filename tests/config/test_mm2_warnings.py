@@ -70,7 +70,7 @@ REQUEST_PLACE = "write eu.producer.max.request.size or us->eu.producer.override.
         ("errors.retry.timeout", "parked with the reason and tried again"),
         ("listeners", "there is no REST interface"),
         ("sasl.mechanism", "has no effect without SASL"),
-        ("us.consumer.ssl.protocol", "has no effect with security.protocol PLAINTEXT"),
+        ("us.consumer.ssl.protocol", "has no effect without TLS"),
         ("topics.blacklist", "since Kafka 4.0; write topics.exclude"),
         ("us->eu.groups.blacklist", "since Kafka 4.0; write us->eu.groups.exclude"),
         ("use.incremental.alter.configs", "has no effect since Kafka 4.0"),

@@ -1,4 +1,4 @@
-"""TLS settings of either cluster: where they are looked for, what they mean, and secrets that stay secret."""
+"""TLS and SASL settings of either cluster: where they are looked for, what they mean, and secrets that stay secret."""
 
 from __future__ import annotations
 
@@ -9,7 +9,17 @@ import pytest
 from pydantic import SecretStr
 
 from sparkmirror.config import FlowConfig, MirrorConfig
-from sparkmirror.config.model import REVEAL, SslConfig
+from sparkmirror.config.login import (
+    ClientCredentials,
+    Login,
+    MskIam,
+    Password,
+    TokenFile,
+    UnsecuredToken,
+    read_login,
+)
+from sparkmirror.config.model import REVEAL, SaslConfig, SslConfig
+from sparkmirror.config.providers import with_secrets
 from sparkmirror.config.settings import SSL_SETTINGS
 from sparkmirror.errors import ConfigError
 from sparkmirror.pump.orders import FlowOrder, PumpOrder
@@ -90,7 +100,7 @@ def test_without_tls_its_settings_do_nothing_and_say_so(load: Load) -> None:
     assert flow(config).source.ssl.key_password.get_secret_value() == "x"
     assert flow(config).target.ssl == SslConfig()
     (warning,) = config.warnings
-    assert warning.endswith("eu.ssl.truststore.location: has no effect with security.protocol PLAINTEXT")
+    assert warning.endswith("eu.ssl.truststore.location: has no effect without TLS: write security.protocol")
 
 
 @pytest.mark.parametrize(
@@ -112,12 +122,10 @@ def test_what_does_nothing_is_named(load: Load, key: str, part: str) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "part"),
     [
-        ("us.consumer.ssl.truststore.location", "/other", "write us.ssl.truststore.location"),
-        ("us.admin.security.protocol", "PLAINTEXT", "write us.security.protocol"),
-        ("us->eu.source.cluster.ssl.truststore.location", "/other", "write us.ssl.truststore.location"),
-        ("us->eu.producer.override.ssl.key.password", "/other", "write eu.ssl.key.password"),
+        ("us.producer.ssl.truststore.location", "/other", "write us.ssl.truststore.location"),
+        ("us->eu.source.producer.security.protocol", "PLAINTEXT", "write us.security.protocol"),
+        ("us->eu.target.consumer.ssl.key.password", "/other", "write eu.ssl.key.password"),
         ("us->eu.security.protocol", "PLAINTEXT", "write eu.security.protocol"),
-        ("us->eu.target.cluster.ssl.endpoint.identification.algorithm", "", "write eu.ssl.endpoint"),
     ],
 )
 def test_a_client_of_its_own_kind_is_refused(load: Load, key: str, value: str, part: str) -> None:
@@ -201,3 +209,213 @@ def test_what_is_no_secret_may_travel_anywhere(load: Load) -> None:
     config = load(f"{TLS}ssl.truststore.location = /x\nssl.truststore.type = PEM")
     assert not flow(config).has_secrets
     assert json.loads(config.model_dump_json()) == json.loads(config.model_dump_json(context=REVEAL))
+
+
+# --- SASL -----------------------------------------------------------------------------------------------
+
+KAFKA = "org.apache.kafka.common.security."
+SCRAM = f'sasl.jaas.config = {KAFKA}scram.ScramLoginModule required username="mirror" password="hunter2";\n'
+SASL = "security.protocol = SASL_SSL\nsasl.mechanism = SCRAM-SHA-512\n"
+OAUTH = (
+    "us.security.protocol = SASL_PLAINTEXT\nus.sasl.mechanism = OAUTHBEARER\nus.sasl.jaas.config = "
+    f"{KAFKA}oauthbearer.OAuthBearerLoginModule required "
+)
+ENDPOINT = "us.sasl.oauthbearer.token.endpoint.url = "
+MSK = (
+    "us.security.protocol = SASL_SSL\nus.sasl.mechanism = AWS_MSK_IAM\n"
+    "us.sasl.client.callback.handler.class = software.amazon.msk.auth.iam.IAMClientCallbackHandler\n"
+    "us.sasl.jaas.config = software.amazon.msk.auth.iam.IAMLoginModule required"
+)
+PROVIDER = "config.providers = env\nconfig.providers.env.class = EnvVarConfigProvider\n"
+
+
+def login(config: MirrorConfig) -> Login:
+    return read_login(with_secrets(flow(config).source).sasl)
+
+
+def test_scram_on_both_sides(load: Load) -> None:
+    config = load(SASL + SCRAM)
+    assert config.warnings == ()
+    assert login(config) == Password("SCRAM-SHA-512", "mirror", "hunter2")
+    assert (flow(config).source.encrypted, flow(config).source.signs_in) == (True, True)
+    assert flow(config).source.copier is None
+
+
+def test_each_side_in_its_own_way(load: Load) -> None:
+    plain = f"us.sasl.jaas.config = {KAFKA}plain.PlainLoginModule required username=a password=b;\n"
+    config = load("us.security.protocol = sasl_plaintext\nus.sasl.mechanism = PLAIN\n" + plain)
+    assert login(config) == Password("PLAIN", "a", "b")
+    assert (flow(config).source.security_protocol, flow(config).target.security_protocol) == (
+        "SASL_PLAINTEXT",
+        "PLAINTEXT",
+    )
+    assert flow(config).target.sasl == SaslConfig()
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (
+            OAUTH + f'clientId="a" clientSecret="b" scope="c";\n{ENDPOINT}https://id/token',
+            ClientCredentials("https://id/token", "a", "b", "c", False, (), ()),
+        ),
+        (
+            OAUTH + f'extension_logicalCluster="x" ssl.truststore.type="PEM";\n{ENDPOINT}https://id/token\n'
+            f"us.sasl.login.callback.handler.class = {KAFKA}oauthbearer.OAuthBearerLoginCallbackHandler\n"
+            "us.sasl.oauthbearer.client.credentials.client.id = a\nus.sasl.oauthbearer.scope = c\n"
+            "us.sasl.oauthbearer.client.credentials.client.secret = b\nus.sasl.oauthbearer.header.urlencode = true",
+            ClientCredentials(
+                "https://id/token",
+                "a",
+                "b",
+                "c",
+                True,
+                (("ssl.truststore.type", "PEM"),),
+                (("logicalCluster", "x"),),
+            ),
+        ),
+        (OAUTH + f";\n{ENDPOINT}file:///var/token", TokenFile("/var/token", ())),
+        (
+            OAUTH + f";\n{ENDPOINT}file:/var/token\nus.sasl.oauthbearer.jwt.retriever.class = "
+            f"{KAFKA}oauthbearer.FileJwtRetriever",
+            TokenFile("/var/token", ()),
+        ),
+        (
+            OAUTH + 'unsecuredLoginStringClaim_sub="me" unsecuredLoginListClaim_scope=",a,b";',
+            UnsecuredToken((("sub", "me"), ("scope", ("a", "b"))), "sub", "scope", 3600, ()),
+        ),
+        (MSK + ";", MskIam()),
+        (
+            MSK + ' awsProfileName="p" awsRoleArn="arn:aws:iam::1:role/r" awsRoleSessionName="s" awsDebugCreds=true;',
+            MskIam("p", "arn:aws:iam::1:role/r", "s"),
+        ),
+    ],
+)
+def test_tokens(load: Load, lines: str, expected: Login) -> None:
+    config = load(lines)
+    assert config.warnings == ()
+    assert login(config) == expected
+    assert flow(config).has_secrets == isinstance(expected, ClientCredentials)
+
+
+@pytest.mark.parametrize(
+    ("lines", "key", "part"),
+    [
+        (
+            "us.security.protocol = SASL_SSL",
+            "us.sasl.mechanism",
+            "Kerberos (GSSAPI) is not supported: give",
+        ),
+        (SASL.replace("SCRAM-SHA-512", "GSSAPI"), "sasl.mechanism", "SCRAM-SHA-512, OAUTHBEARER or a certificate"),
+        (SASL.replace("SCRAM-SHA-512", "DIGEST-MD5"), "sasl.mechanism", "must be PLAIN or SCRAM-SHA-256"),
+        (SASL, "us.sasl.jaas.config", "is missing: write org.apache.kafka.common.security.scram.ScramLoginModule"),
+        (SASL + SCRAM.replace(";\n", "\n"), "sasl.jaas.config", "does not end with a semicolon"),
+        (SASL + SCRAM.replace("scram.Scram", "plain.Plain"), "sasl.jaas.config", "needs the login module"),
+        (SASL + SCRAM.replace("username", "user"), "sasl.jaas.config", "option username is missing"),
+        (OAUTH + f'clientId="a";\n{ENDPOINT}https://x', "us.sasl.jaas.config", "option clientSecret is missing"),
+        (OAUTH + f";\n{ENDPOINT}ftp://x", "us.sasl.oauthbearer.token.endpoint.url", "must begin with https:, http:"),
+        (OAUTH + ";", "us.sasl.jaas.config", "names no principal"),
+        (MSK + ' awsStranger="x";', "us.sasl.jaas.config", "option awsStranger of IAMLoginModule"),
+        (
+            SASL + SCRAM + "sasl.login.callback.handler.class = com.example.X",
+            "sasl.login.callback.handler.class",
+            "must",
+        ),
+    ],
+)
+def test_a_login_that_can_not_be(load: Load, lines: str, key: str, part: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(lines)
+    assert caught.value.key == key
+    assert part in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_login_without_sasl_does_nothing_and_says_so(load: Load) -> None:
+    (warning,) = load(SCRAM).warnings
+    assert warning.endswith("sasl.jaas.config: has no effect without SASL: write security.protocol")
+
+
+@pytest.mark.parametrize(
+    ("given", "secret"),
+    [
+        ('username="mirror" password="hunter2"', True),
+        ('username="mirror" password="${env:SECRET}"', False),
+        ('username="${env:SECRET}" password="${env:SECRET}"', False),
+        ('username="mirror" password="h${env:SECRET}"', True),
+        ('username="mirror" password="${vault:x:hunter2}"', True),
+    ],
+)
+def test_a_reference_travels_and_what_it_leads_to_does_not(
+    load: Load, monkeypatch: pytest.MonkeyPatch, given: str, secret: bool
+) -> None:
+    monkeypatch.setenv("SECRET", "hunter3")
+    config = load(PROVIDER + SASL + f"sasl.jaas.config = {KAFKA}scram.ScramLoginModule required {given};")
+    assert flow(config).has_secrets is secret
+    text = order(config).to_json()
+    assert "hunter3" not in text
+    if "env:" in given:
+        assert "${env:SECRET}" in text
+        again = PumpOrder.model_validate_json(text).flows[0].flow.source
+        found = read_login(with_secrets(again).sasl)
+        assert isinstance(found, Password)
+        assert "hunter3" in found.password
+    assert "hunter" not in repr(config) + repr(order(config)) + config.model_dump_json()
+
+
+def test_a_whole_line_may_stand_elsewhere(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAAS", f'{KAFKA}scram.ScramLoginModule required username="a" password="hunter2";')
+    config = load(PROVIDER + SASL + "sasl.jaas.config = ${env:JAAS}")
+    assert not flow(config).has_secrets
+    assert login(config) == Password("SCRAM-SHA-512", "a", "hunter2")
+    assert "hunter2" not in order(config).to_json()
+
+
+# --- what copies, and the rest --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("lines", "rest", "copier"),
+    [
+        ("us.consumer.security.protocol = SSL", "PLAINTEXT", "SSL"),
+        ("us.security.protocol = SSL\nus.consumer.security.protocol = PLAINTEXT", "SSL", "PLAINTEXT"),
+        ("us.admin.security.protocol = SSL", "SSL", "PLAINTEXT"),
+        ("us.admin.security.protocol = SSL\nus.consumer.security.protocol = SSL", "SSL", "SSL"),
+        (
+            "us->eu.source.consumer.security.protocol = SSL\nus.consumer.security.protocol = PLAINTEXT",
+            "PLAINTEXT",
+            "SSL",
+        ),
+        ("us->eu.source.cluster.security.protocol = SSL", "SSL", "SSL"),
+        ("us->eu.source.cluster.security.protocol = SSL\nus.security.protocol = PLAINTEXT", "PLAINTEXT", "PLAINTEXT"),
+        ("us->eu.consumer.security.protocol = SSL", "PLAINTEXT", "SSL"),
+    ],
+)
+def test_the_source_has_a_way_for_fetching(load: Load, lines: str, rest: str, copier: str) -> None:
+    config = load(lines)
+    assert config.warnings == ()
+    source = flow(config).source
+    assert (source.security_protocol, source.for_copying.security_protocol) == (rest, copier)
+    assert flow(config).target.security_protocol == "PLAINTEXT"
+
+
+@pytest.mark.parametrize(
+    ("lines", "rest", "copier"),
+    [
+        ("eu.producer.security.protocol = SSL", "PLAINTEXT", "SSL"),
+        ("eu.security.protocol = SSL\nus->eu.producer.override.security.protocol = PLAINTEXT", "SSL", "PLAINTEXT"),
+        ("us->eu.target.admin.security.protocol = SSL", "SSL", "PLAINTEXT"),
+    ],
+)
+def test_the_target_has_a_way_for_producing(load: Load, lines: str, rest: str, copier: str) -> None:
+    target = flow(load(lines)).target
+    assert (target.security_protocol, target.for_copying.security_protocol) == (rest, copier)
+
+
+def test_what_only_the_copier_keeps_secret_is_kept(load: Load) -> None:
+    config = load(
+        f"us.consumer.security.protocol = SASL_PLAINTEXT\nus.sasl.mechanism = SCRAM-SHA-256\nus.consumer.{SCRAM}"
+    )
+    assert not flow(config).source.signs_in
+    assert flow(config).has_secrets
+    assert "hunter2" not in repr(config)

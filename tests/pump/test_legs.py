@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import socket
+
+import pytest
 from model_broker import FRESH_AFTER_MS, FRESH_MS, IDENTITY, LEADER, ROUTE, Pump, Source, World
 
 from sparkmirror.offsets.route import Bearings
 from sparkmirror.pump.intake import Intake
+from sparkmirror.pump.limits import Lane
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.partition import PartitionCopy
+from sparkmirror.pump.source_leg import SourceLeg
 from sparkmirror.pump.target_leg import TargetLeg
+from sparkmirror.wire.buffers import FramePool
+from sparkmirror.wire.channel import Channel
+from sparkmirror.wire.fetch import FetchPosition, FetchSession
 
 
-def a_leg(lost: list[PartitionCopy]) -> TargetLeg:
+def a_leg(lost: list[PartitionCopy], renewing: list[Channel] | None = None) -> TargetLeg:
     return TargetLeg(
         LEADER,
         Loop(),
@@ -20,6 +28,7 @@ def a_leg(lost: list[PartitionCopy]) -> TargetLeg:
         max_request_bytes=1 << 20,
         max_in_flight=5,
         dial=lambda leg: None,
+        renew=lambda leg, channel: (renewing if renewing is not None else []).append(channel),
         on_ack=lambda copy, ack: None,
         on_unsendable=lambda copy: None,
         on_lost=lambda leg, reason, copies: lost.extend(copies),
@@ -79,3 +88,118 @@ def test_latest_is_the_first_look_and_is_claimed_at_once() -> None:
         assert (claim.segment.upstream, claim.segment.sequence, claim.segment.announced) == (40, 0, 0)
         source.end += 10  # more arrives before the claim is durable
         copy.doubt("a lost connection", world.now)
+
+
+# --- sessions that end ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def model_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time that the model's positions were read at: they are not too old to be sent by."""
+    monkeypatch.setattr("sparkmirror.pump.target_leg.now_s", lambda: 1000.0)
+
+
+class EndingSession:
+    """A sign-in that is due to be renewed whenever a test says so."""
+
+    renewal_due = False
+
+    def sign_in(self) -> None:
+        self.renewal_due = False
+
+
+class Signed:
+    """A channel over such a session, and the broker's end of it."""
+
+    def __init__(self) -> None:
+        ours, self.broker = socket.socketpair()
+        self.broker.setblocking(False)
+        self.session = EndingSession()
+        self.channel = Channel(ours, FramePool(1 << 16, keep=1), self.session)
+
+    def sent(self) -> int:
+        """Bytes that came since the last look."""
+        try:
+            return len(self.broker.recv(1 << 20))
+        except BlockingIOError:
+            return 0
+
+
+@pytest.mark.usefixtures("model_clock")
+def test_a_producing_leg_renews_before_it_sends_and_then_sends() -> None:
+    renewing: list[Channel] = []
+    leg, signed = a_leg([], renewing), Signed()
+    signed.session.renewal_due = True
+    leg.connected(signed.channel, 9)
+    assert renewing == [], "an idle session may end"
+    leg.offer(a_fetched_copy())
+    leg.pump()
+    leg.pump()
+    assert renewing == [signed.channel]
+    assert (signed.sent(), leg.in_flight) == (0, False)
+    signed.channel.renew()
+    leg.renewed(signed.channel)
+    assert signed.sent() > 0
+    assert leg.in_flight
+
+
+@pytest.mark.usefixtures("model_clock")
+def test_a_producing_leg_waits_for_what_is_in_flight() -> None:
+    renewing: list[Channel] = []
+    lost: list[PartitionCopy] = []
+    leg, signed = a_leg(lost, renewing), Signed()
+    leg.connected(signed.channel, 9)
+    leg.offer(a_fetched_copy())
+    leg.pump()
+    assert signed.sent() > 0
+    signed.session.renewal_due = True
+    leg.offer(a_fetched_copy())
+    leg.pump()
+    assert (renewing, signed.sent(), lost) == ([], 0, [])
+
+
+@pytest.mark.parametrize("succeeds", [True, False])
+def test_a_channel_that_is_given_up_while_it_is_renewed_is_closed_by_whoever_renews(succeeds: bool) -> None:
+    renewing: list[Channel] = []
+    leg, signed = a_leg([], renewing), Signed()
+    signed.session.renewal_due = True
+    leg.connected(signed.channel, 9)
+    leg.offer(a_fetched_copy())
+    leg.pump()
+    leg.failed("this process was suspended")
+    assert signed.channel.fileno() >= 0, "another thread is using it"
+    if succeeds:
+        leg.renewed(signed.channel)
+        assert signed.channel.fileno() == -1
+    else:
+        leg.failed("refused")
+
+
+def test_a_fetching_leg_renews_between_requests() -> None:
+    renewing: list[Channel] = []
+    signed = Signed()
+    leg = SourceLeg(
+        Lane(LEADER, backfill=False),
+        Loop(),
+        dial=lambda leg: None,
+        renew=lambda leg, channel: renewing.append(channel),
+        on_fetched=lambda part, frame: None,
+        on_lost=lambda leg, reason: None,
+        may_fetch=lambda lane: True,
+        max_wait_ms=500,
+    )
+    session = FetchSession(
+        13, client_id="test", max_wait_ms=500, min_bytes=1, max_bytes=1000, partition_max_bytes=1000, isolation_level=0
+    )
+    leg.want(("topic", 0), bytes(15) + b"1", FetchPosition(0, 0, 0))
+    leg.connected(signed.channel, session)
+    assert signed.sent() > 0
+    signed.session.renewal_due = True
+    leg.pump()
+    assert renewing == [], "an answer is awaited"
+    signed.broker.sendall(bytes.fromhex("00000011 00000001 00 00000000 0000 00000001 01 00".replace(" ", "")))
+    leg.on_readable()
+    assert (renewing, signed.sent()) == ([signed.channel], 0)
+    signed.channel.renew()
+    leg.renewed(signed.channel)
+    assert signed.sent() > 0

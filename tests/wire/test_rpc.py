@@ -266,6 +266,6 @@ def test_a_socket_that_is_handed_over_stays_open(serve: Serve) -> None:
         greet(sock)
         sock.sendall(b"still there")
 
-    sock = dial(serve(script)).detach()
+    sock = dial(serve(script)).socket
     assert sock.recv(11, socket.MSG_WAITALL) == b"still there"
     sock.close()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sparkmirror.config import DEFAULT_POLICY, ClusterConfig
-from sparkmirror.config.model import SslConfig
+from sparkmirror.config.login import LoginError, read_login
+from sparkmirror.config.model import SaslConfig, SslConfig
 from sparkmirror.config.setting import Setting
-from sparkmirror.config.settings import SECURITY_PROTOCOL, SOURCE_SERVERS, SSL_SETTINGS
+from sparkmirror.config.settings import SASL_SETTINGS, SECURITY_PROTOCOL, SOURCE_SERVERS, SSL_SETTINGS
 from sparkmirror.config.values import Boolean, Value
 from sparkmirror.errors import ConfigError
 from sparkmirror.policy import ReplicationPolicy, policy_for
@@ -27,10 +28,14 @@ def cluster_config(settings: Mapping[str, str], role: str) -> ClusterConfig:
     if not isinstance(servers, tuple):
         raise ConfigError("is missing: write host:9092", where=WHERE, key=SOURCE_SERVERS.name)
     cluster = ClusterConfig.model_validate({"alias": "asked by MirrorClient", **given})
-    if not cluster.encrypted:
-        return cluster
-    ssl = SslConfig.model_validate(_given(SSL_SETTINGS, settings, role))
-    return cluster.model_copy(update={"ssl": ssl})
+    ssl = SslConfig.model_validate(_given(SSL_SETTINGS, settings, role) if cluster.encrypted else {})
+    sasl = SaslConfig.model_validate(_given(SASL_SETTINGS, settings, role) if cluster.signs_in else {})
+    if cluster.signs_in:
+        try:
+            read_login(sasl)
+        except LoginError as error:
+            raise ConfigError(error.reason, where=WHERE, key=f"sasl.{error.setting}") from None
+    return cluster.model_copy(update={"ssl": ssl, "sasl": sasl})
 
 
 def replication_policy(settings: Mapping[str, str]) -> ReplicationPolicy:

@@ -20,15 +20,18 @@ from uuid import UUID
 from kafka import KafkaAdminClient, OffsetSpec
 from kafka import TopicPartition as _TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.errors import BrokerResponseError, KafkaError
+from kafka.errors import BrokerResponseError, KafkaError, SaslAuthenticationFailedError
 from kafka.protocol.consumer import IsolationLevel
 
 from sparkmirror.cluster.client import addresses
 from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.gate import gate
+from sparkmirror.cluster.kafka_python_sasl import sasl_settings
+from sparkmirror.cluster.sign_in import sign_in
 from sparkmirror.cluster.tls import ssl_context
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.wire.rpc import RpcConnection, TlsRefused
+from sparkmirror.wire.rpc import AccessRefused, RpcConnection
 from sparkmirror.wire.topic_partition import TopicPartition
 
 TOPICS_PER_REQUEST = 300
@@ -112,6 +115,7 @@ def client_settings(config: ClusterConfig, role: str) -> dict[str, Any]:
         "bootstrap_servers": list(config.bootstrap_servers),
         "security_protocol": config.security_protocol,
         "ssl_context": ssl_context(config),
+        **sasl_settings(config),
         "client_id": f"{config.client_id}|{role}" if config.client_id else role,
         "request_timeout_ms": config.request_timeout_ms,
         "reconnect_backoff_max_ms": 1000,
@@ -141,6 +145,7 @@ class ClusterAdmin:
         self.config = config
         self._client = client
         self._timeout_s = timeout_s
+        self._failed_last = False
 
     @classmethod
     def connect(cls, config: ClusterConfig, role: str, timeout_s: float = 60.0) -> Self:
@@ -149,8 +154,7 @@ class ClusterAdmin:
         `role` is told to the brokers as part of the client id. Raises `ClusterUnreachable`, and `ConfigError`
         where a truststore or keystore can't be used.
         """
-        if config.encrypted:
-            _check_tls(config, timeout_s * PROBE_SHARE)
+        check_access(config, timeout_s * PROBE_SHARE)
         settings = client_settings(config, role)
         settings["request_timeout_ms"] = min(config.request_timeout_ms, int(timeout_s * 1000))
         patience_s = timeout_s * (1 - PROBE_SHARE)
@@ -333,14 +337,24 @@ class ClusterAdmin:
         return self._list_offsets(first, spec, isolation) | self._list_offsets(second, spec, isolation)
 
     def _ask(self, what: str, question: Callable[..., _Answer], *args: Any, **options: Any) -> _Answer:
-        """Ask, and ask again after errors that pass, until the admin timeout."""
+        """Ask, and ask again after errors that pass, until the admin timeout.
+
+        After a failure we look first whether we are let in at all: kafka-python would knock three times a second.
+        """
         deadline = time.monotonic() + self._timeout_s
+        if self._failed_last:
+            check_access(self.config, self._timeout_s * PROBE_SHARE)
+        self._failed_last = True
         while True:
             try:
-                return _within(deadline - time.monotonic(), question, *args, **options)
+                answer = _within(deadline - time.monotonic(), question, *args, **options)
+                self._failed_last = False
+                return answer
             except TimeoutError as error:
                 raise self._failed(what, f"no answer within {self._timeout_s:g} s") from error
             except (KafkaError, OSError, RuntimeError) as error:
+                if isinstance(error, SaslAuthenticationFailedError):
+                    check_access(self.config, self._timeout_s * PROBE_SHARE)
                 passes = getattr(error, "retriable", False)
                 if not passes or time.monotonic() + RETRY_PAUSE_S >= deadline:
                     raise self._failed(what, _one_line(error)) from error
@@ -364,14 +378,19 @@ def _within(timeout_s: float, question: Callable[..., _Answer], *args: Any, **op
     return outcome.result(timeout_s)
 
 
-def _check_tls(config: ClusterConfig, timeout_s: float) -> None:
-    """Stop if no broker agrees with us on TLS: kafka-python would try for as long as it may, and not say why."""
-    tls = ssl_context(config)
+def check_access(config: ClusterConfig, timeout_s: float) -> None:
+    """Raise `ClusterUnreachable` if no broker lets us in: kafka-python would try on and on, and not say why."""
+    if not config.encrypted and not config.signs_in:
+        return
+    tls, how = ssl_context(config), sign_in(config)
     refusals: list[str] = []
     for host, port in addresses(config):
         try:
-            RpcConnection.dial(host, port, client_id=config.client_id, timeout_s=timeout_s, tls=tls).close()
-        except TlsRefused as error:
+            with gate(config, host, port).passage():
+                RpcConnection.dial(
+                    host, port, client_id=config.client_id, timeout_s=timeout_s, tls=tls, sign_in=how
+                ).close()
+        except AccessRefused as error:
             refusals.append(str(error))
         except ConnectionError:
             return  # it may come up yet

@@ -12,6 +12,8 @@ from typing import Any
 
 from kafka.protocol.metadata import MetadataRequest
 
+from sparkmirror.cluster.gate import gate
+from sparkmirror.cluster.sign_in import sign_in
 from sparkmirror.cluster.tls import ssl_context
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
@@ -86,15 +88,17 @@ class ClusterClient:
         return self._dial(*self._addresses[node_id], send_buffer=send_buffer, receive_buffer=receive_buffer)
 
     def _dial(self, host: str, port: int, *, send_buffer: int = -1, receive_buffer: int = -1) -> RpcConnection:
-        return RpcConnection.dial(
-            host,
-            port,
-            client_id=self.client_id,
-            timeout_s=self._timeout_s,
-            tls=ssl_context(self.config),
-            send_buffer=send_buffer,
-            receive_buffer=receive_buffer,
-        )
+        with gate(self.config, host, port).passage():
+            return RpcConnection.dial(
+                host,
+                port,
+                client_id=self.client_id,
+                timeout_s=self._timeout_s,
+                tls=ssl_context(self.config),
+                sign_in=sign_in(self.config),
+                send_buffer=send_buffer,
+                receive_buffer=receive_buffer,
+            )
 
     def ask(self, node_id: int, request: Any, *, newest: int | None = None) -> Any:
         """Ask one broker, in no newer version than `newest`; after an error its connection is not used again (R11)."""

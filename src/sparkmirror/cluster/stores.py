@@ -1,7 +1,7 @@
-"""Truststores and keystores as Kafka's clients take them: PEM or PKCS12 files, or PEM text in the configuration.
+"""Truststores and keystores as Kafka's clients take them: PEM, PKCS12 or JKS files, or PEM text in the configuration.
 
 PKCS12 is what `keytool` has written by default since Java 9, whatever the file is called, and Java reads it
-also where the type says JKS; so do we. Java's old own format, JKS, has no well-kept reader in Python.
+also where the type says JKS, and the other way round; so do we.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import load_der_private_key, pkcs12
 from cryptography.x509 import Certificate, load_der_x509_certificate
 
+from sparkmirror.cluster.jks import MAGIC, JksError, read_jks
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.errors import ConfigError
 
 Store = Literal["truststore", "keystore"]
 
-_JKS_MAGIC = b"\xfe\xed\xfe\xed"
 _BLOCK = re.compile(r"-+BEGIN ([A-Z0-9 ]+)-+([A-Za-z0-9+/=\s]+)-+END \1-+")
 """One PEM block; line ends may have become spaces, as in a value on one line (Kafka's `PemParser` allows it)."""
 
@@ -56,8 +56,11 @@ def read_trust_store(config: ClusterConfig, content: bytes | None) -> tuple[Cert
     if settings.truststore_type == "PEM":
         return _certificates(config, where, content.decode("latin-1"))
     password = settings.truststore_password.get_secret_value()
-    opened = _open(config, "truststore", settings.truststore_location, content, password)
-    certificates = [one.certificate for one in (opened.cert, *opened.additional_certs) if one is not None]
+    if content.startswith(MAGIC):
+        certificates = _from_jks(config, content, password)
+    else:
+        opened = _open(config, "truststore", settings.truststore_location, content, password)
+        certificates = [one.certificate for one in (opened.cert, *opened.additional_certs) if one is not None]
     if not certificates:
         raise store_error(config, where, f"{settings.truststore_location} holds no certificate")
     return tuple(certificates)
@@ -79,6 +82,8 @@ def read_key_store(config: ClusterConfig, content: bytes | None) -> KeyPair | No
         text = content.decode("latin-1")
         return KeyPair(_key(config, where, text, key_password), _certificates(config, where, text))
     password = settings.keystore_password.get_secret_value()
+    if content.startswith(MAGIC):
+        return _pair_from_jks(config, content, password, key_password or password)
     opened = _open(config, "keystore", settings.keystore_location, content, password)
     if opened.key is None or opened.cert is None:
         raise store_error(config, where, f"{settings.keystore_location} holds no key with a certificate")
@@ -89,13 +94,6 @@ def read_key_store(config: ClusterConfig, content: bytes | None) -> KeyPair | No
 def _open(
     config: ClusterConfig, store: Store, location: str, content: bytes, password: str
 ) -> pkcs12.PKCS12KeyAndCertificates:
-    if content.startswith(_JKS_MAGIC):
-        converted = Path(location).with_suffix(".p12")
-        reason = (
-            f"{location} is a JKS file, which is not supported; convert it: keytool -importkeystore"
-            f" -srckeystore {location} -destkeystore {converted} -deststoretype PKCS12"
-        )
-        raise store_error(config, f"{store}.location", reason)
     if content.lstrip().startswith(b"-----BEGIN"):
         reason = f"{location} is a PEM file; write {config.alias}.ssl.{store}.type = PEM"
         raise store_error(config, f"{store}.type", reason)
@@ -104,6 +102,33 @@ def _open(
     except ValueError:
         reason = f"{location} is no PKCS12 file, or ssl.{store}.password is wrong"
         raise store_error(config, f"{store}.location", reason) from None
+
+
+def _from_jks(config: ClusterConfig, content: bytes, password: str) -> list[Certificate]:
+    """What a JKS truststore trusts; as in Java, a key's own chain is not."""
+    location = config.ssl.truststore_location
+    try:
+        return [load_der_x509_certificate(one) for one in read_jks(content, password).certificates]
+    except ValueError as error:
+        reason = str(error) if isinstance(error, JksError) else "it holds a certificate that can't be read"
+        raise store_error(
+            config, "truststore.location", f"{location}: {reason}; check ssl.truststore.password"
+        ) from None
+
+
+def _pair_from_jks(config: ClusterConfig, content: bytes, password: str, key_password: str) -> KeyPair:
+    """The first key of a JKS keystore."""
+    where, location = "keystore.location", config.ssl.keystore_location
+    try:
+        store = read_jks(content, password)
+        if not store.keys or not store.keys[0].chain:
+            raise store_error(config, where, f"{location} holds no key with a certificate")
+        own = store.keys[0]
+        key = load_der_private_key(own.unlock(key_password), None)
+        return KeyPair(key, tuple(load_der_x509_certificate(one) for one in own.chain))
+    except (ValueError, TypeError) as error:
+        reason = str(error) if isinstance(error, JksError) else "it holds a key or certificate that can't be read"
+        raise store_error(config, where, f"{location}: {reason}; check ssl.keystore.password") from None
 
 
 def _need_pem(config: ClusterConfig, store: Store, type_: str, name: str) -> None:

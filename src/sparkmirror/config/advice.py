@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 
 from sparkmirror.config import known_keys
 from sparkmirror.config.control_settings import CONTROL_SETTINGS
+from sparkmirror.config.model import ClusterConfig
 from sparkmirror.config.providers import FAMILY, PARAMETERS, PROVIDERS_KEY
 from sparkmirror.config.refusals import ACCEPTED
 from sparkmirror.config.scopes import Level, ScopedKey, Scopes
-from sparkmirror.config.security import HONOURED, is_exception, meant_clusters
+from sparkmirror.config.security import HONOURED, concerns, is_exception, meant_clusters
 from sparkmirror.config.setting import Setting
 from sparkmirror.config.settings import (
     ADMIN_SETTINGS,
@@ -42,9 +43,9 @@ _ALL_NAMES = sorted(_TOP_NAMES | _CLIENT_NAMES, key=len, reverse=True)
 class Advisor:
     """Explains each key that has no effect, for one set of running flows."""
 
-    def __init__(self, scopes: Scopes, encrypted: Collection[str], extended: Collection[str] = ()) -> None:
+    def __init__(self, scopes: Scopes, spoken: Mapping[str, ClusterConfig], extended: Collection[str] = ()) -> None:
         self._scopes = scopes
-        self._encrypted = encrypted
+        self._spoken = spoken
         self._extended = {f"{flow}." for flow in extended}
         """The flows with classes of the user's, which may have keys of their own."""
 
@@ -65,10 +66,12 @@ class Advisor:
 
     def _needless(self, key: ScopedKey) -> str | None:
         """Why a security setting can't have an effect; None if it can, or is none."""
-        if key.name.startswith("sasl."):
-            return "has no effect without SASL"
-        plain = not meant_clusters(key, self._scopes.flows) & set(self._encrypted)
-        return "has no effect with security.protocol PLAINTEXT" if plain and key.name.startswith("ssl.") else None
+        if not key.name.startswith(("ssl.", "sasl.")):
+            return None
+        meant = meant_clusters(key, self._scopes.flows)
+        if any(concerns(key.name, self._spoken.get(alias)) for alias in meant):
+            return None
+        return f"has no effect without {'TLS' if key.name.startswith('ssl.') else 'SASL'}: write security.protocol"
 
     def _misplaced(self, key: ScopedKey) -> str | None:
         setting = _meant(key)
@@ -135,6 +138,8 @@ def _known(key: ScopedKey) -> str | None:
         return None
     if name in known_keys.CLIENT:
         return f"has no effect: {known_keys.CLIENT[name].reason}"
+    if name.startswith("sasl."):
+        return "has no effect: of SASL's settings those of docs/configuration.md count"
     return "has no effect: that client has no such setting" if name in _CLIENT_NAMES else None
 
 

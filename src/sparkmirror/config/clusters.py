@@ -2,29 +2,60 @@
 
 from __future__ import annotations
 
+from sparkmirror.config.login import LoginError, read_login
 from sparkmirror.config.lookup import Lookup, Pair
-from sparkmirror.config.model import ClusterConfig, SslConfig
-from sparkmirror.config.setting import ADMIN_PLACES, Setting, for_place
-from sparkmirror.config.settings import ADMIN_SETTINGS, SECURITY_PROTOCOL, SSL_SETTINGS
+from sparkmirror.config.model import ClusterConfig, SaslConfig, SslConfig
+from sparkmirror.config.providers import with_secrets
+from sparkmirror.config.setting import ADMIN_PLACES, Place, Setting, for_place
+from sparkmirror.config.settings import ADMIN_SETTINGS, SASL_SETTINGS, SECURITY_PROTOCOL, SSL_SETTINGS
 from sparkmirror.errors import ConfigError
+
+ADMINS = {Place.SOURCE: Place.SOURCE_ADMIN_ACCESS, Place.TARGET: Place.TARGET_ADMIN_ACCESS}
+COPIERS = {Place.SOURCE: Place.SOURCE_CONSUMER_ACCESS, Place.TARGET: Place.TARGET_PRODUCER_ACCESS}
+"""Where the security of a cluster's admin clients is looked for, and of what copies: its consumer or producer."""
 
 
 def read_cluster(lookup: Lookup, servers: Setting, alias: str, pair: Pair) -> ClusterConfig:
     """The cluster `alias`, whose brokers `servers` looks for. Raises `ConfigError`."""
-    protocol, *ssl = for_place((SECURITY_PROTOCOL, *SSL_SETTINGS), servers.place)
-    admin = for_place(ADMIN_SETTINGS, ADMIN_PLACES[servers.place])
-    fields: dict[str, object] = {"alias": alias, **lookup.given((servers, protocol, *admin), pair)}
+    admin_settings = for_place(ADMIN_SETTINGS, ADMIN_PLACES[servers.place])
+    fields: dict[str, object] = {"alias": alias, **lookup.given((servers, *admin_settings), pair)}
     if servers.field not in fields:
         key = f"{alias}.{servers.name}"
         raise ConfigError(f"is missing: write {key} = host:9092", where=lookup.path, key=key)
     cluster = ClusterConfig.model_validate(fields)
-    if not cluster.encrypted:
-        return cluster
-    secrets = [entry for setting in ssl if setting.secret and (entry := lookup.entry(setting, pair)) is not None]
-    elsewhere = any(map(lookup.references, secrets))
-    return cluster.model_copy(
+    admin = _secured(lookup, cluster, ADMINS[servers.place], pair)
+    copier = _secured(lookup, cluster, COPIERS[servers.place], pair)
+    return admin if copier == admin else admin.model_copy(update={"copier": copier})
+
+
+def _secured(lookup: Lookup, cluster: ClusterConfig, place: Place, pair: Pair) -> ClusterConfig:
+    """The cluster with what its clients of this place are given."""
+    protocol = lookup.given(for_place((SECURITY_PROTOCOL,), place), pair)
+    cluster = cluster.model_copy(update=dict(protocol))
+    ssl = for_place(SSL_SETTINGS, place) if cluster.encrypted else ()
+    sasl = for_place(SASL_SETTINGS, place) if cluster.signs_in else ()
+    secrets = [setting for setting in (*ssl, *sasl) if setting.secret]
+    entries = [entry for setting in secrets if (entry := lookup.entry(setting, pair)) is not None]
+    cluster = cluster.model_copy(
         update={
             "ssl": SslConfig.model_validate(lookup.given(ssl, pair)),
-            "providers": lookup.providers if elsewhere else (),
+            "sasl": SaslConfig.model_validate(lookup.given(sasl, pair)),
+            "providers": lookup.providers if any(map(lookup.references, entries)) else (),
         }
     )
+    if cluster.signs_in:
+        _check_login(lookup, cluster, sasl, pair)
+    return cluster
+
+
+def _check_login(lookup: Lookup, cluster: ClusterConfig, settings: tuple[Setting, ...], pair: Pair) -> None:
+    """Stop at a login that can't be used; where secrets are references, what they lead to now is looked at."""
+    try:
+        read_login(with_secrets(cluster).sasl)
+    except LoginError as error:
+        blamed = next(setting for setting in settings if setting.name == f"sasl.{error.setting}")
+        entry = lookup.entry(blamed, pair)
+        if entry is not None:
+            raise entry.error(error.reason) from None
+        key = f"{cluster.alias}.{blamed.name}"
+        raise ConfigError(error.reason, where=lookup.path, key=key) from None

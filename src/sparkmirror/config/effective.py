@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, SecretStr
 
+from sparkmirror.config.clusters import ADMINS, COPIERS
 from sparkmirror.config.control_settings import (
     GROUP_SETTINGS,
     HEARTBEAT_SETTINGS,
@@ -18,7 +19,7 @@ from sparkmirror.config.entries import Entry
 from sparkmirror.config.lookup import Lookup
 from sparkmirror.config.model import ClusterConfig, FlowConfig, MirrorConfig
 from sparkmirror.config.originals import is_secret
-from sparkmirror.config.setting import ADMIN_PLACES, Setting, for_place
+from sparkmirror.config.setting import ADMIN_PLACES, Place, Setting, for_place
 from sparkmirror.config.settings import (
     ADMIN_SETTINGS,
     BEAT_SETTINGS,
@@ -27,6 +28,7 @@ from sparkmirror.config.settings import (
     FLOW_SETTINGS,
     LOSS_SETTINGS,
     PRODUCE_SETTINGS,
+    SASL_SETTINGS,
     SECURITY_PROTOCOL,
     SOURCE_SERVERS,
     SSL_SETTINGS,
@@ -85,11 +87,20 @@ class _Shown:
         self._pair = (flow.source.alias, flow.target.alias)
 
     def cluster(self, servers: Setting, cluster: ClusterConfig) -> Iterator[EffectiveValue]:
-        protocol, *ssl = for_place((SECURITY_PROTOCOL, *SSL_SETTINGS), servers.place)
-        admin = for_place(ADMIN_SETTINGS, ADMIN_PLACES[servers.place])
-        yield from self.part((servers, protocol, *admin), cluster)
+        yield from self.part((servers, *for_place(ADMIN_SETTINGS, ADMIN_PLACES[servers.place])), cluster)
+        admins = list(self._security(ADMINS[servers.place], cluster))
+        yield from admins
+        if cluster.copier is not None:
+            origins = {row.where for row in admins}
+            copier = self._security(COPIERS[servers.place], cluster.copier)
+            yield from (row for row in copier if row.where not in origins)
+
+    def _security(self, place: Place, cluster: ClusterConfig) -> Iterator[EffectiveValue]:
+        yield from self.part(for_place((SECURITY_PROTOCOL,), place), cluster)
         if cluster.encrypted:
-            yield from self.part(ssl, cluster.ssl)
+            yield from self.part(for_place(SSL_SETTINGS, place), cluster.ssl)
+        if cluster.signs_in:
+            yield from self.part(for_place(SASL_SETTINGS, place), cluster.sasl)
 
     def part(self, settings: Sequence[Setting], part: BaseModel) -> Iterator[EffectiveValue]:
         for setting in settings:

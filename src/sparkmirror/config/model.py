@@ -11,6 +11,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr, SerializationInfo
 
+from sparkmirror.config.jaas import ELSEWHERE, jaas_has_secrets
+
 REVEAL = {"secrets": "revealed"}
 """The serialization context in which secrets are written out; in every other they are stars."""
 
@@ -85,6 +87,27 @@ class SslConfig(Model):
     """The newest that is offered, whatever `enabled_protocols` says."""
 
 
+class SaslConfig(Model):
+    """How we sign in to one cluster: Kafka's `sasl.` settings, with the defaults of Kafka 4.3.1 (`config.login`)."""
+
+    mechanism: str = "GSSAPI"
+    jaas_config: Secret = NO_SECRET
+    """One login module with its options, as Java writes them (`config.jaas`)."""
+    login_callback_handler_class: str = ""
+    client_callback_handler_class: str = ""
+    oauthbearer_token_endpoint_url: str = ""
+    """Of the OIDC server, or a file with a token: `file:///…`."""
+    oauthbearer_jwt_retriever_class: str = ""
+    """Empty: as the URL says."""
+    oauthbearer_scope: str = ""
+    oauthbearer_client_credentials_client_id: str = ""
+    oauthbearer_client_credentials_client_secret: Secret = NO_SECRET
+    oauthbearer_header_urlencode: bool = False
+    login_connect_timeout_ms: int = 10_000
+    login_read_timeout_ms: int = 10_000
+    """Of the OIDC server; Kafka waits without end."""
+
+
 class ProviderConfig(Model):
     """One of the file's config providers; what it is: `config/providers.py`."""
 
@@ -104,13 +127,21 @@ class ClusterConfig(Model):
     bootstrap_servers: tuple[str, ...]
     """`host:port`, at least one."""
     security_protocol: str = "PLAINTEXT"
-    """`PLAINTEXT` or `SSL`."""
+    """`PLAINTEXT`, `SSL`, `SASL_PLAINTEXT` or `SASL_SSL`."""
     ssl: SslConfig = SslConfig()
+    sasl: SaslConfig = SaslConfig()
     client_id: str = ""
     """What client ids begin with; empty: nothing."""
     request_timeout_ms: int = 30_000
     providers: tuple[ProviderConfig, ...] = ()
-    """Where secrets of `ssl` are references to: they are resolved where a connection is made."""
+    """Where secrets of `ssl` and `sasl` are references to: they are resolved where a connection is made."""
+    copier: ClusterConfig | None = None
+    """How the source's consumer or the target's producer connects, if otherwise than the rest."""
+
+    @property
+    def for_copying(self) -> ClusterConfig:
+        """How this cluster is spoken with by what fetches from it or produces to it."""
+        return self.copier or self
 
     @property
     def encrypted(self) -> bool:
@@ -118,11 +149,30 @@ class ClusterConfig(Model):
         return self.security_protocol.endswith("SSL")
 
     @property
+    def signs_in(self) -> bool:
+        """Whether this cluster is signed in to by SASL."""
+        return self.security_protocol.startswith("SASL")
+
+    @property
     def has_secrets(self) -> bool:
         """Whether anything in here must not be read by others; a mere reference may be."""
         names = {provider.name for provider in self.providers}
-        secrets = [value.get_secret_value() for _, value in self.ssl if isinstance(value, SecretStr)]
-        return any(REFERENCE.sub(lambda found: "" if found[1] in names else found[0], text) for text in secrets)
+
+        def without_references(text: str, instead: str) -> str:
+            return REFERENCE.sub(lambda found: instead if found[1] in names else found[0], text)
+
+        if self.copier is not None and self.copier.has_secrets:
+            return True
+        jaas = self.sasl.jaas_config
+        others = [
+            value.get_secret_value()
+            for part in (self.ssl, self.sasl)
+            for _, value in part
+            if isinstance(value, SecretStr) and value is not jaas
+        ]
+        return any(without_references(text, "") for text in others) or jaas_has_secrets(
+            without_references(jaas.get_secret_value(), ELSEWHERE)
+        )
 
 
 class FetchConfig(Model):

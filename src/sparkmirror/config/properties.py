@@ -114,11 +114,11 @@ class _Reader:
         for_spark = [key for key in keys if key.level is Level.TOP and key.name.startswith(SPARK)]
         refuse_unsupported(keys, pairs)
         flows = tuple(self._flow(pair) for pair in pairs)
-        encrypted = {cluster.alias for flow in flows for cluster in (flow.source, flow.target) if cluster.encrypted}
-        refuse_exceptions(keys, pairs, encrypted, self._lookup.properties)
+        spoken = {cluster.alias: cluster for flow in flows for cluster in (flow.source, flow.target)}
+        refuse_exceptions(keys, self._lookup.looked_up, pairs, spoken, self._lookup.properties)
         beats = read_beats(self._lookup, heartbeat_pairs(self._aliases, pairs, clusters))
         self._lookup.looked_up.update(key.name for key in for_spark)
-        self._explain(keys, Advisor(scopes, encrypted, {flow.name for flow in flows if flow.originals}))
+        self._explain(keys, Advisor(scopes, spoken, {flow.name for flow in flows if flow.originals}))
         return MirrorConfig(
             path=self._lookup.path,
             flows=flows,

@@ -15,7 +15,7 @@ import javaproperties
 from pydantic import SecretStr
 
 from sparkmirror.config.entries import Entry
-from sparkmirror.config.model import REFERENCE, ClusterConfig, ProviderConfig
+from sparkmirror.config.model import REFERENCE, ClusterConfig, ProviderConfig, SaslConfig, SslConfig
 from sparkmirror.config.values import Names
 
 PROVIDERS_KEY = "config.providers"
@@ -110,12 +110,16 @@ def with_secrets(cluster: ClusterConfig) -> ClusterConfig:
     """
     if not cluster.providers:
         return cluster
-    secrets = {
-        field: SecretStr(resolve(value.get_secret_value(), cluster.providers).strip())
-        for field, value in cluster.ssl
-        if isinstance(value, SecretStr)
-    }
-    return cluster.model_copy(update={"ssl": cluster.ssl.model_copy(update=secrets), "providers": ()})
+
+    def resolved(part: SslConfig | SaslConfig) -> SslConfig | SaslConfig:
+        secrets = {
+            field: SecretStr(resolve(value.get_secret_value(), cluster.providers).strip())
+            for field, value in part
+            if isinstance(value, SecretStr)
+        }
+        return part.model_copy(update=secrets)
+
+    return cluster.model_copy(update={"ssl": resolved(cluster.ssl), "sasl": resolved(cluster.sasl), "providers": ()})
 
 
 def _value(provider: ProviderConfig, path: str, name: str) -> str:

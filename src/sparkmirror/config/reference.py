@@ -27,6 +27,7 @@ from sparkmirror.config.settings import (
     FLOW_SETTINGS,
     LOSS_SETTINGS,
     PRODUCE_SETTINGS,
+    SASL_SETTINGS,
     SECURITY_PROTOCOL,
     SOURCE_SERVERS,
     SSL_SETTINGS,
@@ -56,14 +57,18 @@ _CLUSTERS = """
 `clusters` names the aliases; every ordered pair of them with `A->B.enabled = true` is a flow. As with MirrorMaker 2,
 the other pairs send heartbeats into their targets, too, unless `emit.heartbeats.enabled` is false for them. If no
 flow is enabled the run stops, but not where `A->B.emit.heartbeats.enabled = true` asks for a pair's heartbeats.
+
+What begins with `security.`, `ssl.` or `sasl.` may differ for what copies: behind `A.consumer.` it
+counts for fetching from A, behind `B.producer.` for producing to B, behind `A.admin.` or `B.admin.` for all else;
+behind `A->B.source.consumer.` and the like for this one flow ([security.md](security.md)).
 """
 
 _PROVIDERS = """
 `${name:path:key}` is replaced by what the provider `name` has, in any value. Only names listed in `config.providers`
 are looked for. A value that is needed and can't be found stops the run, where Kafka would go on with the text itself.
-`sparkmirror config` masks what came from a provider. Passwords and keys of `ssl.` are resolved where a connection is
-made, so Spark's workers need the same variables and files, and nothing secret travels to them. All else is resolved
-once, when a run starts.
+`sparkmirror config` masks what came from a provider. Passwords and keys of `ssl.` and `sasl.` are resolved where a
+connection is made, so Spark's workers need the same variables and files, and nothing secret travels to them. All else
+is resolved once, when a run starts.
 
 | key | default | what it does here |
 |---|---|---|"""
@@ -90,7 +95,7 @@ def _page() -> Iterator[str]:
     yield _HEAD
     yield "## Clusters and flows"
     yield _CLUSTERS
-    yield from _settings((ENABLED, SOURCE_SERVERS, SECURITY_PROTOCOL, *SSL_SETTINGS))
+    yield from _settings((ENABLED, SOURCE_SERVERS, SECURITY_PROTOCOL, *SSL_SETTINGS, *SASL_SETTINGS))
     sections = {
         "Asking a cluster": ADMIN_SETTINGS,
         "Copying": FLOW_SETTINGS,

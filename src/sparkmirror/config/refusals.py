@@ -15,6 +15,7 @@ CONVERTERS = ("org.apache.kafka.connect.converters.ByteArrayConverter", "ByteArr
 _UNCHANGED = "records are copied unchanged: take this key out"
 _CONVERTER = "records are copied as bytes: take this key out, or write " + CONVERTERS[0]
 _JAVA = "Java classes can't be loaded: take this key out, or write "
+_ASSERTION = "tokens are asked for with a client's id and secret, or come from a file: take this key out"
 
 ACCEPTED: dict[str, tuple[tuple[str, ...], str]] = {
     "transforms": (("",), _UNCHANGED),
@@ -27,8 +28,10 @@ ACCEPTED: dict[str, tuple[tuple[str, ...], str]] = {
         ("org.apache.kafka.clients.admin.ForwardingAdmin",),
         _JAVA + "org.apache.kafka.clients.admin.ForwardingAdmin",
     ),
-    "security.protocol": (("PLAINTEXT", "SSL"), "only PLAINTEXT and SSL are supported in this release"),
     "ssl.engine.factory.class": (("",), "Java classes can't be loaded: take this key out"),
+    "sasl.login.class": (("",), "Java classes can't be loaded: take this key out"),
+    "sasl.oauthbearer.assertion.file": (("",), _ASSERTION),
+    "sasl.oauthbearer.assertion.private.key.file": (("",), _ASSERTION),
 }
 """The values that ask for nothing special, and what to say about any other; at every level and role."""
 
@@ -53,9 +56,7 @@ def refuse_unsupported(keys: Iterable[ScopedKey], flows: Iterable[tuple[str, str
 def _refuse_value(key: ScopedKey) -> None:
     if key.name in ACCEPTED:
         accepted, reason = ACCEPTED[key.name]
-        value = key.entry.value.strip()
-        # A security protocol may be written in any case.
-        if not {value, value.upper()} & set(accepted):
+        if key.entry.value.strip() not in accepted:
             raise key.entry.error(reason)
     if key.name in CHECKED:
         try:

@@ -1,7 +1,8 @@
-"""Security settings in odd places: of one client only, or of a flow.
+"""Security settings in odd places: of clients that MirrorMaker 2 has and we have not.
 
-A cluster is spoken with in one way. Where a key asks for another one for some client, which MirrorMaker 2 would
-obey (`mm2.md` section 1.6), the run stops: data must not travel otherwise than the file says.
+A cluster is spoken with in two ways at most: as its admin clients do, and as what fetches or produces does. Where a
+key asks for another one for some other client, which MirrorMaker 2 would obey (`mm2.md` section 1.6), the run stops:
+data must not travel otherwise than the file says.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from sparkmirror.config.entries import Entry
+from sparkmirror.config.model import ClusterConfig
 from sparkmirror.config.scopes import Level, ScopedKey
-from sparkmirror.config.settings import SECURITY_PROTOCOL, SSL_SETTINGS
+from sparkmirror.config.settings import SASL_SETTINGS, SECURITY_PROTOCOL, SSL_SETTINGS
 
-HONOURED = {setting.name: setting for setting in (SECURITY_PROTOCOL, *SSL_SETTINGS)}
+HONOURED = {setting.name: setting for setting in (SECURITY_PROTOCOL, *SSL_SETTINGS, *SASL_SETTINGS)}
 
 
 def meant_clusters(key: ScopedKey, flows: Iterable[tuple[str, str]]) -> set[str]:
@@ -28,6 +30,13 @@ def meant_clusters(key: ScopedKey, flows: Iterable[tuple[str, str]]) -> set[str]
     return sources | targets
 
 
+def concerns(name: str, cluster: ClusterConfig | None) -> bool:
+    """Whether a setting of TLS or SASL can have an effect for a cluster."""
+    if cluster is None:
+        return False
+    return cluster.signs_in if name.startswith("sasl.") else cluster.encrypted
+
+
 def is_exception(key: ScopedKey) -> bool:
     """Whether a security setting is for one client or one flow only, in a place where MirrorMaker 2 looks."""
     # At the top it drops what has a role; what has none there is for all clusters.
@@ -36,15 +45,18 @@ def is_exception(key: ScopedKey) -> bool:
 
 def refuse_exceptions(
     keys: Iterable[ScopedKey],
+    looked_up: Collection[str],
     flows: Collection[tuple[str, str]],
-    encrypted: Collection[str],
+    spoken: Mapping[str, ClusterConfig],
     properties: Mapping[str, Entry],
 ) -> None:
     """Stop at a key that would have one client of a cluster connect otherwise than the others."""
-    for key in filter(is_exception, keys):
+    for key in keys:
+        if not is_exception(key) or key.entry.key in looked_up:
+            continue
         setting = HONOURED[key.name]
         for alias in sorted(meant_clusters(key, flows)):
-            if setting is not SECURITY_PROTOCOL and alias not in encrypted:
+            if setting is not SECURITY_PROTOCOL and not concerns(setting.name, spoken.get(alias)):
                 continue
             stated = properties.get(f"{alias}.{key.name}", properties.get(key.name))
             try:
@@ -52,4 +64,4 @@ def refuse_exceptions(
             except ValueError as error:
                 raise key.entry.error(str(error)) from None
             if wanted != (setting.kind.parse(stated.value) if stated else setting.default):
-                raise key.entry.error(f"can be set for a whole cluster only: write {alias}.{key.name}")
+                raise key.entry.error(f"there is no such client here: write {alias}.{key.name}")

@@ -30,6 +30,37 @@ class Place(Enum):
     PAIR = (FLOW + "{name}",)
     SOURCE = ("{source}.{name}", "{name}")
     TARGET = ("{target}.{name}", "{name}")
+    # How a client connects (`mm2.md` section 1.6): a cluster's own key is also each of its clients', before a flow's.
+    SOURCE_ADMIN_ACCESS = (
+        FLOW + "source.admin.{name}",
+        "{source}.admin.{name}",
+        "{source}.{name}",
+        "{name}",
+        FLOW + "admin.{name}",
+        FLOW + "source.cluster.{name}",
+    )
+    SOURCE_CONSUMER_ACCESS = (
+        FLOW + "source.consumer.{name}",
+        "{source}.consumer.{name}",
+        "{source}.{name}",
+        "{name}",
+        FLOW + "consumer.{name}",
+        FLOW + "source.cluster.{name}",
+    )
+    TARGET_ADMIN_ACCESS = (
+        FLOW + "target.admin.{name}",
+        "{target}.admin.{name}",
+        "{target}.{name}",
+        "{name}",
+        FLOW + "admin.{name}",
+        FLOW + "target.cluster.{name}",
+    )
+    TARGET_PRODUCER_ACCESS = (
+        FLOW + "producer.override.{name}",
+        "{target}.producer.{name}",
+        "{target}.{name}",
+        "{name}",
+    )
 
     def keys(self, name: str, source: str, target: str) -> list[str]:
         """The keys that set `name` for the flow `source->target`, the strongest first."""
@@ -37,6 +68,8 @@ class Place(Enum):
 
     def general(self, name: str, source: str, target: str) -> str:
         """The strongest key that is not for this one flow only, if there is one."""
+        if self in (Place.SOURCE_ADMIN_ACCESS, Place.TARGET_ADMIN_ACCESS):
+            return f"{source if self is Place.SOURCE_ADMIN_ACCESS else target}.{name}"
         keys = self.keys(name, source, target)
         return next((key for key in keys if "->" not in key), keys[0])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sparkmirror.config.login import CLIENT_HANDLERS, LOGIN_HANDLERS, MECHANISMS, RETRIEVERS
 from sparkmirror.config.model import (
     DEFAULT_TOPIC_FILTER,
     POLICIES,
@@ -10,6 +11,7 @@ from sparkmirror.config.model import (
     FlowConfig,
     LossPolicy,
     ProduceConfig,
+    SaslConfig,
     SslConfig,
 )
 from sparkmirror.config.setting import Place, Setting
@@ -52,6 +54,11 @@ def _ssl(name: str, kind: Kind, doc: str) -> Setting:
     return Setting(name, kind, Place.SOURCE, doc, "SslConfigs", SslConfig, field)
 
 
+def _sasl(name: str, kind: Kind, doc: str) -> Setting:
+    field = name.removeprefix("sasl.").replace(".", "_")
+    return Setting(name, kind, Place.SOURCE, doc, "SaslConfigs", SaslConfig, field)
+
+
 def _loss(name: str, options: tuple[str, ...], doc: str) -> Setting:
     field = name.rpartition(".")[2]
     return Setting(name, Choice(options), Place.CONNECTOR, doc, "docs/losses.md", LossPolicy, field)
@@ -69,7 +76,7 @@ TARGET_SERVERS = Setting("bootstrap.servers", Endpoints(), Place.TARGET, "Its br
 
 SECURITY_PROTOCOL = Setting(
     "security.protocol",
-    Choice(("PLAINTEXT", "SSL"), any_case=True),
+    Choice(("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"), any_case=True),
     Place.SOURCE,
     "How a cluster is spoken with.",
     "1.1",
@@ -104,6 +111,27 @@ ADMIN_SETTINGS: tuple[Setting, ...] = (
     _admin("request.timeout.ms", Integer(1), "How long an answer, or connecting, may take; mostly 10 s at most."),
 )
 """Of all that is asked of a cluster; `for_place` says of which."""
+
+
+SASL_SETTINGS: tuple[Setting, ...] = (
+    _sasl("sasl.mechanism", Choice((*MECHANISMS, "GSSAPI")), "How we sign in; GSSAPI (Kerberos) stops the run."),
+    _sasl("sasl.jaas.config", Hidden(), "Login module and its options: user, password, client id, AWS profile, …"),
+    _sasl("sasl.login.callback.handler.class", Choice(LOGIN_HANDLERS), "Where an OAUTHBEARER token comes from."),
+    _sasl("sasl.client.callback.handler.class", Choice(CLIENT_HANDLERS), "Of AWS_MSK_IAM; says nothing new here."),
+    _sasl("sasl.oauthbearer.token.endpoint.url", Text(), "The OIDC server's, or a file with a token: `file:///…`."),
+    _sasl(
+        "sasl.oauthbearer.jwt.retriever.class",
+        Choice(RETRIEVERS),
+        "Whether that URL is a server's or a file's, if it doesn't say itself.",
+    ),
+    _sasl("sasl.oauthbearer.scope", Text(), "The scope that is asked for; also `scope` in the JAAS line."),
+    _sasl("sasl.oauthbearer.client.credentials.client.id", Text(), "Also `clientId` in the JAAS line."),
+    _sasl("sasl.oauthbearer.client.credentials.client.secret", Hidden(), "Also `clientSecret` in the JAAS line."),
+    _sasl("sasl.oauthbearer.header.urlencode", Boolean(), "Whether id and secret are URL-encoded in the header."),
+    _sasl("sasl.login.connect.timeout.ms", Integer(1), "How long connecting to the OIDC server may take."),
+    _sasl("sasl.login.read.timeout.ms", Integer(1), "How long its answer may take."),
+)
+"""Of either cluster, where it is signed in to."""
 
 
 POLICY_SETTINGS: tuple[Setting, ...] = (

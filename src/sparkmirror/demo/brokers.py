@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sparkmirror.demo.authority import Authority
+    from sparkmirror.demo.listeners import Listener
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
@@ -57,6 +58,7 @@ class Broker:
         heap_mb: int,
         jvm_options: Sequence[str],
         proxy: Proxy | None,
+        more_ports: Mapping[str, int],
     ) -> None:
         self.directory = directory
         self.node_id = node_id
@@ -64,6 +66,8 @@ class Broker:
         self.proxy = proxy
         self.tls_port = tls_port
         """0 without TLS."""
+        self.more_ports = more_ports
+        """Of the cluster's further listeners, by their names."""
         self.data = directory / "data"
         self._cluster_id = cluster_id
         self._settings = directory / "server.properties"
@@ -161,6 +165,7 @@ class KafkaCluster:
 
     `properties` are broker settings on top of ours. With an authority (`tls`) each broker has a second listener,
     where clients may show a certificate of the same authority; among themselves the brokers speak in clear.
+    `listeners` are further ones, by name: upper-case letters.
     With `acls` it keeps ACLs, and clients that speak in clear, who are nobody to it, may still do everything.
     Nothing is deleted but by `cleanup`. A broker that was killed can come back only when
     `broker.session.timeout.ms` is over, which is 3 s here.
@@ -177,13 +182,15 @@ class KafkaCluster:
         proxied: bool = False,
         tls: Authority | None = None,
         acls: bool = False,
+        listeners: Mapping[str, Listener] | None = None,
     ) -> None:
         self.directory = directory.absolute()
         self.cluster_id = new_id()
         self._proxied = proxied
         self._tls = tls
-        free = free_ports(5 * brokers)
-        ports, self._controller_ports, self._internal_ports, proxy_ports, tls_ports = (
+        self._more = dict(listeners or {})
+        free = free_ports((5 + len(self._more)) * brokers)
+        ports, self._controller_ports, self._internal_ports, proxy_ports, tls_ports, *more_ports = (
             free[first : first + brokers] for first in range(0, len(free), brokers)
         )
         self._properties = (_ACLS if acls else {}) | dict(properties or {})
@@ -197,6 +204,7 @@ class KafkaCluster:
                 heap_mb=heap_mb,
                 jvm_options=jvm_options,
                 proxy=Proxy(port, port=proxy_port) if proxied else None,
+                more_ports={name: its[node_id - 1] for name, its in zip(self._more, more_ports, strict=True)},
             )
             for node_id, (port, proxy_port, tls_port) in enumerate(
                 zip(ports, proxy_ports, tls_ports if tls else [0] * brokers, strict=True), start=1
@@ -227,6 +235,10 @@ class KafkaCluster:
         if self._tls is None:
             raise RuntimeError("this cluster was made without TLS")
         return ",".join(f"127.0.0.1:{broker.tls_port}" for broker in self.brokers)
+
+    def servers(self, listener: str) -> str:
+        """The brokers' addresses at one of the further listeners."""
+        return ",".join(f"127.0.0.1:{broker.more_ports[listener]}" for broker in self.brokers)
 
     def start(self) -> None:
         """Start all brokers that don't run, and wait until each of them lists all.
@@ -288,6 +300,9 @@ class KafkaCluster:
         }
         if self._tls is not None:
             settings |= _tls_settings(broker.directory, self._tls)
+        for name, listener in self._more.items():
+            prefix = f"listener.name.{name.lower()}."
+            settings |= {prefix + key: value for key, value in listener.settings.items()}
         return settings | self._properties
 
     def _listeners(self, broker: Broker, controller_port: int) -> dict[str, str]:
@@ -298,6 +313,9 @@ class KafkaCluster:
         if self._tls is not None:
             ports["SSL"] = advertised["SSL"] = broker.tls_port
         protocols = {name: "SSL" if name == "SSL" else "PLAINTEXT" for name in ports}
+        for name, listener in self._more.items():
+            ports[name] = advertised[name] = broker.more_ports[name]
+            protocols[name] = listener.protocol
         return {
             "listener.security.protocol.map": ",".join(f"{name}:{kind}" for name, kind in protocols.items()),
             "listeners": _addresses(ports),

@@ -36,7 +36,7 @@ from kafka.errors import (
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kafka.structs import MemberState
 
-from sparkmirror.cluster.admin import build_client, client_settings
+from sparkmirror.cluster.admin import build_client, check_access, client_settings
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.pump.clock import now_s
 
@@ -191,6 +191,7 @@ class Lease:
         """Be a member until released, or until something fails that a new membership may mend."""
         assignor = HolderStays(self._partition.topic, lambda: self.held() and bool(consumer.assignment()))
         beat_ms = self._session_ms // BEATS_PER_SESSION
+        check_access(self._config, self._session_ms / 2000)
         settings = client_settings(self._config, "lease")
         settings["request_timeout_ms"] = min(self._config.request_timeout_ms, self._session_ms // 2)
         consumer = build_client(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import tarfile
 from collections.abc import Iterator
-from importlib.metadata import Distribution, distribution
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -17,6 +17,9 @@ import sparkmirror
 
 FOLDER = "sparkmirror_env"
 """The name that the archive is unpacked under; it goes into `PYTHONPATH` of the executors."""
+
+MSK = "msk"
+"""The extra whose packages are packed where they are installed: executors sign in to Amazon MSK themselves."""
 
 _NOT_PACKED = {"pyspark", "py4j"}
 """Spark's own, which every worker has in the version of its cluster."""
@@ -68,5 +71,20 @@ def _needed(root: str) -> set[str]:
 def _requirements(package: Distribution) -> Iterator[Requirement]:
     for line in package.requires or ():
         requirement = Requirement(line)
-        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+        if _is_wanted(requirement):
             yield requirement
+
+
+def _is_wanted(requirement: Requirement) -> bool:
+    marker = requirement.marker
+    if marker is None or marker.evaluate({"extra": ""}):
+        return True
+    return marker.evaluate({"extra": MSK}) and _is_installed(requirement.name)
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        distribution(name)
+    except PackageNotFoundError:
+        return False
+    return True

@@ -74,8 +74,9 @@ class FlowPump:
         self._memory_bytes = memory_bytes
         block = min(FETCH_BYTES, max(SMALLEST_FETCH_BYTES, memory_bytes // 2)) + ANSWER_OVERHEAD_BYTES
         self._pool = FramePool(block, keep=max(2, memory_bytes // 2 // block))
-        self._source = ClusterClient(_as(flow.source, flow.fetch.client_id), f"{self.name}|sparkmirror-fetch")
-        self._target = ClusterClient(_as(flow.target, flow.produce.client_id), f"{self.name}|sparkmirror-produce")
+        source, target = flow.source.for_copying, flow.target.for_copying
+        self._source = ClusterClient(_as(source, flow.fetch.client_id), f"{self.name}|sparkmirror-fetch")
+        self._target = ClusterClient(_as(target, flow.produce.client_id), f"{self.name}|sparkmirror-produce")
         segments_client = ClusterClient(flow.target, f"{self.name}|sparkmirror-segments")
         self._segments = SegmentLog(TopicLog(segments_client, segments_topic(flow.source.alias)))
         self._ledger = LossLedger(TopicLog(segments_client, losses_topic(flow.source.alias)))
@@ -411,6 +412,7 @@ class FlowPump:
                 lane,
                 self._loop,
                 dial=self._dial_source,
+                renew=self._renew,
                 on_fetched=self._on_fetched,
                 on_lost=self._on_source_lost,
                 may_fetch=self._may_fetch,
@@ -431,6 +433,7 @@ class FlowPump:
                 max_request_bytes=settings.max_request_size,
                 max_in_flight=min(settings.max_in_flight_requests_per_connection, MOST_IN_FLIGHT),
                 dial=self._dial_target,
+                renew=self._renew,
                 on_ack=self._on_ack,
                 on_unsendable=self._settle,
                 on_lost=self._on_target_lost,
@@ -453,7 +456,7 @@ class FlowPump:
                 isolation_level=ISOLATION[settings.isolation_level],
                 rack=settings.client_rack,
             )
-            return open_channel(connection.detach(), self._pool), session
+            return open_channel(connection.socket, self._pool, connection), session
 
         self._background.do(dial, lambda made: leg.connected(*made), lambda error: leg.failed(str(error)))
 
@@ -463,9 +466,16 @@ class FlowPump:
         def dial() -> tuple[Channel, int]:
             connection = self._target.dial(leg.broker, send_buffer=settings.send_buffer_bytes)
             version = connection.version(produce.API_KEY, produce.VERSIONS, "Produce")
-            return open_channel(connection.detach(), self._pool), version
+            return open_channel(connection.socket, self._pool, connection), version
 
         self._background.do(dial, lambda made: leg.connected(*made), lambda error: leg.failed(str(error)))
+
+    def _renew(self, leg: SourceLeg | TargetLeg, channel: Channel) -> None:
+        def failed(error: Exception) -> None:
+            channel.close()
+            leg.failed(f"signing in again failed: {error}")
+
+        self._background.do(channel.renew, lambda _: leg.renewed(channel), failed)
 
     # --- limits ---------------------------------------------------------------------------------
 

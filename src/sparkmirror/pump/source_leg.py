@@ -35,6 +35,7 @@ class SourceLeg:
         loop: Loop,
         *,
         dial: Callable[[SourceLeg], None],
+        renew: Callable[[SourceLeg, Channel], None],
         on_fetched: Fetched,
         on_lost: Callable[[SourceLeg, str], None],
         may_fetch: Callable[[Lane], bool],
@@ -43,6 +44,7 @@ class SourceLeg:
         self.lane = lane
         self._loop = loop
         self._dial = dial
+        self._renew = renew
         self._on_fetched = on_fetched
         self._on_lost = on_lost
         self._may_fetch = may_fetch
@@ -50,6 +52,7 @@ class SourceLeg:
         self._channel: Channel | None = None
         self._session: FetchSession | None = None
         self._dialing = False
+        self._renewing = False
         self._lost = False
         self._asked_at: float | None = None
         self._correlation_id = 0
@@ -97,9 +100,32 @@ class SourceLeg:
         if not self._lost:
             self._lose(reason)
 
+    def _start_renewal(self, channel: Channel) -> None:
+        """Nothing is in flight: the channel is left to whoever signs in, until `renewed` or `failed`."""
+        self._renewing = True
+        self._loop.unwatch(channel)
+        self._renew(self, channel)
+
+    def renewed(self, channel: Channel) -> None:
+        """The channel may be used again."""
+        if channel is not self._channel:
+            channel.close()
+            return
+        self._renewing = False
+        self._loop.watch(channel, self)
+        self.pump()
+
+    def _hang_up(self) -> None:
+        """Close the channel; one that is being renewed is another thread's, and `renewed` closes it."""
+        if self._channel is not None and not self._renewing:
+            self._loop.unwatch(self._channel)
+            self._channel.close()
+        self._channel = None
+        self._renewing = False
+
     def pump(self) -> None:
         """Send the next request, if there is something to fetch and room for it."""
-        if self._asked_at is not None or not self._wanted:
+        if self._asked_at is not None or self._renewing or not self._wanted:
             return
         if self._channel is None or self._session is None:
             if not self._dialing:
@@ -110,6 +136,9 @@ class SourceLeg:
             self._loop.at(self.not_before, self.pump)
             return
         if not self._may_fetch(self.lane):
+            return
+        if self._channel.renewal_due:
+            self._start_renewal(self._channel)
             return
         self._correlation_id += 1
         self._asked_at = self._loop.now
@@ -159,8 +188,6 @@ class SourceLeg:
         self._on_lost(self, f"source broker {self.lane.broker}: {reason}")
 
     def close(self) -> None:
-        if self._channel is not None:
-            self._loop.unwatch(self._channel)
-            self._channel.close()
-        self._channel = self._session = None
+        self._hang_up()
+        self._session = None
         self._asked_at = None

@@ -59,6 +59,7 @@ class TargetLeg:
         max_request_bytes: int,
         max_in_flight: int,
         dial: Callable[[TargetLeg], None],
+        renew: Callable[[TargetLeg, Channel], None],
         on_ack: Callable[[PartitionCopy, Ack], None],
         on_unsendable: Callable[[PartitionCopy], None],
         on_lost: Callable[[TargetLeg, str, list[PartitionCopy]], None],
@@ -71,6 +72,7 @@ class TargetLeg:
         self._max_request_bytes = max_request_bytes
         self._max_in_flight = max_in_flight
         self._dial = dial
+        self._renew = renew
         self._on_ack = on_ack
         self._on_unsendable = on_unsendable
         self._on_lost = on_lost
@@ -78,6 +80,7 @@ class TargetLeg:
         self._channel: Channel | None = None
         self._version = 0
         self._dialing = False
+        self._renewing = False
         self._lost = False
         self._requests: deque[_Request] = deque()
         self._correlation_id = 0
@@ -103,9 +106,32 @@ class TargetLeg:
         if not self._lost:
             self._lose(reason)
 
+    def _start_renewal(self, channel: Channel) -> None:
+        """Nothing is in flight: the channel is left to whoever signs in, until `renewed` or `failed`."""
+        self._renewing = True
+        self._loop.unwatch(channel)
+        self._renew(self, channel)
+
+    def renewed(self, channel: Channel) -> None:
+        """The channel may be used again."""
+        if channel is not self._channel:
+            channel.close()
+            return
+        self._renewing = False
+        self._loop.watch(channel, self)
+        self.pump()
+
+    def _hang_up(self) -> None:
+        """Close the channel; one that is being renewed is another thread's, and `renewed` closes it."""
+        if self._channel is not None and not self._renewing:
+            self._loop.unwatch(self._channel)
+            self._channel.close()
+        self._channel = None
+        self._renewing = False
+
     def pump(self) -> None:
         """Send as many requests as there are batches and room in flight for."""
-        if not self._ready:
+        if not self._ready or self._renewing:
             return
         if self._channel is None:
             if not self._dialing:
@@ -114,6 +140,10 @@ class TargetLeg:
             return
         if self._loop.now < self._muted_until:
             self._loop.at(self._muted_until, self.pump)
+            return
+        if self._channel.renewal_due:
+            if not self._requests:
+                self._start_renewal(self._channel)
             return
         try:
             while self._ready and len(self._requests) < self._max_in_flight and self._may_send():
@@ -191,10 +221,7 @@ class TargetLeg:
 
     def _lose(self, reason: str) -> None:
         self._lost = True
-        if self._channel is not None:
-            self._loop.unwatch(self._channel)
-            self._channel.close()
-            self._channel = None
+        self._hang_up()
         flying = dict.fromkeys(copy for request in self._requests for copy in request.copies.values())
         # One that waits here may be in flight elsewhere: its leader has moved.
         waiting = [copy for copy in self._ready.in_order() if copy not in flying and not copy.in_flight]
@@ -208,9 +235,6 @@ class TargetLeg:
         return bool(self._requests)
 
     def close(self) -> None:
-        if self._channel is not None:
-            self._loop.unwatch(self._channel)
-            self._channel.close()
-            self._channel = None
+        self._hang_up()
         self._requests.clear()
         self._ready.clear()

@@ -10,7 +10,7 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from sparkmirror.wire.buffers import Frame, FramePool
 
@@ -25,15 +25,27 @@ class ChannelClosed(ConnectionError):
     """The broker closed the connection, or it broke; everything in flight on it is in doubt."""
 
 
+class Session(Protocol):
+    """A sign-in that ends some time, and can be renewed on the same connection (KIP-368)."""
+
+    @property
+    def renewal_due(self) -> bool:
+        """Whether it must be renewed before the next request."""
+
+    def sign_in(self) -> None:
+        """Renew it; blocks."""
+
+
 class Channel:
     """Frames over a connected socket. Any socket error surfaces as `ChannelClosed`."""
 
     _not_now: ClassVar[tuple[type[OSError], ...]] = (BlockingIOError,)
     """What the socket raises when it has, or takes, no more for now."""
 
-    def __init__(self, sock: socket.socket, pool: FramePool) -> None:
+    def __init__(self, sock: socket.socket, pool: FramePool, session: Session | None = None) -> None:
         sock.setblocking(False)
         self._sock = sock
+        self._session = session
         self._pool = pool
         self._out: deque[memoryview] = deque()
         self._size_bytes = bytearray(4)
@@ -48,6 +60,20 @@ class Channel:
     def unsent(self) -> bool:
         """Whether `flush` must be called again when the socket is writable."""
         return bool(self._out)
+
+    @property
+    def renewal_due(self) -> bool:
+        """Whether `renew` must be called before the next request."""
+        return self._session is not None and self._session.renewal_due
+
+    def renew(self) -> None:
+        """Sign in again, with nothing in flight. Blocks, so another thread than the loop's calls it.
+
+        Until it returns nobody else may touch the channel or its socket.
+        """
+        if self._session is not None:
+            self._session.sign_in()
+        self._sock.setblocking(False)
 
     def send(self, buffers: Sequence[Buffer]) -> None:
         """Send one request, its size put before it; what the socket doesn't take now waits."""

@@ -10,7 +10,7 @@ import ssl
 from collections.abc import Iterator, Sequence
 
 from sparkmirror.wire.buffers import FramePool
-from sparkmirror.wire.channel import Buffer, Channel, ChannelClosed
+from sparkmirror.wire.channel import Buffer, Channel, ChannelClosed, Session
 
 RECORD = 16_384
 """Bytes, the most that one TLS record holds (RFC 8446, section 5.1)."""
@@ -74,9 +74,10 @@ def _words(reason: str) -> str:
     return reason.replace("_", " ").lower()
 
 
-def open_channel(sock: socket.socket, pool: FramePool) -> Channel:
-    """A channel over this connected socket, as it is."""
-    return TlsChannel(sock, pool) if isinstance(sock, ssl.SSLSocket) else Channel(sock, pool)
+def open_channel(sock: socket.socket, pool: FramePool, session: Session | None = None) -> Channel:
+    """A channel over this connected socket, as it is; `session` is what was signed in to over it."""
+    kind = TlsChannel if isinstance(sock, ssl.SSLSocket) else Channel
+    return kind(sock, pool, session)
 
 
 class TlsChannel(Channel):

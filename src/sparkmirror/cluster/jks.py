@@ -1,0 +1,141 @@
+"""Java's own old keystores, JKS: what `keytool` wrote before Java 9, and still writes with `-storetype JKS`.
+
+A file is a list of entries behind a magic number, and a SHA-1 digest of password and content at its end.
+Certificates lie there in clear; a key is encrypted with a stream of SHA-1 digests that begins with the password
+and a salt (`sun.security.provider.JavaKeyStore` and `KeyProtector` of OpenJDK 17).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import struct
+from dataclasses import dataclass
+
+MAGIC = b"\xfe\xed\xfe\xed"
+_WHITENER = b"Mighty Aphrodite"
+_DIGEST = 20
+"""Bytes of a SHA-1 digest, and of a salt."""
+
+_PRIVATE_KEY, _TRUSTED = 1, 2
+_PROTECTOR_OID = bytes.fromhex("060a2b060104012a02110101")
+"""1.3.6.1.4.1.42.2.17.1.1, the one algorithm, as DER."""
+
+
+class JksError(ValueError):
+    """The file can't be read; the message has no secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class JksKey:
+    """One entry with a key; the key is still encrypted, with a password that may be another one than the file's."""
+
+    protected: bytes
+    chain: tuple[bytes, ...]
+    """Certificates, DER, our own first."""
+
+    def unlock(self, password: str) -> bytes:
+        """The key, as PKCS8 DER. Raises `JksError` if the password is wrong."""
+        salt, encrypted, check = (
+            self.protected[:_DIGEST],
+            self.protected[_DIGEST:-_DIGEST],
+            self.protected[-_DIGEST:],
+        )
+        secret = password.encode("utf-16-be")
+        stream, block = b"", salt
+        while len(stream) < len(encrypted):
+            block = _sha1(secret + block)
+            stream += block
+        key = bytes(one ^ other for one, other in zip(encrypted, stream, strict=False))
+        if not hmac.compare_digest(check, _sha1(secret + key)):
+            raise JksError("its key can't be read; check ssl.key.password")
+        return key
+
+
+@dataclass(frozen=True, slots=True)
+class JksStore:
+    """What is in a file, in its order."""
+
+    keys: tuple[JksKey, ...]
+    certificates: tuple[bytes, ...]
+    """Those that are trusted, DER."""
+
+
+def read_jks(content: bytes, password: str) -> JksStore:
+    """Raises `JksError`. Without a password the content isn't checked, as in Java."""
+    body, digest = content[:-_DIGEST], content[-_DIGEST:]
+    if password and not hmac.compare_digest(digest, _sha1(password.encode("utf-16-be") + _WHITENER + body)):
+        raise JksError("it is damaged, or its password is wrong")
+    try:
+        return _Reader(body).store()
+    except (struct.error, IndexError, UnicodeDecodeError):
+        raise JksError("it is damaged") from None
+
+
+def _sha1(data: bytes) -> bytes:
+    return hashlib.sha1(data).digest()  # noqa: S324 - the format's own
+
+
+class _Reader:
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self._at = 0
+
+    def store(self) -> JksStore:
+        magic, version, count = struct.unpack(">4sII", self._take(12))
+        if magic != MAGIC or version not in (1, 2):
+            raise JksError("it is no JKS file")
+        keys: list[JksKey] = []
+        certificates: list[bytes] = []
+        for _ in range(count):
+            kind = self._number()
+            self._text()  # its name
+            self._take(8)  # when it was made
+            if kind == _PRIVATE_KEY:
+                protected = _unwrapped(self._block())
+                keys.append(JksKey(protected, tuple(self._certificate(version) for _ in range(self._number()))))
+            elif kind == _TRUSTED:
+                certificates.append(self._certificate(version))
+            else:
+                raise JksError(f"it holds an entry of an unknown kind ({kind})")
+        return JksStore(tuple(keys), tuple(certificates))
+
+    def _take(self, size: int) -> bytes:
+        if self._at + size > len(self._body):
+            raise IndexError
+        self._at += size
+        return self._body[self._at - size : self._at]
+
+    def _number(self) -> int:
+        return int(struct.unpack(">I", self._take(4))[0])
+
+    def _block(self) -> bytes:
+        return self._take(self._number())
+
+    def _text(self) -> str:
+        return self._take(struct.unpack(">H", self._take(2))[0]).decode(errors="replace")
+
+    def _certificate(self, version: int) -> bytes:
+        if version == 2 and self._text() != "X.509":
+            raise JksError("it holds a certificate of an unknown kind")
+        return self._block()
+
+
+def _unwrapped(encoded: bytes) -> bytes:
+    """The content of an EncryptedPrivateKeyInfo (PKCS8, section 6): an algorithm, then an octet string."""
+    outer, _ = _der(encoded, 0x30)
+    algorithm, rest = _der(outer, 0x30)
+    if not algorithm.startswith(_PROTECTOR_OID):
+        raise JksError("its key is encrypted in a way that JKS does not have")
+    return _der(rest, 0x04)[0]
+
+
+def _der(data: bytes, tag: int) -> tuple[bytes, bytes]:
+    """The content of the one element that `data` begins with, and what follows it."""
+    if data[0] != tag:
+        raise JksError("it is damaged")
+    size, at = data[1], 2
+    if size & 0x80:
+        at += size & 0x7F
+        size = int.from_bytes(data[2:at], "big")
+    return data[at : at + size], data[at + size :]
