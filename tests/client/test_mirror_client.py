@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, cast
 
 import pytest
-from kafka import KafkaAdminClient
-from kafka.admin import NewTopic
+from checkpoint_topic import checkpointed, record
 
 from sparkmirror.client import MirrorClient, OffsetAndMetadata, TopicPartition, translate_offsets
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
-from sparkmirror.config import IDENTITY_POLICY, ClusterConfig
+from sparkmirror.config import IDENTITY_POLICY
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.errors import ClusterUnreachable, ConfigError
-from sparkmirror.offsets.mirror_records import Checkpoint
 
 IDENTITY = {"replication.policy.class": IDENTITY_POLICY, "source.cluster.alias": "primary"}
 
@@ -133,24 +129,6 @@ def test_odd_questions_are_refused() -> None:
 
 
 # --- on a real broker -------------------------------------------------------------------------------
-
-
-def checkpointed(cluster: KafkaCluster, alias: str, records: Sequence[tuple[bytes, bytes | None]]) -> dict[str, str]:
-    """A checkpoints topic of a source of the test's own; returns a client's settings."""
-    topic = f"{alias}.checkpoints.internal"
-    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
-    admin.create_topics([NewTopic(topic, 1, 1, topic_configs={"cleanup.policy": "compact"})])
-    admin.close()
-    client = ClusterClient(ClusterConfig(alias="B", bootstrap_servers=(cluster.bootstrap_servers,)), "test")
-    for record in records:
-        TopicLog(client, topic).append(0, [record])
-    client.close()
-    return {"bootstrap.servers": cluster.bootstrap_servers}
-
-
-def record(group: str, partition: int, downstream: int, metadata: str = "") -> tuple[bytes, bytes]:
-    checkpoint = Checkpoint(group, "A.t", partition, 1000 + downstream, downstream, metadata)
-    return checkpoint.key(), checkpoint.value()
 
 
 @pytest.mark.broker

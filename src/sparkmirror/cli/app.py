@@ -14,6 +14,7 @@ from sparkmirror.cli.losses import losses
 from sparkmirror.cli.offsets import offsets
 from sparkmirror.cli.pack import pack
 from sparkmirror.cli.run import run
+from sparkmirror.cli.sync_groups import sync_groups
 from sparkmirror.cli.verify import verify
 from sparkmirror.errors import SparkMirrorError
 
@@ -25,6 +26,7 @@ app = typer.Typer(
 )
 for verb in (run, config, demo, verify, pause, resume, throttle, losses, pack):
     app.command()(verb)
+app.command(context_settings={"help_option_names": ["-h", "--help"]})(sync_groups)
 app.add_typer(offsets, name="offsets")
 
 

@@ -1,0 +1,157 @@
+"""The consumer group offset sync app: a group's checkpoints become its committed offsets, again and again.
+
+What AWS's MM2GroupOffsetSync does, tick by tick and in its words, for whoever runs MirrorMaker 2 without
+`sync.group.offsets.enabled`. Where it went wrong we don't: an error ends a tick and never the schedule, a partition
+that the group has no offset for is set, what is logged as updated is what was updated, and several groups may be given.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping, Sequence
+
+from sparkmirror.client.mirror_client import MirrorClient
+from sparkmirror.client.offsets import GroupOffsets, OffsetAndMetadata, TopicPartition
+from sparkmirror.client.settings import ADMIN, cluster_config
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.groups import Committed, Groups, Offsets
+from sparkmirror.errors import SparkMirrorError
+
+TRANSLATE_S = 20.0
+"""How long one reading of the checkpoints may take: the app's own limit."""
+
+IDLE = frozenset({"Empty", "Dead"})
+
+log = logging.getLogger(__name__)
+
+
+class GroupSync:
+    """Sets groups of one cluster to what the checkpoints of the cluster `alias` say. Close it, or use `run`.
+
+    `settings` are those of `MirrorClient`; raises `ConfigError`. Nothing is connected before the first tick.
+    """
+
+    def __init__(self, settings: Mapping[str, str], alias: str, groups: Sequence[str]) -> None:
+        self._alias = alias
+        self._names = tuple(dict.fromkeys(groups))
+        self._mirror_client = MirrorClient(settings)
+        self._client = ClusterClient(cluster_config(settings, ADMIN), settings.get("client.id", "mm2OffsetSync"))
+        self._groups = Groups(self._client)
+
+    def run(self, interval_s: float, stop: threading.Event, run_for_s: float = 0.0) -> None:
+        """A tick at once and then at each interval, until `stop` is set or, if given, `run_for_s` have passed."""
+        started = time.monotonic()
+        log.info("Start Time: %d", time.time() * 1000)
+        deadline = started + run_for_s if run_for_s > 0 else float("inf")
+        due = started
+        try:
+            while not stop.wait(max(min(due, deadline) - time.monotonic(), 0)):
+                if time.monotonic() >= deadline:
+                    log.info("Reached specified run time of %g seconds. Shutting down.", run_for_s)
+                    break
+                self.tick()
+                due = max(due + interval_s, time.monotonic())
+        finally:
+            self.close()
+            log.info("Shutdown called. Starting to exit.")
+            log.info("End Timestamp: %d", time.time() * 1000)
+            log.info("Execution time in milliseconds: %d", (time.monotonic() - started) * 1000)
+
+    def tick(self) -> None:
+        """One turn for each group. What goes wrong is logged, and tried again at the next."""
+        for group in self._names:
+            try:
+                self._sync(group)
+            except (ConnectionError, SparkMirrorError) as error:
+                log.error("consumer group %s: %s", group, error)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._client.close()
+        self._mirror_client.close()
+
+    def _sync(self, group: str) -> None:
+        listed = self._groups.listed().get(group)
+        state = listed.state if listed is not None else "Dead"
+        log.info("ConsumerGroupDescriptions for consumer group %s - %s", group, listed or "it does not exist")
+        if state not in IDLE:
+            log.info(
+                "Consumer group %s is %s at the destination: its own members commit. Nothing to update.", group, state
+            )
+            return
+        translated = self._translated(group)
+        if not translated:
+            log.info("No translated offsets received for consumer group id %s. Nothing to update.", group)
+            return
+        due = self._higher(group, translated)
+        if due:
+            self._commit(group, due)
+
+    def _translated(self, group: str) -> GroupOffsets:
+        try:
+            found = self._mirror_client.remote_consumer_offsets(group, self._alias, TRANSLATE_S)
+        except SparkMirrorError as error:
+            log.info("Error retrieving translated offsets. Returning empty map.")
+            log.error("%s", error)
+            return {}
+        if not found:
+            log.info("Could not find or get translated offsets for consumer group id: %s", group)
+        else:
+            now_ms = int(time.time() * 1000)
+            shown = in_javas_words(found)
+            log.info("%d - Translated offsets for consumer group from checkpoint %s - %s", now_ms, group, shown)
+        return found
+
+    def _higher(self, group: str, translated: GroupOffsets) -> GroupOffsets:
+        """What is ahead of what the group has committed: an offset is never put back."""
+        fetched = self._groups.committed([group])
+        if group in fetched.refused:
+            log.info("Error retrieving Consumer Group offsets. Returning Empty Map.")
+            raise ConnectionError(f"its committed offsets can't be read: {fetched.refused[group]}")
+        committed = fetched.offsets[group]
+        if not committed:
+            log.info(
+                "No Consumer Group offsets for specified consumer group id %s. Returning translated consumer offsets.",
+                group,
+            )
+            return translated
+        log.info("Consumer Group Offsets at destination for consumer group id %s - %s", group, _shown(committed))
+        log.info("Checking to see if the translated offsets are higher than destination consumer offsets")
+        due = {
+            where: offset
+            for where, offset in translated.items()
+            if where not in committed or offset.offset > committed[where].offset
+        }
+        log.info("Filtered consumer offsets - %s", in_javas_words(due))
+        if not due:
+            log.info("Translated offsets for consumer group id %s either smaller or caught up", group)
+        return due
+
+    def _commit(self, group: str, due: GroupOffsets) -> None:
+        offsets: Offsets = {(*where,): Committed(offset.offset, offset.metadata) for where, offset in due.items()}
+        outcome = self._groups.commit({group: offsets})[group]
+        done = {where: offset for where, offset in due.items() if not outcome.get((*where,), -1)}
+        for where, code in outcome.items():
+            if code:
+                log.error("consumer group %s: the offset of %s-%d was refused: %s", group, *where, error_name(code))
+        if done:
+            log.info("Updated offsets for consumer group: %s with offsets %s", group, in_javas_words(done))
+
+
+def in_javas_words(offsets: GroupOffsets) -> str:
+    """As Java prints a map of committed offsets, for those who search their logs for it."""
+    entries = (
+        f"{where.topic}-{where.partition}="
+        f"OffsetAndMetadata{{offset={committed.offset}, leaderEpoch=null, metadata='{committed.metadata}'}}"
+        for where, committed in sorted(offsets.items())
+    )
+    return "{" + ", ".join(entries) + "}"
+
+
+def _shown(committed: Offsets) -> str:
+    return in_javas_words(
+        {TopicPartition(*where): OffsetAndMetadata(one.offset, one.metadata) for where, one in committed.items()}
+    )

@@ -1,0 +1,62 @@
+"""The properties file of the consumer group offset sync app, as its users have it (`seeds.md` 2.11).
+
+Its keys are names of Java constants (`BOOTSTRAP_SERVERS_CONFIG`), an empty value is none, and each has a default.
+Kafka's own keys (`bootstrap.servers`, `security.protocol`, `sasl.*`, `ssl.*`) may stand there too, and win.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+import javaproperties
+
+from sparkmirror.errors import ConfigError
+
+DEFAULT_FILE = "/tmp/kafka/consumer.properties"  # noqa: S108 - where the app looks
+DEFAULT_SERVERS = "127.0.0.1:9092"
+
+_OWN_KEYS = {"BOOTSTRAP_SERVERS_CONFIG": "bootstrap.servers", "GROUP_ID_CONFIG": "client.id"}
+_TLS_KEYS = {"SSL_TRUSTSTORE_LOCATION_CONFIG": "ssl.truststore.location"}
+_MTLS_KEYS = {
+    "SSL_KEYSTORE_LOCATION_CONFIG": "ssl.keystore.location",
+    "SSL_KEYSTORE_PASSWORD_CONFIG": "ssl.keystore.password",
+    "SSL_KEY_PASSWORD_CONFIG": "ssl.key.password",
+}
+_DEFAULTS = {
+    "SSL_TRUSTSTORE_LOCATION_CONFIG": "/tmp/kafka.client.truststore.jks",  # noqa: S108
+    "SSL_KEYSTORE_LOCATION_CONFIG": "/tmp/kafka.client.keystore.jks",  # noqa: S108
+    "SSL_KEYSTORE_PASSWORD_CONFIG": "password",
+    "SSL_KEY_PASSWORD_CONFIG": "password",
+}
+_KAFKAS = ("bootstrap.servers", "client.id", "security.protocol", "sasl.", "ssl.")
+
+log = logging.getLogger(__name__)
+
+
+def read_group_sync_file(path: str, *, tls: bool, mtls: bool) -> dict[str, str]:
+    """The settings of `MirrorClient` that the file and the flags mean; raises `ConfigError`.
+
+    Without the file the defaults hold, and a line says so. `mtls` brings `tls` with it.
+    """
+    given = _given(path)
+    settings = {"bootstrap.servers": DEFAULT_SERVERS}
+    settings |= {kafkas: given[own] for own, kafkas in _OWN_KEYS.items() if given.get(own)}
+    settings["bootstrap.servers"] = settings["bootstrap.servers"].replace("http://", "")
+    if tls or mtls:
+        settings["security.protocol"] = "SSL"
+        wanted = _TLS_KEYS | (_MTLS_KEYS if mtls else {})
+        settings |= {kafkas: given.get(own) or _DEFAULTS[own] for own, kafkas in wanted.items()}
+    return settings | {key: value for key, value in given.items() if value and key.startswith(_KAFKAS)}
+
+
+def _given(path: str) -> Mapping[str, str]:
+    try:
+        with Path(path).open("rb") as file:
+            return {key: value.strip() for key, value in javaproperties.load(file).items()}
+    except FileNotFoundError:
+        log.info("Properties file not found in location: %s, using defaults", path)
+        return {}
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"can't be read: {error}", where=path) from None
