@@ -183,17 +183,17 @@ def test_its_checkpoints_are_true(checked: Checked, spark: SparkSession) -> None
         at = {where: Committed(some[number].upstream) for where, some in syncs.items() if number < len(some)}
         wanted[f"{checked.plain}-at-{number}"] = at
     checked.commit(wanted)
-    never, remote = f"{checked.plain}-0", handover.remote
-    assert Groups(checked.target).commit({never: {(remote, 0): Committed(-1)}}) == {never: {(remote, 0): 0}}
+    due = {
+        (group, f"{handover.alias}.{topic}", partition): downstream
+        for group, offsets in wanted.items()
+        for (topic, partition), at in offsets.items()
+        if (downstream := store.translate(topic, partition, at.offset)) is not None and downstream >= 0
+    }
+    assert len(due) > GROUPS
+    never, remote, zero = next(one for one in due if one[1:] == (handover.remote, 0))
+    assert Groups(checked.target).commit({never: {(remote, zero): Committed(-1)}}) == {never: {(remote, zero): 0}}
     with ConnectWorker(handover.target, f"connect-{handover.alias}", handover.directory / "connect") as worker:
         worker.put("mm2-cpc", checked.connector())
-        due = {
-            (group, f"{handover.alias}.{topic}", partition): downstream
-            for group, offsets in wanted.items()
-            for (topic, partition), at in offsets.items()
-            if (downstream := store.translate(topic, partition, at.offset)) is not None and downstream >= 0
-        }
-        assert len(due) > GROUPS
         mp.wait_for(lambda: len(checked.written()) >= len(due), 60, "all checkpoints")
         still = checked.written()
         assert {(one.group, one.topic, one.partition): one.downstream for one in still} == due
@@ -205,7 +205,7 @@ def test_its_checkpoints_are_true(checked: Checked, spark: SparkSession) -> None
                 assert one.downstream == place, one
         equal = sum(one.downstream == place for one, place in zip(still, exact, strict=True))
         mp.wait_for(
-            lambda: checked.committed(never).get((remote, 0), (-1,))[0] == due[never, remote, 0],
+            lambda: checked.committed(never).get((remote, zero), (-1,))[0] == due[never, remote, zero],
             60,
             "its offset is set",
         )

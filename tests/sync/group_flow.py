@@ -161,7 +161,7 @@ class Cluster:
             client.close()
 
     def _config(self) -> ClusterConfig:
-        return ClusterConfig(alias=self.alias, bootstrap_servers=(self.servers,))
+        return ClusterConfig(alias=self.alias, bootstrap_servers=tuple(self.servers.split(",")))
 
 
 class GroupFlow:
