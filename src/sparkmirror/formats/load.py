@@ -44,7 +44,7 @@ def explain(
     reading: Reading, *, clusters: Sequence[str] = (), overrides: Mapping[str, str] | None = None
 ) -> tuple[MirrorConfig, tuple[EffectiveValue, ...]]:
     """What it comes to, and where each value comes from. Raises `ConfigError`."""
-    notes = [str(note) for note in reading.notes]
+    notes = [str(note) for note in reading.notes if note.kind != "not needed"]
     return explain_entries(reading.path, reading.entries, clusters=clusters, overrides=overrides or {}, notes=notes)
 
 

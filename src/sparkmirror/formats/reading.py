@@ -19,7 +19,7 @@ class Note:
     key: str
     reason: str
     kind: str = ""
-    """`mismatch`, `misplaced` or `idle`, where it is one of these; else nothing."""
+    """`mismatch`, `misplaced`, `idle` or `not needed`, where it is one of these; the last is no reason to warn."""
 
     def __str__(self) -> str:
         return f"{place(self.path, self.line)}: {self.key}: {self.reason}"

@@ -14,7 +14,7 @@ from sparkmirror.errors import ConfigError
 from sparkmirror.formats.connect import PACKAGE, ConnectCluster, Connector, Role, Worker, readers
 from sparkmirror.formats.reading import Note, Resource
 from sparkmirror.formats.secrets import DIRECTORY_PROVIDER, KINDS, Secrets
-from sparkmirror.formats.strimzi_fields import FIELDS, IDLE, field_of
+from sparkmirror.formats.strimzi_fields import FIELDS, IDLE, NOT_NEEDED, field_of
 from sparkmirror.formats.strimzi_security import FieldError, security_settings
 from sparkmirror.formats.yaml_files import Document, as_text, read_documents
 
@@ -153,6 +153,8 @@ class _ResourceReader:
                 connectors.append(connector)
                 states.append(("->".join(connector.flow), connector.name, state))
         replicas = self._spec.get("replicas", 3 if self._old else 1)
+        if replicas > 1:
+            self._note(("spec", "replicas"), f"start {replicas} processes on one file", "not needed")
         resource = Resource(self._document.tree, self._document.path, alias, tuple(states), int(replicas))
         worker = Worker(self._worker, self._document.path)
         return ConnectCluster(tuple(connectors), worker, alias), resource
@@ -302,6 +304,8 @@ class _ResourceReader:
             self._note(("spec", *steps), "is a field of v1beta2 only: Strimzi drops it from v1, and so do we")
         elif field is not None and field.effect == IDLE and field.path == path:
             self._note(("spec", *steps), f"has no effect: {field.words}")
+        elif field is not None and field.effect == NOT_NEEDED and field.path == path:
+            self._note(("spec", *steps), f"is not needed: {field.words}", "not needed")
         elif _parent_of_fields(path) or not path:
             if isinstance(value, dict):
                 for key, below in value.items():
