@@ -47,7 +47,7 @@ def is_worker(path: str) -> bool:
 
 
 def read_connectors(path: str) -> list[Connector]:
-    """The connectors of one file: one's configuration, `{"name": …, "config": {…}}`, or a list. Raises `ConfigError`."""
+    """Those of one file: one's configuration, `{"name": …, "config": {…}}`, or a list. Raises `ConfigError`."""
     text = read_text(path)
     try:
         found = json.loads(text)

@@ -1,6 +1,6 @@
 """An mm2.properties file's keys as MirrorMaker 2's dedicated mode hands them out: to connectors and workers.
 
-Its rules are `mm2.md` section 1.6, `workerConfig` and `connectorBaseConfig`; each connector is given the keys that it reads.
+Its rules are `mm2.md` section 1.6, `workerConfig` and `connectorBaseConfig`; each connector gets the keys it reads.
 """
 
 from __future__ import annotations

@@ -23,9 +23,20 @@ GROUP = "kafka.strimzi.io/"
 VERSIONS = ("v1", "v1beta2")
 
 TAKEN_OUT = (
-    "group.id config.storage.topic offset.storage.topic status.storage.topic ssl. sasl. security. listeners plugin.path"
-    " rest. bootstrap.servers consumer.interceptor.classes producer.interceptor.classes"
-).split()
+    "group.id",
+    "config.storage.topic",
+    "offset.storage.topic",
+    "status.storage.topic",
+    "ssl.",
+    "sasl.",
+    "security.",
+    "listeners",
+    "plugin.path",
+    "rest.",
+    "bootstrap.servers",
+    "consumer.interceptor.classes",
+    "producer.interceptor.classes",
+)
 """How keys begin that the operator takes out of a cluster's `config`."""
 LEFT_IN = ("ssl.endpoint.identification.algorithm", "ssl.cipher.suites", "ssl.protocol", "ssl.enabled.protocols")
 """Those that it leaves in nevertheless."""
@@ -215,7 +226,7 @@ class _ResourceReader:
         if end == "target":
             self._workers(cluster, config, steps)
         for key, entry in config.items():
-            if key in LEFT_IN or (end == "source" and not key.startswith(tuple(TAKEN_OUT))):
+            if key in LEFT_IN or (end == "source" and not key.startswith(TAKEN_OUT)):
                 put(key, entry.value, "config", key)
         return given
 
@@ -228,7 +239,7 @@ class _ResourceReader:
         for key, entry in config.items():
             if key.startswith(PROVIDERS_KEY) or key in LEFT_IN:
                 continue
-            if key.startswith(tuple(TAKEN_OUT)):
+            if key.startswith(TAKEN_OUT):
                 if not (self._old and key.endswith(("group.id", ".storage.topic"))):
                     self._note(
                         (*steps, "config", key), "is taken out by Strimzi: it says so in fields of its own", "idle"
@@ -345,10 +356,8 @@ def _parent_of_fields(path: str) -> bool:
 def _steps(field: str) -> tuple[str | int, ...]:
     """`tls.trustedCertificates[0]` as steps; a config's key, with its dots, is one step."""
     head, config, key = field.partition("config.")
-    steps: list[str | int] = []
-    for name in re.findall(r"[^.\[\]]+", head):
-        steps.append(int(name) if name.isdigit() else name)
-    return (*steps, "config", key) if config else tuple(steps)
+    steps = tuple(int(name) if name.isdigit() else name for name in re.findall(r"[^.\[\]]+", head))
+    return (*steps, "config", key) if config else steps
 
 
 def _shown(steps: Iterable[str | int]) -> str:

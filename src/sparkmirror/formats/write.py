@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from javaproperties import to_comment
-from javaproperties import join_key_value
+from javaproperties import join_key_value, to_comment
 
 from sparkmirror.config import Entry
 from sparkmirror.formats.connect import ConnectCluster

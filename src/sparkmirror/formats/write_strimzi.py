@@ -93,7 +93,7 @@ class _Writer:
         )
 
     def _is_workers(self, key: str, value: str) -> bool:
-        if key.startswith(tuple(TAKEN_OUT)) or SECURITY.fullmatch(key.removeprefix(role_of(key))):
+        if key.startswith(TAKEN_OUT) or SECURITY.fullmatch(key.removeprefix(role_of(key))):
             return False
         # What Strimzi's workers do by themselves.
         return not (key in CONVERTER_KEYS and value.endswith("ByteArrayConverter"))
