@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -65,19 +64,25 @@ def _connectors(path: str, text: str, found: Any) -> Iterator[Connector]:
         if any(isinstance(value, dict) for value in config.values()):
             raise ConfigError("holds maps in a map: a connector's values are text", where=path)
         config = {key: value for key, value in config.items() if value is not None}
-        settings = {}
-        for key, value in config.items():
-            at = re.compile(rf'"{re.escape(key)}"\s*:').search(text, start)
-            line = text.count("\n", 0, at.start()) + 1 if at else 0
-            settings[key] = Entry(key, as_text(value), path, line)
-        if isinstance(found, list) and settings:
-            # The next connector's keys stand behind this one's.
-            ends = [
-                m.end() for key in config for m in [re.compile(rf'"{re.escape(key)}"\s*:').search(text, start)] if m
-            ]
-            start = max(ends, default=start)
+        if "config" in one:
+            start = _place(text, "config", start)
+        places = {key: _place(text, key, start) for key in config}
+        settings = {
+            key: Entry(key, as_text(value), path, text.count("\n", 0, places[key]) + 1) for key, value in config.items()
+        }
+        if isinstance(found, list):
+            start = max(places.values(), default=start)  # the next connector's keys stand behind this one's
         name = str(one.get("name") or config.get("name") or Path(path).stem)
         yield Connector(_role(path, settings), name, settings, path)
+
+
+def _place(text: str, key: str, start: int) -> int:
+    """Where a key stands, behind `start`: the first of its name with a colon behind it."""
+    quoted = json.dumps(key, ensure_ascii=False)
+    at = text.find(quoted, start)
+    while at >= 0 and not text[at + len(quoted) :].lstrip().startswith(":"):
+        at = text.find(quoted, at + 1)
+    return max(at, start)
 
 
 def _role(path: str, settings: dict[str, Entry]) -> Role:

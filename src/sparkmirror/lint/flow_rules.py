@@ -12,7 +12,6 @@ from sparkmirror.policy import DefaultReplicationPolicy
 from sparkmirror.sync.topic_rules import group_filter, topic_rules
 
 AMAZONS = "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy"
-INTERNAL = ("__consumer_offsets", "__transaction_state")
 
 
 def wrong_pattern(subject: Subject) -> Iterator[Spot]:
@@ -59,18 +58,6 @@ def group_sync_unsaid(subject: Subject) -> Iterator[Spot]:
     for flow in subject.flows:
         if flow.group.emit_checkpoints_enabled and subject.stated("sync.group.offsets.enabled", flow) is None:
             yield at(subject.flow_spot(flow), flow.name, "sync.group.offsets.enabled")
-
-
-def internal_topics(subject: Subject) -> Iterator[Spot]:
-    for flow in subject.flows:
-        try:
-            rules = topic_rules(flow, flow.originals)
-            copied = [name for name in INTERNAL if rules.wanted(name)]
-        except SparkMirrorError:
-            continue
-        stated = subject.stated("topics.exclude", flow)
-        if copied and stated is not None:
-            yield at(stated, ", ".join(copied))
 
 
 def one_replica(subject: Subject) -> Iterator[Spot]:
@@ -158,14 +145,6 @@ FLOW_RULES: tuple[Rule[Subject], ...] = (
         "checkpoints are written, but consumers that move begin at auto.offset.reset",
         "write sync.group.offsets.enabled = true, or false if applications ask for their offsets themselves",
         group_sync_unsaid,
-    ),
-    Rule(
-        "internal-topics",
-        _WARNING,
-        "topics.exclude lets Kafka's own topics through",
-        "their records mean nothing at the target, and there is much of them",
-        r"add the defaults: mm2.*\.internal, .*\.replica, __.*",
-        internal_topics,
     ),
     Rule(
         "one-replica",
