@@ -75,9 +75,7 @@ def three(signed: str = "none", **more: str) -> dict[str, dict[str, str]]:
             },
             **more,
         ),
-        "checkpoint": connector(
-            "Checkpoint", signed, **{"sync.group.offsets.enabled": "true"}, **more.get("checkpoint", {})
-        ),
+        "checkpoint": connector("Checkpoint", signed, **{"sync.group.offsets.enabled": "true"}),
         "heartbeat": connector("Heartbeat", signed, **{"emit.heartbeats.interval.seconds": "20"}),
     }
 
@@ -150,6 +148,15 @@ def test_policies_that_disagree(tmp_path: Path) -> None:
     assert [(note.key, Path(note.path).name) for note in notes] == [("replication.policy.class", "source.json")]
 
 
+def test_what_only_the_checkpoint_connector_says_is_not_the_sources(tmp_path: Path) -> None:
+    """A policy there names no topics: the source connector goes by its default."""
+    files = three()
+    del files["source"]["replication.policy.class"]
+    reading = read(write_connectors(tmp_path, **files))
+    assert explain(reading)[0].flows[0].replication_policy_class.endswith("DefaultReplicationPolicy")
+    assert [note.key for note in reading.notes if note.kind == "mismatch"] == ["replication.policy.class"]
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -160,7 +167,7 @@ def test_policies_that_disagree(tmp_path: Path) -> None:
         (lambda files: files["source"].pop("source.cluster.alias"), "has no source.cluster.alias"),
         (
             lambda files: files["checkpoint"].update({"target.cluster.bootstrap.servers": "elsewhere:1"}),
-            "checkpoint.json, line 9: mskdest.bootstrap.servers: is something else in",
+            "checkpoint.json, line 8: mskdest.bootstrap.servers: is something else in",
         ),
     ],
 )
