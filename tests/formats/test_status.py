@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 import yaml
 from resources import read_resource
+from typer.testing import CliRunner
 
+from sparkmirror.cli.app import app
 from sparkmirror.formats import strimzi_status
 from sparkmirror.formats.strimzi_status import FAILED_MESSAGE, StatusFile
 
@@ -105,6 +107,32 @@ def test_it_is_not_written_all_the_time(tmp_path: Path) -> None:
     written = (tmp_path / "status.yaml").stat().st_mtime_ns
     file.show([Flow(parked=("x",))])
     assert (tmp_path / "status.yaml").stat().st_mtime_ns == written
+
+
+def test_nothing_is_run_where_nothing_is_asked_for(tmp_path: Path) -> None:
+    """Scaled to nothing: the verb ends at once, and the status says so."""
+    read_resource(tmp_path, lambda spec: spec.update(replicas=0))
+    options = ["run", str(tmp_path / "mirror.yaml"), "--status-file", str(tmp_path / "status.yaml")]
+    result = CliRunner().invoke(app, options)
+    assert result.exit_code == 0
+    assert "replicas is 0: nothing is run" in result.stderr
+    assert (status(tmp_path)["replicas"], status(tmp_path)["connectors"]) == (0, [])
+
+
+def test_a_file_that_can_not_be_run_is_in_the_status(tmp_path: Path) -> None:
+    read_resource(tmp_path, lambda spec: spec["mirrors"][0].update(topicsPattern="a,,b"))
+    options = ["run", str(tmp_path / "mirror.yaml"), "--status-file", str(tmp_path / "status.yaml")]
+    assert getattr(CliRunner().invoke(app, options).exception, "exit_code", None) == 2
+    (condition,) = status(tmp_path)["conditions"]
+    assert (condition["type"], condition["reason"]) == ("NotReady", "ConfigError")
+    assert "has an empty item" in condition["message"]
+
+
+def test_properties_have_no_status(tmp_path: Path) -> None:
+    path = tmp_path / "mm2.properties"
+    path.write_text("clusters = a, b\n")
+    result = CliRunner().invoke(app, ["run", str(path), "--status-file", str(tmp_path / "status.yaml")])
+    assert "is for Strimzi's resources" in str(result.exception)
 
 
 def test_a_transition_has_one_time(tmp_path: Path, at_once: None, monkeypatch: pytest.MonkeyPatch) -> None:
