@@ -9,7 +9,9 @@ import typer
 from sparkmirror import __version__
 from sparkmirror.cli.config import config
 from sparkmirror.cli.control import pause, resume, throttle
+from sparkmirror.cli.convert import convert
 from sparkmirror.cli.demo import demo
+from sparkmirror.cli.lint import lint
 from sparkmirror.cli.losses import losses
 from sparkmirror.cli.offsets import offsets
 from sparkmirror.cli.pack import pack
@@ -24,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Copy and move Kafka clusters exactly once, with MirrorMaker 2's own configuration, on Spark.",
 )
-for verb in (run, config, demo, verify, pause, resume, throttle, losses, pack):
+for verb in (run, config, convert, lint, demo, verify, pause, resume, throttle, losses, pack):
     app.command()(verb)
 app.command(context_settings={"help_option_names": ["-h", "--help"]})(sync_groups)
 app.add_typer(offsets, name="offsets")

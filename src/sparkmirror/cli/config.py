@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from sparkmirror.cli.logs import warn
-from sparkmirror.cli.run import Clusters, File, Spark, spark_overrides, wanted_clusters
-from sparkmirror.config import explain_mm2_properties
+from sparkmirror.cli.run import Clusters, File, Secrets, Spark, spark_overrides, wanted_clusters
 from sparkmirror.errors import ConfigError
+from sparkmirror.formats import explain, read
 from sparkmirror.sync.topic_rules import group_filter, topic_rules
 
 _WIDEST = 48
@@ -23,6 +23,7 @@ def config(
     more_clusters: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
     clusters: Clusters = None,
     spark: Spark = None,
+    secrets: Secrets = None,
 ) -> None:
     """Print what counts for each flow of FILE, and where it comes from; secrets are masked.
 
@@ -32,12 +33,12 @@ def config(
     if more_clusters and not clusters:
         raise ConfigError("one file only; clusters go after --clusters", where="command line", key=more_clusters[0])
     wanted = wanted_clusters([*(clusters or ()), *(more_clusters or ())])
-    read, values = explain_mm2_properties(file, clusters=wanted, overrides=spark_overrides(spark))
-    for flow in read.flows:
+    model, values = explain(read([file], secrets), clusters=wanted, overrides=spark_overrides(spark))
+    for flow in model.flows:
         # Patterns and classes that can't be used stop a run when it starts, so they must be seen here, too.
         topic_rules(flow, flow.originals)
         group_filter(flow, flow.originals)
-    for line in read.warnings:
+    for line in model.warnings:
         warn(line)
     rows = [(value.flow, value.key, value.value, value.where) for value in values]
     for line in _aligned(rows) if sys.stdout.isatty() else map("\t".join, rows):

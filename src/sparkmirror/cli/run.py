@@ -1,18 +1,40 @@
-"""`sparkmirror run`: MirrorMaker 2's dedicated mode."""
+"""`sparkmirror run`: MirrorMaker 2's dedicated mode, or a Strimzi resource."""
 
 from __future__ import annotations
 
 import signal
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sparkmirror.cli.logs import set_up_logging, warn
 from sparkmirror.cli.progress import ProgressView
-from sparkmirror.config import MirrorConfig, load_mm2_properties
+from sparkmirror.cli.status import Status
+from sparkmirror.config import MirrorConfig
 from sparkmirror.errors import ConfigError
+from sparkmirror.formats import explain, read
 
-File = Annotated[str, typer.Argument(metavar="FILE", help="An mm2.properties file, as MirrorMaker 2 takes it.")]
+if TYPE_CHECKING:
+    from sparkmirror.engine.progress import FlowProgress
+
+File = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="An mm2.properties file as MirrorMaker 2 takes it, a Strimzi KafkaMirrorMaker2 (.yaml), or a directory of"
+        " connectors' JSON files.",
+    ),
+]
+Secrets = Annotated[
+    str | None,
+    typer.Option(
+        "--secrets",
+        metavar="DIR",
+        envvar="SPARKMIRROR_SECRETS",
+        help="Where Secrets of a Strimzi resource are mounted, as DIR/<name>/<key>, or their manifests lie.",
+    ),
+]
 Clusters = Annotated[
     list[str] | None,
     typer.Option("--clusters", help="Only the flows into these clusters: --clusters B C, as with MirrorMaker 2."),
@@ -29,6 +51,11 @@ def run(
     clusters: Clusters = None,
     once: Annotated[bool, typer.Option("--once", help="Copy up to the end offsets of now, then exit.")] = False,
     spark: Spark = None,
+    secrets: Secrets = None,
+    status_file: Annotated[
+        str | None,
+        typer.Option("--status-file", metavar="PATH", help="Keep a Strimzi resource with its status in this file."),
+    ] = None,
     lease: Annotated[bool, typer.Option("--lease/--no-lease", hidden=True)] = True,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
@@ -40,21 +67,33 @@ def run(
     set_up_logging(verbose)
     if more_clusters and not clusters:
         raise ConfigError("one file only; clusters go after --clusters", where="command line", key=more_clusters[0])
-    config = load(file, [*(clusters or ()), *(more_clusters or ())], spark)
-    for line in config.warnings:
-        warn(line)
-    from sparkmirror.engine.mirror import Mirror  # Spark is slow to import; errors in the file come first
+    reading = read([file], secrets)
+    wanted = wanted_clusters([*(clusters or ()), *(more_clusters or ())])
+    with Status(reading, status_file) as status:
+        if reading.idle:
+            warn(f"{reading.path}: {reading.idle}: nothing is run")
+            return
+        config, _ = explain(reading, clusters=wanted, overrides=spark_overrides(spark))
+        status.runs(config)
+        for line in config.warnings:
+            warn(line)
+        from sparkmirror.engine.mirror import Mirror  # Spark is slow to import; errors in the file come first
 
-    with ProgressView() as view:
-        mirror = Mirror(config, once=once, use_lease=lease, on_progress=view.show)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: mirror.stop())
-        mirror.run()
+        with ProgressView() as view:
+
+            def show(flows: Sequence[FlowProgress]) -> None:
+                view.show(flows)
+                status.show(flows)
+
+            mirror = Mirror(config, once=once, use_lease=lease, on_progress=show)
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, lambda *_: mirror.stop())
+            mirror.run()
 
 
 def load(file: str, clusters: list[str] | None, spark: list[str] | None) -> MirrorConfig:
     """The file's model, with the command line's Spark settings over the file's."""
-    return load_mm2_properties(file, clusters=wanted_clusters(clusters), overrides=spark_overrides(spark))
+    return explain(read([file]), clusters=wanted_clusters(clusters), overrides=spark_overrides(spark))[0]
 
 
 def wanted_clusters(clusters: list[str] | None) -> list[str]:

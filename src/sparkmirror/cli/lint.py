@@ -1,0 +1,55 @@
+"""`sparkmirror lint`: mistakes found before they cost anything."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Annotated
+
+import typer
+
+from sparkmirror.cli.convert import Files
+from sparkmirror.cli.run import Secrets
+from sparkmirror.errors import ConfigError
+from sparkmirror.formats import read
+from sparkmirror.lint import Finding, check, check_clusters
+
+_COLOURS = {"error": "red", "warning": "yellow", "info": "blue"}
+
+
+def lint(
+    files: Files,
+    connect: Annotated[bool, typer.Option("--connect", help="Ask the clusters, too. Nothing is written.")] = False,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="text|json", help="How to print it.")] = "text",
+    timeout: Annotated[float, typer.Option("--timeout", metavar="S", help="Of each cluster, with --connect.")] = 15.0,
+    secrets: Secrets = None,
+) -> None:
+    """Find the mistakes that users make, each with what it would cause and what to do.
+
+    Exit codes: 0 nothing is wrong, 1 something is, 2 FILE can't be read.
+
+    Example: sparkmirror lint mm2.properties --connect
+    """
+    if output not in ("text", "json"):
+        raise ConfigError("must be text or json", where="--output", key=output)
+    reading = read(files, secrets)
+    findings = check(reading)
+    if connect:
+        findings += check_clusters(reading, timeout)
+    if output == "json":
+        typer.echo(json.dumps([dataclasses.asdict(finding) for finding in findings], indent=2, ensure_ascii=False))
+    else:
+        for finding in findings:
+            _show(finding)
+    if any(finding.severity != "info" for finding in findings):
+        raise typer.Exit(1)
+
+
+def _show(finding: Finding) -> None:
+    where = f"{finding.file}, line {finding.line}" if finding.line else finding.file
+    key = f" {finding.key}:" if finding.key else ""
+    typer.echo(
+        f"{typer.style(finding.severity, fg=_COLOURS[finding.severity])} [{finding.rule}] {where}:{key} {finding.what}"
+    )
+    typer.echo(f"    causes: {finding.effect}")
+    typer.echo(f"    do: {finding.fix}")

@@ -1,0 +1,54 @@
+"""Topics created for the sake of the answer only: what a cluster would say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from kafka.protocol.admin import CreateTopicsRequest
+
+from sparkmirror.cluster.admin import NewTopicSpec
+from sparkmirror.cluster.client import ClusterClient
+
+TOPICS_PER_REQUEST = 300
+_NOT_CONTROLLER = 41
+
+
+def try_creation(client: ClusterClient, specs: Iterable[NewTopicSpec]) -> dict[str, tuple[int, str]]:
+    """Kafka's error code and words for each topic; 0: it would be created. Nothing is."""
+    wanted = list(specs)
+    answers: dict[str, tuple[int, str]] = {}
+    for start in range(0, len(wanted), TOPICS_PER_REQUEST):
+        chunk = wanted[start : start + TOPICS_PER_REQUEST]
+        for answer in _ask(client, chunk):
+            answers |= {topic.name: (topic.error_code, topic.error_message or "") for topic in answer.topics}
+            if all(topic.error_code != _NOT_CONTROLLER for topic in answer.topics):
+                break
+    return answers
+
+
+def _ask(client: ClusterClient, specs: list[NewTopicSpec]) -> Iterator[Any]:
+    """One broker after the other: before KRaft only the controller creates topics."""
+    client.metadata([])
+    for node in client.brokers:
+        yield client.ask(node, _request(specs, client.config.request_timeout_ms))
+
+
+def _request(specs: list[NewTopicSpec], timeout_ms: int) -> CreateTopicsRequest:
+    topic = CreateTopicsRequest.CreatableTopic
+    return CreateTopicsRequest(
+        topics=[
+            topic(
+                name=spec.name,
+                num_partitions=spec.partitions,
+                replication_factor=spec.replication_factor,
+                assignments=[],
+                configs=[
+                    topic.CreatableTopicConfig(name=name, value=value) for name, value in sorted(spec.configs.items())
+                ],
+            )
+            for spec in specs
+        ],
+        timeout_ms=timeout_ms,
+        validate_only=True,
+    )

@@ -1,0 +1,43 @@
+"""A cluster's clock, read without writing anything.
+
+The active controller says of each replica of the metadata log when it had last caught up (KIP-836), and of itself it
+says: now.
+"""
+
+from __future__ import annotations
+
+import time
+
+from kafka.protocol.admin import DescribeQuorumRequest
+
+from sparkmirror.cluster.client import ClusterClient
+
+METADATA_TOPIC = "__cluster_metadata"
+
+
+def clock_skew_s(client: ClusterClient) -> float | None:
+    """How far the controller's clock is ahead of ours, in seconds, give or take half the way there and back.
+
+    None where it can't be read: before KRaft, and without DESCRIBE on the cluster.
+    """
+    try:
+        client.ask_any(_request)  # connected, and the way is warm
+        before = time.time()
+        answer = client.ask_any(_request)
+        after = time.time()
+    except ConnectionError:
+        return None
+    if answer.error_code or not answer.topics:
+        return None
+    partition = answer.topics[0].partitions[0]
+    for replica in partition.current_voters:
+        if replica.replica_id == partition.leader_id and replica.last_caught_up_timestamp > 0:
+            return float(replica.last_caught_up_timestamp / 1000 - (before + after) / 2)
+    return None
+
+
+def _request() -> DescribeQuorumRequest:
+    topic = DescribeQuorumRequest.TopicData
+    return DescribeQuorumRequest(
+        topics=[topic(topic_name=METADATA_TOPIC, partitions=[topic.PartitionData(partition_index=0)])]
+    )

@@ -1,0 +1,61 @@
+"""Any of the formats, told apart by what is in the files, read into the one model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sparkmirror.config import EffectiveValue, MirrorConfig, explain_entries, read_entries
+from sparkmirror.errors import ConfigError
+from sparkmirror.formats.connector_files import is_worker, read_connect
+from sparkmirror.formats.merge import as_mm2
+from sparkmirror.formats.reading import Reading
+from sparkmirror.formats.strimzi import read_strimzi
+
+SECRETS_VARIABLE = "SPARKMIRROR_SECRETS"
+"""The environment variable that names the directory of Secrets, where no option does."""
+
+_YAML = (".yaml", ".yml")
+
+
+def read(paths: Sequence[str], secrets: str | None = None) -> Reading:
+    """One format's files, or a directory of connectors'. Raises `ConfigError`."""
+    files = [file for path in paths for file in _files(path)]
+    shown = paths[0] if len(paths) == 1 else ", ".join(paths)
+    if len(files) == 1 and files[0].lower().endswith(_YAML):
+        directory = secrets or os.environ.get(SECRETS_VARIABLE)
+        clusters, resources, providers, notes = read_strimzi(files[0], directory)
+        entries, more = as_mm2(shown, clusters)
+        return Reading(shown, "strimzi", (*entries, *providers), (*notes, *more), clusters, resources)
+    if any(file.endswith(".json") for file in files) or (len(files) == 1 and _is_only_worker(files[0])):
+        for file in files:
+            if not file.endswith(".json") and not is_worker(file):
+                raise ConfigError("is neither a connector's file nor a worker's: give one format at a time", where=file)
+        connect = read_connect(files)
+        entries, notes = as_mm2(shown, connect)
+        return Reading(shown, "connectors", tuple(entries), tuple(notes), connect)
+    if len(files) > 1:
+        raise ConfigError("give one file, or the files of one Connect cluster", where="command line", key=files[1])
+    return Reading(shown, "properties", tuple(read_entries(files[0])))
+
+
+def explain(
+    reading: Reading, *, clusters: Sequence[str] = (), overrides: Mapping[str, str] | None = None
+) -> tuple[MirrorConfig, tuple[EffectiveValue, ...]]:
+    """What it comes to, and where each value comes from. Raises `ConfigError`."""
+    notes = [str(note) for note in reading.notes if note.kind != "not needed"]
+    return explain_entries(reading.path, reading.entries, clusters=clusters, overrides=overrides or {}, notes=notes)
+
+
+def _files(path: str) -> list[str]:
+    if not Path(path).is_dir():
+        return [path]
+    found = sorted(str(one) for one in Path(path).rglob("*") if one.suffix in (".json", ".properties"))
+    if not any(one.endswith(".json") for one in found):
+        raise ConfigError("is a directory without connectors' JSON files", where=path)
+    return found
+
+
+def _is_only_worker(path: str) -> bool:
+    return Path(path).is_file() and is_worker(path)

@@ -1,0 +1,367 @@
+"""Strimzi's `KafkaMirrorMaker2` as the operator reads it: workers and connectors (`docs/strimzi.md` has the fields)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sparkmirror.config import Entry
+from sparkmirror.config.providers import CLASSES, FAMILY, PROVIDERS_KEY
+from sparkmirror.config.providers import PACKAGE as PROVIDERS_PACKAGE
+from sparkmirror.errors import ConfigError
+from sparkmirror.formats.connect import PACKAGE, ConnectCluster, Connector, Role, Worker, readers
+from sparkmirror.formats.reading import Note, Resource
+from sparkmirror.formats.secrets import DIRECTORY_PROVIDER, KINDS, Secrets
+from sparkmirror.formats.strimzi_fields import FIELDS, IDLE, NOT_NEEDED, field_of
+from sparkmirror.formats.strimzi_security import FieldError, security_settings
+from sparkmirror.formats.yaml_files import Document, as_text, read_documents
+
+KIND = "KafkaMirrorMaker2"
+GROUP = "kafka.strimzi.io/"
+VERSIONS = ("v1", "v1beta2")
+
+TAKEN_OUT = (
+    "group.id",
+    "config.storage.topic",
+    "offset.storage.topic",
+    "status.storage.topic",
+    "ssl.",
+    "sasl.",
+    "security.",
+    "listeners",
+    "plugin.path",
+    "rest.",
+    "bootstrap.servers",
+    "consumer.interceptor.classes",
+    "producer.interceptor.classes",
+)
+"""How keys begin that the operator takes out of a cluster's `config`."""
+LEFT_IN = ("ssl.endpoint.identification.algorithm", "ssl.cipher.suites", "ssl.protocol", "ssl.enabled.protocols")
+"""Those that it leaves in nevertheless."""
+_CONNECTORS_OWN = ("name", "connector.class", "tasks.max", "connector.plugin.version")
+_PATTERNS = {
+    "topics": ("topicsPattern",),
+    "topics.exclude": ("topicsExcludePattern", "topicsBlacklistPattern"),
+    "groups": ("groupsPattern",),
+    "groups.exclude": ("groupsExcludePattern", "groupsBlacklistPattern"),
+}
+_STORAGE_DEFAULT = "mirrormaker2-cluster-offsets"
+"""Of v1beta2, where the resource doesn't say."""
+
+_BUILT_IN = {"strimzienv": CLASSES[0], "strimzifile": CLASSES[1], DIRECTORY_PROVIDER: CLASSES[2]}
+_KUBERNETES = {"strimzisecrets": "Secret", "strimziconfigmaps": "ConfigMap"}
+_KUBERNETES_CLASSES = {"KubernetesSecretConfigProvider": "Secret", "KubernetesConfigMapConfigProvider": "ConfigMap"}
+
+
+def read_strimzi(
+    path: str, secrets_directory: str | None
+) -> tuple[tuple[ConnectCluster, ...], tuple[Resource, ...], list[Entry], list[Note]]:
+    """Every resource of the file, what declares config providers, and what has no effect. Raises `ConfigError`."""
+    documents = read_documents(path)
+    found = [document for document in documents if document.tree.get("kind") == KIND]
+    if not found:
+        raise ConfigError(f"holds no resource of kind {KIND}", where=path)
+    secrets = Secrets(secrets_directory, _manifests(documents, secrets_directory))
+    clusters, resources, providers, notes = [], [], _Providers(secrets), []
+    for document in found:
+        reader = _ResourceReader(document, secrets, providers)
+        cluster, resource = reader.read()
+        clusters.append(cluster)
+        resources.append(resource)
+        notes += reader.notes
+    return tuple(clusters), tuple(resources), providers.entries(path), notes
+
+
+def _manifests(documents: Iterable[Document], directory: str | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    files = sorted(Path(directory).glob("*.y*ml")) if directory else ()
+    beside = [document for file in files for document in read_documents(str(file))]
+    for document in [*beside, *documents]:
+        if document.tree.get("kind") in KINDS:
+            yield document.path, document.tree
+
+
+class _Providers:
+    """Config providers of all resources in a file, and references of Kubernetes' kind."""
+
+    def __init__(self, secrets: Secrets) -> None:
+        self._secrets = secrets
+        self._kubernetes = dict(_KUBERNETES)
+        self._stated: dict[str, Entry] = {}
+        self._used: set[str] = set()
+
+    def take(self, settings: Mapping[str, Entry]) -> None:
+        """What a cluster's `config` declares."""
+        names = [name.strip() for name in settings[PROVIDERS_KEY].value.split(",")] if PROVIDERS_KEY in settings else []
+        for name in filter(None, names):
+            stated = settings.get(f"{FAMILY}{name}.class")
+            kind = stated.value.strip().rpartition(".")[2] if stated else ""
+            if kind in _KUBERNETES_CLASSES:
+                self._kubernetes[name] = _KUBERNETES_CLASSES[kind]
+                continue
+            self._used.add(name)
+            self._stated |= {key: one for key, one in settings.items() if key.startswith(f"{FAMILY}{name}.")}
+
+    def resolved(self, text: str) -> str:
+        """With references to Secrets and ConfigMaps looked up. Raises `ValueError`."""
+
+        def value(found: re.Match[str]) -> str:
+            kind = self._kubernetes.get(found[1])
+            if kind is None:
+                return found[0]
+            return self._secrets.text(found[2].rpartition("/")[2], found[3], kind=kind)
+
+        text = re.sub(r"\$\{([^}:]*):([^}:]*):([^}:]*)\}", value, text)
+        self._used.update(name for name in _BUILT_IN if f"${{{name}:" in text)
+        return text
+
+    def entries(self, path: str) -> list[Entry]:
+        """The declarations that count."""
+        if not self._used:
+            return []
+        built_in = [
+            Entry(f"{FAMILY}{name}.class", PROVIDERS_PACKAGE + kind, path)
+            for name, kind in _BUILT_IN.items()
+            if name in self._used
+        ]
+        return [Entry(PROVIDERS_KEY, ", ".join(sorted(self._used)), path), *built_in, *self._stated.values()]
+
+
+class _ResourceReader:
+    """One resource."""
+
+    def __init__(self, document: Document, secrets: Secrets, providers: _Providers) -> None:
+        self._document = document
+        self._secrets = secrets
+        self._providers = providers
+        self.notes: list[Note] = []
+        self._worker: dict[str, Entry] = {}
+        version = str(document.tree.get("apiVersion") or "")
+        if version.removeprefix(GROUP) not in VERSIONS:
+            known = " or ".join(GROUP + one for one in VERSIONS)
+            raise self._error(("apiVersion",), f"must be {known}")
+        self._version = version.removeprefix(GROUP)
+        spec = document.tree.get("spec")
+        if not isinstance(spec, dict):
+            raise self._error((), "has no spec")
+        self._spec: dict[str, Any] = spec
+        self._old = "target" not in spec and self._version == "v1beta2"
+
+    def read(self) -> tuple[ConnectCluster, Resource]:
+        """The resource as Connect's configuration, and for its status."""
+        self._name_fields(self._spec, (), "")
+        mirrors = self._spec.get("mirrors")
+        if not mirrors or not isinstance(mirrors, list):
+            raise self._error((), "mirrors is missing: write what is mirrored", "spec.mirrors")
+        target, target_steps = self._target()
+        alias = self._alias(target, target_steps)
+        common = self._cluster("target", target, target_steps)
+        connectors: list[Connector] = []
+        states = []
+        for index in range(len(mirrors)):
+            for connector, state in self._mirror(index, alias, common):
+                connectors.append(connector)
+                states.append(("->".join(connector.flow), connector.name, state))
+        replicas = self._spec.get("replicas", 3 if self._old else 1)
+        if replicas > 1:
+            self._note(("spec", "replicas"), f"start {replicas} processes on one file", "not needed")
+        resource = Resource(self._document.tree, self._document.path, alias, tuple(states), int(replicas))
+        worker = Worker(self._worker, self._document.path)
+        return ConnectCluster(tuple(connectors), worker, alias), resource
+
+    # --- clusters -------------------------------------------------------------------------------
+
+    def _target(self) -> tuple[dict[str, Any], tuple[str | int, ...]]:
+        if not self._old:
+            target = self._need(self._spec, "target", ("spec",))
+            for field in ("groupId", "configStorageTopic", "offsetStorageTopic", "statusStorageTopic"):
+                self._need(target, field, ("spec", "target"))
+            return target, ("spec", "target")
+        alias = self._need(self._spec, "connectCluster", ("spec",))
+        return self._listed(alias, ("spec", "connectCluster"))
+
+    def _source(self, mirror: dict[str, Any], steps: tuple[str | int, ...]) -> tuple[dict[str, Any], tuple[Any, ...]]:
+        if not self._old:
+            return self._need(mirror, "source", steps), (*steps, "source")
+        into, connect = mirror.get("targetCluster"), self._spec["connectCluster"]
+        if into is not None and into != connect:
+            raise self._error(
+                (*steps, "targetCluster"),
+                f"is not {connect}, the connectCluster, which is where all records go; make connectCluster the target",
+            )
+        return self._listed(self._need(mirror, "sourceCluster", steps), (*steps, "sourceCluster"))
+
+    def _listed(self, alias: Any, asked: tuple[str | int, ...]) -> tuple[dict[str, Any], tuple[str | int, ...]]:
+        clusters = self._spec.get("clusters") or []
+        for index, cluster in enumerate(clusters):
+            if cluster.get("alias") == alias:
+                return cluster, ("spec", "clusters", index)
+        there = ", ".join(str(cluster.get("alias")) for cluster in clusters) or "none"
+        raise self._error(asked, f"{alias} is not among spec.clusters: {there}")
+
+    def _alias(self, cluster: Mapping[str, Any], steps: tuple[str | int, ...]) -> str:
+        alias = str(self._need(cluster, "alias", steps))
+        if not re.fullmatch(r"[a-zA-Z0-9._-]{1,100}", alias):
+            raise self._error((*steps, "alias"), "must be made of letters, digits, '.', '_' and '-'")
+        return alias
+
+    def _cluster(self, end: str, cluster: dict[str, Any], steps: tuple[str | int, ...]) -> dict[str, Entry]:
+        """What each connector is told about one of its clusters."""
+        prefix = f"{end}.cluster."
+        servers = self._need(cluster, "bootstrapServers", steps)
+        given: dict[str, Entry] = {}
+
+        def put(key: str, value: Any, *at: str | int) -> None:
+            given[prefix + key] = self._entry(prefix + key, value, (*steps, *at))
+
+        put("alias", self._alias(cluster, steps), "alias")
+        put("bootstrap.servers", servers, "bootstrapServers")
+        try:
+            for field, key, value in security_settings(cluster, self._secrets):
+                put(key, value, *_steps(field))
+        except FieldError as error:
+            raise self._error((*steps, *_steps(error.field)), error.reason) from None
+        config = {key: self._entry(key, value, (*steps, "config", key)) for key, value in _map(cluster, "config")}
+        if end == "target":
+            self._workers(cluster, config, steps)
+        for key, entry in config.items():
+            if key in LEFT_IN or (end == "source" and not key.startswith(TAKEN_OUT)):
+                put(key, entry.value, "config", key)
+        return given
+
+    def _workers(self, target: Mapping[str, Any], config: dict[str, Entry], steps: tuple[str | int, ...]) -> None:
+        self._providers.take(config)
+        storage = target.get("offsetStorageTopic") if not self._old else None
+        if self._old:
+            storage = config["offset.storage.topic"].value if "offset.storage.topic" in config else _STORAGE_DEFAULT
+        self._worker["offset.storage.topic"] = self._entry("offset.storage.topic", storage, steps)
+        for key, entry in config.items():
+            if key.startswith(PROVIDERS_KEY) or key in LEFT_IN:
+                continue
+            if key.startswith(TAKEN_OUT):
+                if not (self._old and key.endswith(("group.id", ".storage.topic"))):
+                    self._note(
+                        (*steps, "config", key), "is taken out by Strimzi: it says so in fields of its own", "idle"
+                    )
+            else:
+                self._worker[key] = entry
+
+    # --- mirrors --------------------------------------------------------------------------------
+
+    def _mirror(self, index: int, target: str, common: Mapping[str, Entry]) -> Iterator[tuple[Connector, str]]:
+        steps: tuple[str | int, ...] = ("spec", "mirrors", index)
+        mirror = self._spec["mirrors"][index]
+        source, source_steps = self._source(mirror, steps)
+        clusters = {**common, **self._cluster("source", source, source_steps)}
+        alias = clusters["source.cluster.alias"].value
+        if alias == target:
+            raise self._error((*source_steps, "alias"), f"{alias} is the target, too: they must be two clusters")
+        patterns = dict(self._patterns(mirror, steps))
+        for role in Role:
+            field = f"{role.word}Connector"
+            if field not in mirror or (role is Role.HEARTBEAT and self._version == "v1"):
+                continue
+            spec = mirror[field] or {}
+            own = (*steps, field)
+            settings = clusters | dict(self._connector(role, spec, own))
+            settings |= {key: entry for key, entry in patterns.items() if role in readers(key)}
+            if role is Role.SOURCE and (rack := self._rack()) is not None:
+                settings["consumer.client.rack"] = rack
+            state = str(spec.get("state") or ("paused" if spec.get("pause") is True else "running"))
+            if state not in ("paused", "stopped", "running"):
+                raise self._error((*own, "state"), "must be paused, stopped or running")
+            if state != "running" or self._spec.get("replicas") == 0:
+                settings["enabled"] = self._entry("enabled", "false", (*own, "state"))
+                if role is Role.HEARTBEAT:
+                    settings["emit.heartbeats.enabled"] = settings["enabled"]
+            yield Connector(role, f"{alias}->{target}.{role.value}", settings, self._document.path), state
+
+    def _connector(self, role: Role, spec: dict[str, Any], steps: tuple[str | int, ...]) -> Iterator[tuple[str, Entry]]:
+        yield "connector.class", self._entry("connector.class", PACKAGE + role.value, steps)
+        yield "tasks.max", self._entry("tasks.max", spec.get("tasksMax", 1), (*steps, "tasksMax"))
+        for key, value in _map(spec, "config"):
+            if key in _CONNECTORS_OWN:
+                self._note((*steps, "config", key), "is taken out by Strimzi", "idle")
+            else:
+                yield key, self._entry(key, value, (*steps, "config", key))
+
+    def _patterns(self, mirror: Mapping[str, Any], steps: tuple[str | int, ...]) -> Iterator[tuple[str, Entry]]:
+        for key, fields in _PATTERNS.items():
+            for field in fields:
+                if mirror.get(field) is not None and not (field.endswith("BlacklistPattern") and self._version == "v1"):
+                    yield key, self._entry(key, mirror[field], (*steps, field))
+                    break
+
+    def _rack(self) -> Entry | None:
+        rack = self._spec.get("rack")
+        if not rack:
+            return None
+        if rack.get("type") != "environment-variable" or not rack.get("envVarName"):
+            self._note(
+                ("spec", "rack"), "has no effect: a node's label is not seen from here; name an environment variable"
+            )
+            return None
+        return self._entry("consumer.client.rack", f"${{strimzienv:{rack['envVarName']}}}", ("spec", "rack"))
+
+    # --- fields ---------------------------------------------------------------------------------
+
+    def _name_fields(self, value: Any, steps: tuple[str | int, ...], path: str) -> None:
+        """Note what has no effect and what isn't a field, each once."""
+        field = field_of(path) if path else None
+        if path and field is None and not _parent_of_fields(path):
+            self._note(("spec", *steps), "is no field of KafkaMirrorMaker2; it has no effect")
+        elif field is not None and field.versions == "v1beta2" and self._version == "v1" and field.path == path:
+            self._note(("spec", *steps), "is a field of v1beta2 only: Strimzi drops it from v1, and so do we")
+        elif field is not None and field.effect == IDLE and field.path == path:
+            self._note(("spec", *steps), f"has no effect: {field.words}")
+        elif field is not None and field.effect == NOT_NEEDED and field.path == path:
+            self._note(("spec", *steps), f"is not needed: {field.words}", "not needed")
+        elif _parent_of_fields(path) or not path:
+            if isinstance(value, dict):
+                for key, below in value.items():
+                    self._name_fields(below, (*steps, key), f"{path}.{key}".lstrip("."))
+            elif isinstance(value, list):
+                for index, below in enumerate(value):
+                    self._name_fields(below, (*steps, index), path if path.endswith("[]") else f"{path}[]")
+
+    def _need(self, there: Mapping[str, Any], field: str, steps: Sequence[str | int]) -> Any:
+        if not there.get(field):
+            raise self._error(tuple(steps), "is missing", _shown((*steps, field)))
+        return there[field]
+
+    def _entry(self, key: str, value: Any, steps: tuple[str | int, ...]) -> Entry:
+        try:
+            text = self._providers.resolved(as_text(value))
+        except ValueError as error:
+            raise self._error(steps, str(error)) from None
+        return Entry(key, text, self._document.path, self._document.line(*steps))
+
+    def _note(self, steps: tuple[str | int, ...], reason: str, kind: str = "") -> None:
+        self.notes.append(Note(self._document.path, self._document.line(*steps), _shown(steps), reason, kind))
+
+    def _error(self, steps: tuple[str | int, ...], reason: str, field: str | None = None) -> ConfigError:
+        where = f"{self._document.path}, line {self._document.line(*steps)}"
+        return ConfigError(reason, where=where, key=field or _shown(steps) or None)
+
+
+def _map(there: Mapping[str, Any], field: str) -> Iterable[tuple[str, Any]]:
+    return (there.get(field) or {}).items()
+
+
+def _parent_of_fields(path: str) -> bool:
+    return any(field.path.startswith((f"{path}.", f"{path}[]")) for field in FIELDS)
+
+
+def _steps(field: str) -> tuple[str | int, ...]:
+    """`tls.trustedCertificates[0]` as steps; a config's key, with its dots, is one step."""
+    head, config, key = field.partition("config.")
+    steps = tuple(int(name) if name.isdigit() else name for name in re.findall(r"[^.\[\]]+", head))
+    return (*steps, "config", key) if config else steps
+
+
+def _shown(steps: Iterable[str | int]) -> str:
+    text = ""
+    for step in steps:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}"
+    return text.lstrip(".")

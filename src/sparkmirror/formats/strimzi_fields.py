@@ -1,0 +1,159 @@
+"""Every field of Strimzi's `KafkaMirrorMaker2`, and what becomes of it; `docs/strimzi.md` is made of this.
+
+Source of the fields: the custom resource definitions of Strimzi 0.49 and 1.2, kafka.strimzi.io/v1beta2 and v1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+HONOURED, IDLE, NOT_NEEDED = "honoured", "no effect", "not needed"
+"""What is not needed is required by Strimzi, or has one natural value, so that no warning names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field and all below it, unless a longer path is here, too."""
+
+    path: str
+    effect: str
+    words: str
+    versions: str = ""
+    """`v1` or `v1beta2`, if it is in one of them only."""
+
+
+_POD = "the pod is described by your own deployment of sparkmirror"
+
+
+def _table(text: str) -> tuple[Field, ...]:
+    """Lines of `effect: words`, each followed by indented paths, with `(version)` behind them or without."""
+    fields: list[Field] = []
+    effect = words = ""
+    for line in filter(None, map(str.rstrip, text.splitlines())):
+        if not line.startswith(" "):
+            effect, _, words = line.partition(": ")
+            continue
+        path, _, versions = line.strip().partition(" (")
+        fields.append(Field(path, effect, words, versions.rstrip(")")))
+    return tuple(fields)
+
+
+FIELDS = _table(f"""
+honoured: the aliases, and the brokers to start from
+    target.alias (v1)
+    target.bootstrapServers (v1)
+    mirrors[].source.alias (v1)
+    mirrors[].source.bootstrapServers (v1)
+    clusters[].alias (v1beta2)
+    clusters[].bootstrapServers (v1beta2)
+    mirrors[].sourceCluster (v1beta2)
+    mirrors[].targetCluster (v1beta2)
+honoured: the alias of the cluster that is mirrored into
+    connectCluster (v1beta2)
+honoured: where the operator's Connect kept its offsets; they are taken over
+    target.offsetStorageTopic (v1)
+not needed: a flow's processes agree through a group of their own, `<source>-mm2`
+    target.groupId (v1)
+not needed: the resource itself is read, so that no configuration is stored
+    target.configStorageTopic (v1)
+not needed: no connectors' states are stored; see `--status-file`
+    target.statusStorageTopic (v1)
+honoured: TLS; certificates come from `--secrets`, and an empty list means the system's own
+    target.tls (v1)
+    mirrors[].source.tls (v1)
+    clusters[].tls (v1beta2)
+honoured: `tls`, `scram-sha-256`, `scram-sha-512`, `plain`, `custom`, `oauth`; secrets come from `--secrets`
+    target.authentication (v1)
+    mirrors[].source.authentication (v1)
+    clusters[].authentication (v1beta2)
+honoured: workers' settings, such as `producer.`; what Strimzi forbids is left out as there
+    target.config (v1)
+honoured: `ssl.` settings that Strimzi lets through; others reach no client, as there
+    mirrors[].source.config (v1)
+honoured: as `target.config` or `source.config`; `group.id` and storage topics as v1's fields
+    clusters[].config (v1beta2)
+honoured: absent, and nothing is copied
+    mirrors[].sourceConnector
+honoured: absent, and no groups are translated
+    mirrors[].checkpointConnector
+honoured: absent, and no heartbeats are sent
+    mirrors[].heartbeatConnector (v1beta2)
+honoured: of the source connector; tasks of the two others are nothing that is spread here
+    mirrors[].sourceConnector.tasksMax
+not needed: groups are translated by the driver, all at once
+    mirrors[].checkpointConnector.tasksMax
+not needed: one beat goes to one partition
+    mirrors[].heartbeatConnector.tasksMax (v1beta2)
+honoured: MirrorMaker 2's own keys, as docs/configuration.md has them
+    mirrors[].sourceConnector.config
+    mirrors[].checkpointConnector.config
+    mirrors[].heartbeatConnector.config (v1beta2)
+honoured: `paused` or `stopped`: it is not run, and a source connector's flow not at all
+    mirrors[].sourceConnector.state
+    mirrors[].checkpointConnector.state
+    mirrors[].heartbeatConnector.state (v1beta2)
+honoured: as `state: paused`
+    mirrors[].sourceConnector.pause (v1beta2)
+    mirrors[].checkpointConnector.pause (v1beta2)
+    mirrors[].heartbeatConnector.pause (v1beta2)
+no effect: what fails is tried again until it succeeds, without restarts
+    mirrors[].sourceConnector.autoRestart
+    mirrors[].checkpointConnector.autoRestart
+    mirrors[].heartbeatConnector.autoRestart (v1beta2)
+no effect: there are no connectors' offsets: positions are read from the target's log; see docs/groups.md for offsets
+    mirrors[].sourceConnector.listOffsets
+    mirrors[].checkpointConnector.listOffsets
+    mirrors[].heartbeatConnector.listOffsets (v1beta2)
+no effect: positions can't be set by hand: that would copy records twice or not at all
+    mirrors[].sourceConnector.alterOffsets
+    mirrors[].checkpointConnector.alterOffsets
+    mirrors[].heartbeatConnector.alterOffsets (v1beta2)
+no effect: there are no plug-ins to choose among
+    mirrors[].sourceConnector.version
+    mirrors[].checkpointConnector.version
+    mirrors[].heartbeatConnector.version (v1beta2)
+honoured: which topics are copied
+    mirrors[].topicsPattern
+    mirrors[].topicsExcludePattern
+honoured: which groups are translated
+    mirrors[].groupsPattern
+    mirrors[].groupsExcludePattern
+honoured: as `topicsExcludePattern`, if that is absent
+    mirrors[].topicsBlacklistPattern (v1beta2)
+honoured: as `groupsExcludePattern`, if that is absent
+    mirrors[].groupsBlacklistPattern (v1beta2)
+honoured: 0 stops everything; of more, start as many processes as you want on one file: one works, the others stand by
+    replicas
+not needed: the brokers' versions are found out
+    version
+honoured: `type: environment-variable`: the variable that holds the rack, for fetching from a follower nearby
+    rack
+no effect: sparkmirror is no image of Strimzi's; {_POD}
+    image
+    clientRackInitImage
+no effect: {_POD}
+    resources
+    livenessProbe
+    readinessProbe
+    template
+    externalConfiguration (v1beta2)
+no effect: memory and options of Spark's JVM are `spark.driver` settings
+    jvmOptions
+no effect: there is no JVM to have JMX metrics
+    jmxOptions
+    metricsConfig
+no effect: `sparkmirror run --verbose` logs more
+    logging
+no effect: no record is looked into, so there is nothing to trace
+    tracing
+""")
+
+
+def field_of(path: str) -> Field | None:
+    """What a path such as `mirrors[].source.alias` comes under; None if Strimzi has no such field."""
+    while path:
+        for field in FIELDS:
+            if field.path == path:
+                return field
+        path = path.rpartition(".")[0]
+    return None

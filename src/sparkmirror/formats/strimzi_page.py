@@ -1,0 +1,101 @@
+"""`docs/strimzi.md`, made of the fields' table.
+
+`python -m sparkmirror.formats.strimzi_page > docs/strimzi.md` writes it anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sparkmirror.formats.strimzi_fields import FIELDS
+
+STATUS = (
+    ("conditions", "`Ready` or `NotReady`, with the reason; a partition that can't be copied makes it `NotReady`."),
+    ("observedGeneration", "`metadata.generation` of the file."),
+    ("connectors", "As Connect's status has them: name, state, tasks, and why something failed as `trace`."),
+    ("connectorPlugins", "MirrorMaker 2's three classes, with sparkmirror's version."),
+    ("replicas", "1 while it runs, else 0."),
+    (
+        "labelSelector",
+        "`strimzi.io/cluster=<name>,strimzi.io/name=<name>-mirrormaker2,strimzi.io/kind=KafkaMirrorMaker2`.",
+    ),
+    ("url", "Not written: `sparkmirror run` has no REST interface."),
+    ("autoRestartStatuses", "Not written: nothing is restarted."),
+)
+
+
+_HEAD = """\
+# Strimzi's resources
+
+```
+sparkmirror run mirror.yaml --secrets /mnt/secrets --status-file status.yaml
+```
+
+runs a `KafkaMirrorMaker2` of `kafka.strimzi.io/v1` or `v1beta2` as it is; several in one file, too. All verbs take
+such a file, `sparkmirror config` and `sparkmirror lint` among them.
+
+It is read as the operator reads it: first into the configuration of Connect's workers and connectors, then into the
+keys of an mm2.properties file. So everything in [configuration.md](configuration.md) holds, with the same names.
+`sparkmirror convert mirror.yaml --to properties` prints those keys ([convert.md](convert.md)).
+
+## Secrets
+
+`--secrets DIR`, or the environment variable `SPARKMIRROR_SECRETS`, names a directory with
+
+- `DIR/<name>/<key>`: Secrets as Kubernetes mounts them. They become references: each process reads them when it
+  connects, Spark's workers too, so mount them there as well. Nothing secret travels, and renewed ones count from
+  the next connection.
+- `DIR/*.yaml`: manifests of Secrets and ConfigMaps. They may also stand in the file of the resource itself. Their
+  values are taken when the run starts; on a Spark cluster they travel, so Spark's encryption must be on.
+
+In values, `${strimzisecrets:<namespace>/<name>:<key>}` and `${strimziconfigmaps:…}` are looked up in the same
+places, as are those of the providers `io.strimzi.kafka.KubernetesSecretConfigProvider` and
+`…ConfigMapConfigProvider`; the namespace is not looked at. `${strimzienv:…}`, `${strimzifile:…}` and
+`${strimzidir:…}` mean this machine's environment and files.
+
+## Status
+
+`--status-file FILE` holds the resource with its `status`, as the operator writes it; it is replaced every 5 s where
+something has changed, and at the end.
+
+| field | what it says |
+|---|---|
+"""
+
+_FIELDS_HEAD = """
+## Fields
+
+Of `spec`. A field covers what is below it. One with `no effect` is named by a warning if it is there, and so is a
+field that Strimzi doesn't have.
+
+| field | in | effect | |
+|---|---|---|---|
+"""
+
+_TAIL = """
+## Examples
+
+`examples/strimzi` has files of the kinds that Strimzi ships; tests run them with real brokers, unchanged but for
+addresses.
+
+This page is made from the code: `python -m sparkmirror.formats.strimzi_page > docs/strimzi.md`.
+"""
+
+
+def page() -> str:
+    """`docs/strimzi.md`."""
+    return _HEAD + "\n".join(_status()) + "\n" + _FIELDS_HEAD + "\n".join(_rows()) + "\n" + _TAIL
+
+
+def _status() -> Iterator[str]:
+    for name, words in STATUS:
+        yield f"| `{name}` | {words} |"
+
+
+def _rows() -> Iterator[str]:
+    for field in FIELDS:
+        yield f"| `{field.path}` | {field.versions or 'both'} | {field.effect} | {field.words} |"
+
+
+if __name__ == "__main__":
+    print(page(), end="")

@@ -1,0 +1,219 @@
+"""Strimzi's `tls` and `authentication` as Kafka's own settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from sparkmirror.formats.secrets import Secrets
+
+_Found = TypeVar("_Found")
+
+_SECURITY = "org.apache.kafka.common.security."
+_PASSWORDS = {
+    "plain": ("PLAIN", _SECURITY + "plain.PlainLoginModule"),
+    "scram-sha-256": ("SCRAM-SHA-256", _SECURITY + "scram.ScramLoginModule"),
+    "scram-sha-512": ("SCRAM-SHA-512", _SECURITY + "scram.ScramLoginModule"),
+}
+TYPES = ("tls", *_PASSWORDS, "custom", "oauth")
+_OAUTH = {
+    "type",
+    "clientId",
+    "clientSecret",
+    "tokenEndpointUri",
+    "scope",
+    "accessToken",
+    "accessTokenLocation",
+    "saslExtensions",
+    "tlsTrustedCertificates",
+    "connectTimeoutSeconds",
+    "readTimeoutSeconds",
+    "disableTlsHostnameVerification",
+}
+_OAUTH_IDLE = {
+    "httpRetries",
+    "httpRetryPauseMs",
+    "includeAcceptHeader",
+    "enableMetrics",
+    "accessTokenIsJwt",
+    "maxTokenExpirySeconds",
+}
+
+
+class FieldError(Exception):
+    """A field, named by its path below the cluster, can't be used."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        self.field = field
+        self.reason = reason
+        super().__init__(f"{field}: {reason}")
+
+
+def security_settings(cluster: Mapping[str, Any], secrets: Secrets) -> Iterator[tuple[str, str, str]]:
+    """Fields below the cluster, with Kafka's key and value for each. Raises `FieldError`."""
+    tls, authentication = cluster.get("tls"), cluster.get("authentication") or {}
+    kind = authentication.get("type")
+    if authentication and kind not in TYPES:
+        raise FieldError("authentication.type", f"must be one of {', '.join(TYPES)}")
+    custom_sasl = kind == "custom" and authentication.get("sasl") is not False
+    sasl = kind in _PASSWORDS or kind == "oauth" or custom_sasl
+    protocol = "PLAINTEXT" if tls is None else "SSL"
+    yield (
+        "tls" if tls is not None else "bootstrapServers",
+        "security.protocol",
+        f"SASL_{protocol}" if sasl else protocol,
+    )
+    if tls is not None:
+        yield from _trusted(tls, secrets)
+    if kind == "tls":
+        yield from _own_certificate(authentication, tls, secrets)
+    elif kind in _PASSWORDS:
+        yield from _password(kind, authentication, secrets)
+    elif kind == "custom":
+        yield from _custom(authentication)
+    elif kind == "oauth":
+        yield from _oauth(authentication, secrets)
+
+
+def _trusted(tls: Any, secrets: Secrets) -> Iterator[tuple[str, str, str]]:
+    texts = []
+    for index, one in enumerate((tls or {}).get("trustedCertificates") or ()):
+        field = f"tls.trustedCertificates[{index}]"
+        texts += list(_certificates(one, field, secrets, lambda name, key: secrets.text(name, key)))
+    if texts:
+        yield "tls.trustedCertificates", "ssl.truststore.type", "PEM"
+        yield "tls.trustedCertificates", "ssl.truststore.certificates", "\n".join(texts)
+
+
+def _certificates(
+    one: Mapping[str, Any], field: str, secrets: Secrets, look: Callable[[str, str], str]
+) -> Iterator[str]:
+    name = str(one.get("secretName") or "")
+    if "certificate" in one:
+        keys = [str(one["certificate"])]
+    elif "pattern" in one:
+        keys = _found(field, lambda: secrets.matching(name, str(one["pattern"])))
+    else:
+        raise FieldError(field, "needs certificate or pattern")
+    for key in keys:
+        yield _found(field, lambda key=key: look(name, key))  # type: ignore[misc]
+
+
+def _own_certificate(authentication: Mapping[str, Any], tls: Any, secrets: Secrets) -> Iterator[tuple[str, str, str]]:
+    if tls is None:
+        raise FieldError("authentication.type", "tls needs tls beside it: certificates are shown over TLS only")
+    field = "authentication.certificateAndKey"
+    pair = authentication.get("certificateAndKey") or {}
+    for part in ("secretName", "certificate", "key"):
+        if not pair.get(part):
+            raise FieldError(f"{field}.{part}", "is missing")
+    yield field, "ssl.keystore.type", "PEM"
+    chain = _found(field, lambda: secrets.text(pair["secretName"], pair["certificate"]))
+    yield field, "ssl.keystore.certificate.chain", chain
+    yield field, "ssl.keystore.key", _found(field, lambda: secrets.text(pair["secretName"], pair["key"]))
+
+
+def _password(kind: str, authentication: Mapping[str, Any], secrets: Secrets) -> Iterator[tuple[str, str, str]]:
+    mechanism, module = _PASSWORDS[kind]
+    username = authentication.get("username")
+    if not username:
+        raise FieldError("authentication.username", "is missing")
+    password = _secret(authentication, "passwordSecret", "password", secrets)
+    yield "authentication.type", "sasl.mechanism", mechanism
+    line = f"{module} required username={quoted(str(username))} password={quoted(password)};"
+    yield "authentication.passwordSecret", "sasl.jaas.config", line
+
+
+def _custom(authentication: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    for key, value in (authentication.get("config") or {}).items():
+        if not key.startswith(("sasl.", "ssl.keystore.")):
+            raise FieldError(f"authentication.config.{key}", "Strimzi lets sasl. and ssl.keystore. keys through only")
+        yield f"authentication.config.{key}", key, value if isinstance(value, str) else str(value).lower()
+
+
+def _oauth(authentication: Mapping[str, Any], secrets: Secrets) -> Iterator[tuple[str, str, str]]:
+    """By Kafka's own login handler, which has settings for what these fields say."""
+    for field in authentication:
+        if field not in _OAUTH | _OAUTH_IDLE:
+            raise FieldError(
+                f"authentication.{field}",
+                "is not supported: tokens are asked for with clientId and clientSecret, or read from a file",
+            )
+    handler = _SECURITY + "oauthbearer.OAuthBearerLoginCallbackHandler"
+    yield "authentication.type", "sasl.mechanism", "OAUTHBEARER"
+    yield "authentication.type", "sasl.login.callback.handler.class", handler
+    options: dict[str, str] = {}
+    if "accessTokenLocation" in authentication or "accessToken" in authentication:
+        yield "authentication", "sasl.oauthbearer.token.endpoint.url", f"file://{_token_file(authentication, secrets)}"
+    else:
+        for field in ("tokenEndpointUri", "clientId"):
+            if not authentication.get(field):
+                raise FieldError(f"authentication.{field}", "is missing")
+        url = str(authentication["tokenEndpointUri"])
+        yield "authentication.tokenEndpointUri", "sasl.oauthbearer.token.endpoint.url", url
+        options["clientId"] = str(authentication["clientId"])
+        options["clientSecret"] = _secret(authentication, "clientSecret", "key", secrets)
+        if authentication.get("scope"):
+            options["scope"] = str(authentication["scope"])
+        options |= _token_servers_tls(authentication, secrets)
+    options |= {f"extension_{name}": str(value) for name, value in (authentication.get("saslExtensions") or {}).items()}
+    for field in ("connect", "read"):
+        if (seconds := authentication.get(f"{field}TimeoutSeconds")) is not None:
+            yield f"authentication.{field}TimeoutSeconds", f"sasl.login.{field}.timeout.ms", str(int(seconds) * 1000)
+    words = " ".join(f"{name}={quoted(value)}" for name, value in options.items())
+    module = _SECURITY + "oauthbearer.OAuthBearerLoginModule required"
+    yield "authentication", "sasl.jaas.config", f"{module} {words};" if words else f"{module};"
+
+
+def _token_file(authentication: Mapping[str, Any], secrets: Secrets) -> str:
+    if "accessTokenLocation" in authentication:
+        return str(authentication["accessTokenLocation"])
+    field = "authentication.accessToken"
+    token = authentication["accessToken"]
+    path = _found(field, lambda: secrets.path(str(token.get("secretName")), str(token.get("key"))))
+    if path is None:
+        raise FieldError(field, "must be a mounted Secret: tokens are read anew from their file")
+    return path
+
+
+def _token_servers_tls(authentication: Mapping[str, Any], secrets: Secrets) -> dict[str, str]:
+    options: dict[str, str] = {}
+    field = "authentication.tlsTrustedCertificates"
+    given = authentication.get("tlsTrustedCertificates") or ()
+
+    def location(name: str, key: str) -> str:
+        path = secrets.path(name, key)
+        if path is None:
+            raise ValueError(f"Secret {name} must be mounted for this: its certificates are read from a file")
+        return path
+
+    paths = [path for one in given for path in _certificates(one, field, secrets, location)]
+    if len(paths) > 1:
+        raise FieldError(field, "put the certificates into one file: the token server is trusted by one")
+    if paths:
+        options |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": paths[0]}
+    if authentication.get("disableTlsHostnameVerification") is True:
+        options["ssl.endpoint.identification.algorithm"] = ""
+    return options
+
+
+def _secret(authentication: Mapping[str, Any], field: str, key: str, secrets: Secrets) -> str:
+    stated = authentication.get(field) or {}
+    where = f"authentication.{field}"
+    for part in ("secretName", key):
+        if not stated.get(part):
+            raise FieldError(f"{where}.{part}", "is missing")
+    return _found(where, lambda: secrets.text(str(stated["secretName"]), str(stated[key])))
+
+
+def _found(field: str, look: Callable[[], _Found]) -> _Found:
+    try:
+        return look()
+    except ValueError as error:
+        raise FieldError(field, str(error)) from None
+
+
+def quoted(text: str) -> str:
+    """A value in a JAAS line."""
+    return '"' + re.sub(r'(["\\])', r"\\\1", text) + '"'

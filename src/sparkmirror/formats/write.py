@@ -1,0 +1,48 @@
+"""What was read, written in one of the formats."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from javaproperties import join_key_value, to_comment
+
+from sparkmirror.config import Entry
+from sparkmirror.formats.connect import ConnectCluster
+
+
+def properties_text(entries: Iterable[Entry], path: str) -> str:
+    """An mm2.properties file; of a key that is there more than once the last."""
+    last = {entry.key: entry.value for entry in entries}
+    return _properties(last.items(), f"Made by sparkmirror convert of {Path(path).name}")
+
+
+def connector_texts(clusters: Sequence[ConnectCluster]) -> dict[str, str]:
+    """Files by their path below a directory: a directory for each flow, in it a worker's file and the connectors'."""
+    texts = {}
+    for cluster in clusters:
+        directory = _name("-to-".join(cluster.connectors[0].flow)) if cluster.connectors else ""
+        if not directory:
+            continue
+        if cluster.worker is not None:
+            pairs = [(key, entry.value) for key, entry in cluster.worker.settings.items()]
+            texts[f"{directory}/worker.properties"] = _properties(pairs, "Workers: connect-distributed.sh")
+        for connector in cluster.connectors:
+            config = {key: entry.value for key, entry in connector.settings.items()}
+            texts[f"{directory}/{connector.role.word}.json"] = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
+    return texts
+
+
+def _properties(pairs: Iterable[tuple[str, str]], comment: str) -> str:
+    return "\n".join([to_comment(comment), *_lines(pairs)]) + "\n"
+
+
+def _lines(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
+    for key, value in pairs:
+        yield join_key_value(key, value, separator=" = ")
+
+
+def _name(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]", "-", text)

@@ -1,0 +1,102 @@
+"""YAML with the line of everything in it; scalars as the operator hands them to Kafka, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sparkmirror.errors import ConfigError
+
+Path_ = tuple[str | int, ...]
+"""Keys and indexes from a document's root."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document of a file."""
+
+    path: str
+    tree: dict[str, Any]
+    """Mappings, lists, text, booleans, integers and None."""
+    lines: dict[Path_, int] = field(default_factory=dict)
+
+    def line(self, *steps: str | int) -> int:
+        """The line of what is there, or of what it would be in."""
+        while steps and steps not in self.lines:
+            steps = steps[:-1]
+        return self.lines.get(steps, 1)
+
+
+def read_text(path: str) -> str:
+    """A file's text. Raises `ConfigError`."""
+    try:
+        return Path(path).read_text("utf-8")
+    except FileNotFoundError:
+        raise ConfigError("there is no such file", where=path) from None
+    except IsADirectoryError:
+        raise ConfigError("is a directory", where=path) from None
+    except OSError as error:
+        raise ConfigError(f"can't be read: {error.strerror}", where=path) from None
+    except UnicodeDecodeError:
+        raise ConfigError("is no text in UTF-8", where=path) from None
+
+
+def read_documents(path: str) -> list[Document]:
+    """All documents of a YAML file that are mappings. Raises `ConfigError`."""
+    try:
+        nodes = list(yaml.compose_all(read_text(path), Loader=yaml.SafeLoader))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f"{path}, line {mark.line + 1}" if mark else path
+        raise ConfigError(f"is no YAML: {error.problem or 'it can not be read'}", where=where) from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"is no YAML: {' '.join(str(error).split())}", where=path) from None
+    return list(_documents(path, nodes))
+
+
+def _documents(path: str, nodes: list[Any]) -> Iterator[Document]:
+    for node in nodes:
+        if node is None:
+            continue
+        lines: dict[Path_, int] = {}
+        tree = _value(path, node, (), lines)
+        if not isinstance(tree, dict):
+            raise ConfigError("is not a mapping", where=f"{path}, line {node.start_mark.line + 1}")
+        yield Document(path, tree, lines)
+
+
+def _value(path: str, node: yaml.Node, steps: Path_, lines: dict[Path_, int]) -> Any:
+    lines.setdefault(steps, node.start_mark.line + 1)
+    if isinstance(node, yaml.MappingNode):
+        found: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key = str(key_node.value)
+            line = key_node.start_mark.line + 1
+            if key in found:
+                raise ConfigError("is there twice", where=f"{path}, line {line}", key=key)
+            lines[*steps, key] = line
+            found[key] = _value(path, value_node, (*steps, key), lines)
+        return found
+    if isinstance(node, yaml.SequenceNode):
+        return [_value(path, item, (*steps, index), lines) for index, item in enumerate(node.value)]
+    kind = node.tag.rpartition(":")[2]
+    if kind == "null":
+        return None
+    if kind == "bool":
+        return node.value.lower() in ("true", "yes", "on")
+    if kind == "int" and node.value.lstrip("+-").isdigit():
+        return int(node.value)
+    return str(node.value)
+
+
+def as_text(value: Any) -> str:
+    """A value in a map of settings, as Java's `String.valueOf` shows it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return ",".join(map(as_text, value))
+    return "" if value is None else str(value)

@@ -1,0 +1,271 @@
+"""Rules about the clusters themselves, for `lint --connect`. One small function each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from sparkmirror.cluster.admin import INVALID_REPLICATION_FACTOR, TOPIC_ALREADY_EXISTS, refusal
+from sparkmirror.lint.findings import Rule, Severity, Spot
+from sparkmirror.lint.probe import FlowProbe, Side
+
+MOST_SKEW_S = 5.0
+"""Seconds; latencies and heartbeats are wrong by as much, and the rules for old records look at hours."""
+
+MANY_BYTES = 1_048_588
+"""Kafka's default of message.max.bytes."""
+
+_MOST_NAMED = 3
+_REFUSED = (29, 31)
+
+
+def unreachable(probe: FlowProbe) -> Iterator[Spot]:
+    for side in (probe.source, probe.target):
+        if side.error:
+            yield _spot(probe, f"{side.cluster.alias}.bootstrap.servers", side.error)
+
+
+def one_cluster(probe: FlowProbe) -> Iterator[Spot]:
+    if probe.source.cluster_id and probe.source.cluster_id == probe.target.cluster_id:
+        aliases = f"{probe.source.cluster.alias} and {probe.target.cluster.alias}"
+        yield _spot(probe, f"{probe.target.cluster.alias}.bootstrap.servers", aliases)
+
+
+def forbidden_at_source(probe: FlowProbe) -> Iterator[Spot]:
+    side = probe.source
+    if side.error:
+        return
+    needed = {"READ", "DESCRIBE"} | (
+        {"DESCRIBE_CONFIGS"} if probe.flow.topic_sync.sync_topic_configs_enabled else set()
+    )
+    yield from _topics_lack(probe, side, needed, probe.names)
+    if probe.flow.topic_sync.sync_topic_acls_enabled:
+        yield from _cluster_lacks(probe, side, {"DESCRIBE"}, "to read ACLs and groups")
+
+
+def forbidden_at_target(probe: FlowProbe) -> Iterator[Spot]:
+    side, flow = probe.target, probe.flow
+    if side.error:
+        return
+    needed = {"READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER"} | (
+        {"ALTER_CONFIGS"} if flow.topic_sync.sync_topic_configs_enabled else set()
+    )
+    yield from _topics_lack(probe, side, needed, [name for name in probe.names.values() if name in side.topics])
+    if flow.topic_sync.sync_topic_acls_enabled:
+        yield from _cluster_lacks(probe, side, {"ALTER"}, "to add ACLs")
+    if side.group_operations is not None and "READ" not in side.group_operations:
+        yield _spot(probe, side.cluster.alias, f"READ on group {flow.source.alias}-mm2")
+    refused = [name for name, (code, _) in side.refusals.items() if code in _REFUSED]
+    if refused:
+        yield _spot(probe, side.cluster.alias, f"CREATE on topic {_some(refused)}")
+
+
+def _topics_lack(probe: FlowProbe, side: Side, needed: set[str], names: Iterable[str]) -> Iterator[Spot]:
+    lacking: dict[str, list[str]] = {}
+    for name in names:
+        for operation in sorted(needed - side.topic_operations.get(name, frozenset(needed))):
+            lacking.setdefault(operation, []).append(name)
+    for operation, topics in lacking.items():
+        yield _spot(probe, side.cluster.alias, f"{operation} on topic {_some(topics)}")
+
+
+def _cluster_lacks(probe: FlowProbe, side: Side, needed: set[str], why: str) -> Iterator[Spot]:
+    for operation in sorted(needed - side.operations if side.operations is not None else ()):
+        yield _spot(probe, side.cluster.alias, f"{operation} on the cluster, {why}")
+
+
+def factor_too_high(probe: FlowProbe) -> Iterator[Spot]:
+    too_high: dict[str, list[str]] = {}
+    for name, (code, _) in probe.target.refusals.items():
+        if code == INVALID_REPLICATION_FACTOR:
+            too_high.setdefault(probe.factor_keys.get(name, "default.replication.factor"), []).append(name)
+    for key, names in too_high.items():
+        factor = probe.specs[names[0]].replication_factor
+        yield _spot(probe, key, f"{factor} for {_some(names)}, and {probe.target.brokers} brokers")
+
+
+def not_created(probe: FlowProbe) -> Iterator[Spot]:
+    for name, (code, words) in probe.target.refusals.items():
+        if code not in (0, TOPIC_ALREADY_EXISTS, INVALID_REPLICATION_FACTOR, *_REFUSED):
+            yield _spot(probe, name, refusal(code, words))
+
+
+def no_quorum_of_replicas(probe: FlowProbe) -> Iterator[Spot]:
+    for remote in probe.names.values():
+        least = probe.target.configs.get(remote, {}).get("min.insync.replicas")
+        topic = probe.target.topics.get(remote)
+        if topic is None or least is None or least.value is None:
+            continue
+        replicas = min(len(one.replicas) for one in topic.partitions)
+        if int(least.value) > replicas:
+            yield _spot(probe, remote, f"{least.value} wanted, {replicas} there")
+
+
+def message_too_large(probe: FlowProbe) -> Iterator[Spot]:
+    if probe.source.error or probe.target.error:
+        return
+    for name, remote in probe.names.items():
+        here = _largest(probe.source, name)
+        there = _largest(probe.target, remote) if remote in probe.target.topics else None
+        if there is None:
+            # A property that is set at the source is copied when the topic is created.
+            own = probe.source.configs.get(name, {}).get("max.message.bytes")
+            copied = own is not None and own.source == "DYNAMIC_TOPIC_CONFIG"
+            there = here if copied else probe.target.limits.get("message.max.bytes", MANY_BYTES)
+        if here is not None and there is not None and here > there:
+            yield _spot(probe, name, f"up to {here:,} bytes at {probe.source.cluster.alias}, {there:,} at the target")
+
+
+def _largest(side: Side, topic: str) -> int | None:
+    entry = side.configs.get(topic, {}).get("max.message.bytes")
+    return int(entry.value) if entry is not None and entry.value is not None else None
+
+
+def too_old(probe: FlowProbe) -> Iterator[Spot]:
+    for name, limit_ms in probe.too_old.items():
+        yield _spot(probe, name, f"older than {limit_ms / 3_600_000:,.0f} h")
+
+
+def clock_skew(probe: FlowProbe) -> Iterator[Spot]:
+    for side in (probe.source, probe.target):
+        if side.skew_s is not None and abs(side.skew_s) > MOST_SKEW_S:
+            word = "ahead of" if side.skew_s > 0 else "behind"
+            yield _spot(probe, side.cluster.alias, f"{abs(side.skew_s):.0f} s {word} this machine's")
+
+
+def clock_unknown(probe: FlowProbe) -> Iterator[Spot]:
+    for side in (probe.source, probe.target):
+        if side.skew_s is None and not side.error:
+            yield _spot(probe, side.cluster.alias)
+
+
+def nothing_to_copy(probe: FlowProbe) -> Iterator[Spot]:
+    if not probe.names and not probe.source.error:
+        yield _spot(probe, "topics", ", ".join(probe.flow.topics))
+
+
+def more_partitions(probe: FlowProbe) -> Iterator[Spot]:
+    for name, remote in probe.names.items():
+        if remote not in probe.target.topics:
+            continue
+        here, there = len(probe.source.topics[name].partitions), len(probe.target.topics[remote].partitions)
+        if there > here:
+            yield _spot(probe, remote, f"{there} at the target, {here} at the source")
+
+
+def _spot(probe: FlowProbe, key: str, detail: str = "") -> Spot:
+    return Spot(f"flow {probe.flow.name}", 0, key, detail)
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join(sorted(names)[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+_ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
+
+CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
+    Rule(
+        "unreachable",
+        _ERROR,
+        "a cluster can't be asked",
+        "the run stops at its start, with exit code 3",
+        "as the reason says: brokers, firewall, security.protocol, certificates, credentials, versions",
+        unreachable,
+    ),
+    Rule(
+        "one-cluster",
+        _ERROR,
+        "two aliases are one cluster",
+        "the run stops; MirrorMaker 2 would copy a cluster into itself",
+        "correct the brokers of one of them",
+        one_cluster,
+    ),
+    Rule(
+        "forbidden-at-source",
+        _ERROR,
+        "our principal lacks a permission at the source",
+        "topics stay uncopied, or their properties and ACLs do; MirrorMaker 2 says RUNNING and copies nothing",
+        "grant it, by kafka-acls.sh or the provider's own policies",
+        forbidden_at_source,
+    ),
+    Rule(
+        "forbidden-at-target",
+        _ERROR,
+        "our principal lacks a permission at the target",
+        "nothing can be written, or copies are not kept like the source's",
+        "grant it, by kafka-acls.sh or the provider's own policies",
+        forbidden_at_target,
+    ),
+    Rule(
+        "factor-too-high",
+        _ERROR,
+        "the replication factor is more than the target has brokers",
+        "the topics are not created",
+        "lower it, or write -1 for the target's default",
+        factor_too_high,
+    ),
+    Rule(
+        "not-created",
+        _ERROR,
+        "the target would not create this topic",
+        "its source is not copied",
+        "as the reason says",
+        not_created,
+    ),
+    Rule(
+        "too-few-replicas",
+        _ERROR,
+        "min.insync.replicas is more than the copy has replicas",
+        "nothing can ever be written to it",
+        "lower it, or add replicas",
+        no_quorum_of_replicas,
+    ),
+    Rule(
+        "message-too-large",
+        _WARNING,
+        "the source takes larger batches than the target",
+        "a partition with such a batch is parked; MirrorMaker 2's task fails",
+        "raise max.message.bytes of the copy, or message.max.bytes of the target's brokers",
+        message_too_large,
+    ),
+    Rule(
+        "too-old",
+        _ERROR,
+        "the source has records older than the target takes",
+        "they are refused: the partitions are parked, and MirrorMaker 2's task fails with InvalidRecordException",
+        "raise message.timestamp.before.max.ms of the copy, or log.message.timestamp.before.max.ms of the brokers",
+        too_old,
+    ),
+    Rule(
+        "clock-skew",
+        _WARNING,
+        f"a cluster's clock is more than {MOST_SKEW_S:.0f} s off",
+        "latencies and lag in time are wrong by as much; retention and limits by timestamp come early or late",
+        "set the clocks, by NTP",
+        clock_skew,
+    ),
+    Rule(
+        "clock-unknown",
+        _INFO,
+        "a cluster's clock can't be read",
+        "whether it is right is not known: that needs KRaft (Kafka 3.3) and DESCRIBE on the cluster",
+        "compare `date` on the brokers",
+        clock_unknown,
+    ),
+    Rule(
+        "nothing-to-copy",
+        _WARNING,
+        "no topic at the source matches",
+        "nothing is copied",
+        "correct topics, or grant DESCRIBE: what we may not see is not listed",
+        nothing_to_copy,
+    ),
+    Rule(
+        "more-partitions",
+        _INFO,
+        "a copy has more partitions than its source",
+        "producers that move there put keys into other partitions than before; the additional ones stay empty",
+        "create it with as many, if keys' order matters after the move",
+        more_partitions,
+    ),
+)

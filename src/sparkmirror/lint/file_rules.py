@@ -1,0 +1,365 @@
+"""Rules about what stands in the files: names, prefixes and values. One small function each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from sparkmirror.config.control_settings import CONTROL_SETTINGS
+from sparkmirror.config.originals import is_secret
+from sparkmirror.config.settings import FLOW_SETTINGS
+from sparkmirror.formats.connect import Role
+from sparkmirror.lint.findings import Rule, Severity, Spot, at
+from sparkmirror.lint.subject import Subject, bare
+
+KNOWN_FACTORS = {
+    setting.name for setting in (*FLOW_SETTINGS, *CONTROL_SETTINGS) if setting.name.endswith("replication.factor")
+} | {f"{kind}.storage.replication.factor" for kind in ("config", "offset", "status")}
+
+SHORT_S = 20
+"""Seconds; below it polling loads the source (the AWS kit's own advice, `seeds.md` S1-34)."""
+
+POLLING = (
+    "refresh.topics.interval.seconds",
+    "refresh.groups.interval.seconds",
+    "sync.topic.configs.interval.seconds",
+    "sync.topic.acls.interval.seconds",
+)
+_SIZES = ("batch.size", "max.request.size", "buffer.memory", "receive.buffer.bytes", "send.buffer.bytes")
+_ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
+
+
+def unusable(subject: Subject) -> Iterator[Spot]:
+    """What stops the reading."""
+    error = subject.error
+    if error is not None:
+        where, _, line = error.where.rpartition(", line ")
+        number = int(line) if where and line.isdigit() else _line_of(subject, error.key)
+        yield Spot(where or error.where, number, error.key or "", error.reason)
+
+
+def _line_of(subject: Subject, key: str | None) -> int:
+    return next((entry.line for entry in reversed(subject.reading.entries) if entry.key == key), 0)
+
+
+def placeholder(subject: Subject) -> Iterator[Spot]:
+    for entry in subject.entries():
+        value = entry.value.strip()
+        if re.fullmatch(r"\{[A-Z ]+\}|<[^<>]+>|BROKERS|GROUP", value) or re.search(
+            r'(username|password)="?(USERNAME|PASSWORD)\b', value
+        ):
+            yield at(entry)
+
+
+def misspelt_factor(subject: Subject) -> Iterator[Spot]:
+    for entry in subject.entries():
+        name = bare(entry.key)
+        # Behind an alias a known one may stand.
+        if name.endswith("replication.factor") and not name.endswith(tuple(KNOWN_FACTORS - {"replication.factor"})):
+            kind = name.removesuffix("replication.factor").rstrip(".")
+            meant = next((one for one in sorted(KNOWN_FACTORS) if _alike(one, name)), None)
+            if meant or "topic" in kind or "storage" in kind:
+                yield at(entry, f"did you mean {meant}?" if meant else "")
+
+
+def _alike(known: str, name: str) -> bool:
+    """Whether only an `s` or a dash parts them: `heartbeat.topic…`, `offset-sync.topic…`, `offset.syncs.topic…`."""
+    plain = [re.sub(r"s?[-.]", "", text) for text in (known, name)]
+    return plain[0] == plain[1] and known != name
+
+
+def digit_lost(subject: Subject) -> Iterator[Spot]:
+    for entry in subject.named(*_SIZES):
+        text = entry.value.strip()
+        if not text.isdigit() or _round(int(text)):
+            continue
+        for last in range(10):
+            more = int(f"{text}{last}")
+            if _round(more):
+                yield at(entry, f"{text}, probably {more}")
+
+
+def _round(size: int) -> bool:
+    """A power of two from 16 KiB on."""
+    return size >= 1 << 14 and size & (size - 1) == 0
+
+
+def short_interval(subject: Subject) -> Iterator[Spot]:
+    for entry in subject.named(*POLLING):
+        if entry.value.strip().isdigit() and 0 < int(entry.value) < SHORT_S:
+            yield at(entry, f"{entry.value.strip()} s")
+
+
+def wrong_prefix(subject: Subject) -> Iterator[Spot]:
+    """Sizes and codecs of the data's producer, said to another client."""
+    for entry in subject.entries():
+        for prefix in ("source.cluster.", "target.cluster."):
+            if entry.key.startswith(prefix) and bare(entry.key) in (*_SIZES, "compression.type"):
+                yield at(entry)
+        flow_level = subject.reading.connect or "->" in entry.key
+        name = entry.key.partition("->")[2].partition(".")[2] if "->" in entry.key else entry.key
+        is_workers = any(
+            cluster.worker and cluster.worker.settings.get(entry.key) is entry for cluster in subject.reading.connect
+        )
+        if flow_level and not is_workers and re.fullmatch(r"producer\.(?!override\.).*", name):
+            yield at(entry)
+
+
+def broker_key(subject: Subject) -> Iterator[Spot]:
+    for entry in subject.named("message.max.bytes"):
+        yield at(entry)
+
+
+def consumer_key(subject: Subject) -> Iterator[Spot]:
+    for entry in subject.named("max.poll.records", "max.partition.fetch.bytes", "fetch.max.bytes"):
+        if "producer." in entry.key:
+            yield at(entry)
+
+
+def replicator_key(subject: Subject) -> Iterator[Spot]:
+    for entry in subject.entries():
+        if re.search(r"(^|\.)(source|target|src|dest)\.kafka\.", entry.key):
+            yield at(entry)
+
+
+def unprefixed_security(subject: Subject) -> Iterator[Spot]:
+    for _, connectors in subject.connectors():
+        for connector in connectors.values():
+            for key, entry in connector.settings.items():
+                if key == "security.protocol" or key.startswith(("ssl.", "sasl.")):
+                    yield at(entry)
+
+
+def literal_secret(subject: Subject) -> Iterator[Spot]:
+    seen = set()
+    for entry in subject.entries():
+        name = bare(entry.key)
+        # A class's name is none, and a JAAS line without a password neither.
+        shown = "class" in name or ("jaas" in name and not re.search("password|secret", entry.value, re.IGNORECASE))
+        if is_secret(name) and entry.value.strip() and "${" not in entry.value and not shown:
+            spot = at(entry)
+            if spot not in seen:
+                seen.add(spot)
+                yield spot
+
+
+def policy_mismatch(subject: Subject) -> Iterator[Spot]:
+    for note in subject.reading.notes:
+        if note.kind == "mismatch":
+            yield Spot(note.path, note.line, note.key)
+
+
+def misplaced(subject: Subject) -> Iterator[Spot]:
+    for note in subject.reading.notes:
+        if note.kind == "misplaced":
+            yield Spot(note.path, note.line, note.key, note.reason)
+
+
+def no_target_alias(subject: Subject) -> Iterator[Spot]:
+    for _, connectors in subject.connectors():
+        for connector in connectors.values():
+            if "target.cluster.alias" not in connector.settings:
+                yield Spot(connector.path, 0, "target.cluster.alias", connector.name)
+
+
+def no_checkpoint_connector(subject: Subject) -> Iterator[Spot]:
+    for flow, connectors in subject.connectors():
+        if Role.SOURCE in connectors and Role.CHECKPOINT not in connectors:
+            yield at(connectors[Role.SOURCE].settings["connector.class"], "->".join(flow))
+
+
+def shared_workers(subject: Subject) -> Iterator[Spot]:
+    seen: dict[tuple[str, str], str] = {}
+    for resource in subject.reading.resources:
+        target = (resource.document.get("spec") or {}).get("target") or {}
+        for field in ("groupId", "configStorageTopic", "offsetStorageTopic", "statusStorageTopic"):
+            key = (f"{resource.target}.{field}", str(target.get(field)))
+            if target.get(field) and seen.setdefault(key, resource.name) != resource.name:
+                yield Spot(resource.path, 0, f"spec.target.{field}", f"of {resource.name} and of {seen[key]}")
+
+
+def old_api(subject: Subject) -> Iterator[Spot]:
+    for resource in subject.reading.resources:
+        if str(resource.document.get("apiVersion")).endswith("v1beta2"):
+            yield Spot(resource.path, 1, "apiVersion")
+
+
+def said_otherwise(subject: Subject) -> Iterator[Spot]:
+    yield from _warnings(subject, idle=False)
+
+
+def no_effect(subject: Subject) -> Iterator[Spot]:
+    yield from _warnings(subject, idle=True)
+
+
+def _warnings(subject: Subject, *, idle: bool) -> Iterator[Spot]:
+    """What the reading itself warned about, unless a rule of its own says it better."""
+    told = {str(note) for note in subject.reading.notes if note.kind in ("mismatch", "misplaced")}
+    spots = {(entry.where, entry.key): entry for entry in subject.reading.entries}
+    better = {spot.key for rule in (misspelt_factor, replicator_key, wrong_prefix) for spot in rule(subject)}
+    for text in subject.config.warnings if subject.config else ():
+        # Idle is what Kafka knows and has a place for in MirrorMaker 2; anything else was probably meant otherwise.
+        if text in told or (": has no effect: " in text) is not idle:
+            continue
+        where, key, reason = [*text.split(": ", 2), "", ""][:3]
+        entry = spots.get((where, key))
+        path, _, line = where.rpartition(", line ")
+        number = entry.line if entry else int(line) if line.isdigit() else 0
+        if key not in better:
+            yield Spot(path or where, number, key, reason.removeprefix("has no effect: "))
+
+
+FILE_RULES: tuple[Rule[Subject], ...] = (
+    Rule(
+        "unusable",
+        _ERROR,
+        "this can't be run",
+        "sparkmirror stops at it; where MirrorMaker 2 would go on, it would do something else than is written",
+        "as the reason says",
+        unusable,
+    ),
+    Rule(
+        "placeholder",
+        _ERROR,
+        "is still a template's placeholder",
+        "the cluster can't be reached, or nobody signed in to",
+        "write the real value",
+        placeholder,
+    ),
+    Rule(
+        "misspelt-factor",
+        _ERROR,
+        "is no replication factor that anything reads",
+        "the topic meant is made with the default, 3 for internal topics: on fewer brokers that fails for ever",
+        "spell the key as docs/configuration.md does",
+        misspelt_factor,
+    ),
+    Rule(
+        "policy-mismatch",
+        _ERROR,
+        "source and checkpoint connector say different things",
+        "MirrorMaker 2 translates groups for topics that are not there, so no group's offsets ever arrive",
+        "write the same into both",
+        policy_mismatch,
+    ),
+    Rule(
+        "misplaced",
+        _WARNING,
+        "stands in a connector that does not read it",
+        "it has no effect",
+        "move it into the connector that does",
+        misplaced,
+    ),
+    Rule(
+        "wrong-prefix",
+        _WARNING,
+        "does not reach the producer that writes the records",
+        "batches, sizes and codecs stay at their defaults, and large messages stop MirrorMaker 2's task",
+        "write producer.override. before the name (in mm2.properties <target>.producer.)",
+        wrong_prefix,
+    ),
+    Rule(
+        "broker-key",
+        _WARNING,
+        "is a broker's setting; clients don't know it",
+        "it has no effect: large messages are refused all the same",
+        "set max.message.bytes of the topic, and producer.override.max.request.size",
+        broker_key,
+    ),
+    Rule(
+        "consumer-key",
+        _WARNING,
+        "is a consumer's setting, said to a producer",
+        "it has no effect",
+        "write source.consumer. or consumer. before the name",
+        consumer_key,
+    ),
+    Rule(
+        "replicator-key",
+        _WARNING,
+        "is a key of Confluent Replicator's",
+        "MirrorMaker 2 ignores it: the connection is made without it",
+        "write source.cluster. or target.cluster.",
+        replicator_key,
+    ),
+    Rule(
+        "unprefixed-security",
+        _WARNING,
+        "is for neither cluster",
+        "it has no effect: the clusters are spoken with in clear, and nobody signs in",
+        "write source.cluster. or target.cluster. before the name",
+        unprefixed_security,
+    ),
+    Rule(
+        "digit-lost",
+        _WARNING,
+        "looks as if its last digit was lost",
+        "a tenth of what was meant, and slower by as much",
+        "write the whole number, or one that is not so near to a power of two",
+        digit_lost,
+    ),
+    Rule(
+        "short-interval",
+        _WARNING,
+        f"polls the clusters more often than every {SHORT_S} s",
+        "topics, groups, properties and ACLs are all read each time: that loads the source's controllers",
+        f"write {SHORT_S} or more; new topics are rare",
+        short_interval,
+    ),
+    Rule(
+        "no-target-alias",
+        _WARNING,
+        "is missing, and so is `target`",
+        "internal topics are named after `target`, and another tool's are not found again",
+        "write target.cluster.alias, the same in all connectors",
+        no_target_alias,
+    ),
+    Rule(
+        "shared-workers",
+        _ERROR,
+        "is the same in two resources at one target",
+        "their Connect workers form one group and overwrite each other's connectors and offsets",
+        "give each resource a group and topics of its own",
+        shared_workers,
+    ),
+    Rule(
+        "said-otherwise",
+        _WARNING,
+        "was probably meant otherwise",
+        "it does nothing, or something else than it seems to",
+        "as the reason says",
+        said_otherwise,
+    ),
+    Rule(
+        "no-checkpoint-connector",
+        _INFO,
+        "this flow has no checkpoint connector",
+        "no group's offsets are translated: consumers begin anew at the target",
+        "add one with the same policy, if consumers are to move",
+        no_checkpoint_connector,
+    ),
+    Rule(
+        "literal-secret",
+        _INFO,
+        "is a secret in clear",
+        "who reads the file has it, and on a Spark cluster it travels",
+        "write a reference to a config provider, such as ${file:/path:key}",
+        literal_secret,
+    ),
+    Rule(
+        "old-api",
+        _INFO,
+        "is v1beta2",
+        "Strimzi 1.0 and later don't take it",
+        "sparkmirror convert --to strimzi writes v1",
+        old_api,
+    ),
+    Rule(
+        "no-effect",
+        _INFO,
+        "has no effect",
+        "none",
+        "leave it for MirrorMaker 2, or take it out",
+        no_effect,
+    ),
+)

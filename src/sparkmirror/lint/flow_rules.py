@@ -1,0 +1,189 @@
+"""Rules about what a flow comes to. One small function each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sparkmirror.config import IDENTITY_POLICY, FlowConfig
+from sparkmirror.errors import SparkMirrorError
+from sparkmirror.lint.findings import Rule, Severity, Spot, at
+from sparkmirror.lint.subject import Subject
+from sparkmirror.policy import DefaultReplicationPolicy
+from sparkmirror.sync.topic_rules import group_filter, topic_rules
+
+AMAZONS = "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy"
+
+
+def wrong_pattern(subject: Subject) -> Iterator[Spot]:
+    for flow in subject.flows:
+        try:
+            topic_rules(flow, flow.originals)
+            group_filter(flow, flow.originals)
+        except SparkMirrorError as error:
+            yield at(subject.flow_spot(flow), str(error))
+
+
+def echo_loop(subject: Subject) -> Iterator[Spot]:
+    pairs = {(flow.source.alias, flow.target.alias): flow for flow in subject.flows}
+    for (source, target), flow in pairs.items():
+        back = pairs.get((target, source))
+        if back is not None and source < target and _keeps_names(flow) and _keeps_names(back):
+            spot = subject.stated("replication.policy.class", flow) or subject.flow_spot(flow)
+            yield at(spot, f"{flow.name} and {back.name} both keep topics' names")
+
+
+def _keeps_names(flow: FlowConfig) -> bool:
+    try:
+        return topic_rules(flow, flow.originals).remote_name("orders") == "orders"
+    except SparkMirrorError:
+        return False
+
+
+def same_brokers(subject: Subject) -> Iterator[Spot]:
+    for flow in subject.flows:
+        if set(flow.source.bootstrap_servers) & set(flow.target.bootstrap_servers):
+            entries = {entry.key: entry for entry in subject.reading.entries}
+            spot = entries.get(f"{flow.target.alias}.bootstrap.servers") or subject.flow_spot(flow)
+            yield at(spot, f"{flow.source.alias} and {flow.target.alias}")
+
+
+def no_separator(subject: Subject) -> Iterator[Spot]:
+    for flow in subject.flows:
+        stated = subject.stated("replication.policy.separator", flow)
+        if stated is not None and not flow.replication_policy_separator and not _keeps_names(flow):
+            yield at(stated)
+
+
+def group_sync_unsaid(subject: Subject) -> Iterator[Spot]:
+    for flow in subject.flows:
+        if flow.group.emit_checkpoints_enabled and subject.stated("sync.group.offsets.enabled", flow) is None:
+            yield at(subject.flow_spot(flow), flow.name, "sync.group.offsets.enabled")
+
+
+def one_replica(subject: Subject) -> Iterator[Spot]:
+    for flow in subject.flows:
+        stated = subject.stated("replication.factor", flow)
+        if flow.replication_factor == 1 and stated is not None:
+            yield at(stated)
+
+
+def one_task(subject: Subject) -> Iterator[Spot]:
+    for flow in subject.flows:
+        if flow.tasks_max == 1:
+            yield at(subject.stated("tasks.max", flow) or subject.flow_spot(flow), flow.name, "tasks.max")
+
+
+def amazons_policy(subject: Subject) -> Iterator[Spot]:
+    for flow in subject.flows:
+        stated = subject.stated("replication.policy.class", flow)
+        if flow.replication_policy_class == AMAZONS and stated is not None:
+            yield at(stated)
+
+
+def acls_and_operator(subject: Subject) -> Iterator[Spot]:
+    if subject.reading.format != "strimzi":
+        return
+    for flow in subject.flows:
+        if flow.topic_sync.sync_topic_acls_enabled:
+            spot = subject.stated("sync.topic.acls.enabled", flow) or subject.flow_spot(flow)
+            yield at(spot, flow.name, "sync.topic.acls.enabled")
+
+
+def names_with_aliases(subject: Subject) -> Iterator[Spot]:
+    """Groups' consumers at the target read other topics than at the source."""
+    for flow in subject.flows:
+        if flow.group.sync_group_offsets_enabled and _is_default(flow) and len(subject.flows) == 1:
+            yield at(subject.stated("sync.group.offsets.enabled", flow) or subject.flow_spot(flow), flow.name)
+
+
+def _is_default(flow: FlowConfig) -> bool:
+    try:
+        return type(topic_rules(flow, flow.originals).policy) is DefaultReplicationPolicy
+    except SparkMirrorError:
+        return False
+
+
+_ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
+
+FLOW_RULES: tuple[Rule[Subject], ...] = (
+    Rule(
+        "wrong-pattern",
+        _ERROR,
+        "a pattern or class can't be used",
+        "the run stops when it starts",
+        "as the reason says; patterns are Java's regular expressions",
+        wrong_pattern,
+    ),
+    Rule(
+        "echo-loop",
+        _ERROR,
+        "two flows send the same topics back and forth",
+        "each record comes back to where it was written, for ever: topics grow without end",
+        "keep names one way only; the other way needs DefaultReplicationPolicy",
+        echo_loop,
+    ),
+    Rule(
+        "same-brokers",
+        _ERROR,
+        "source and target name a common broker",
+        "they are one cluster: with the default policy topics are copied beside themselves, else into themselves",
+        "correct the brokers of one of them",
+        same_brokers,
+    ),
+    Rule(
+        "no-separator",
+        _WARNING,
+        "there is nothing between alias and topic",
+        "a copy can't be told from a topic of its own, so loops are not seen",
+        "write a separator, or use IdentityReplicationPolicy to keep names",
+        no_separator,
+    ),
+    Rule(
+        "group-sync-unsaid",
+        _WARNING,
+        "it is not said whether groups' offsets are set at the target, and by default they are not",
+        "checkpoints are written, but consumers that move begin at auto.offset.reset",
+        "write sync.group.offsets.enabled = true, or false if applications ask for their offsets themselves",
+        group_sync_unsaid,
+    ),
+    Rule(
+        "one-replica",
+        _INFO,
+        "copies have one replica",
+        "one lost broker loses them; with min.insync.replicas=2 at the target nothing can be written",
+        "write -1 for the target's default, or 3",
+        one_replica,
+    ),
+    Rule(
+        "one-task",
+        _INFO,
+        "a flow has one task",
+        "one core copies everything",
+        "raise tasks.max towards one for each 5 to 10 partitions",
+        one_task,
+    ),
+    Rule(
+        "amazons-policy",
+        _INFO,
+        "is Amazon's policy",
+        "sparkmirror has it built in; in MirrorMaker 2 from Kafka 3.0 on it ends in a NullPointerException",
+        f"{IDENTITY_POLICY} does the same and more",
+        amazons_policy,
+    ),
+    Rule(
+        "acls-and-operator",
+        _INFO,
+        "ACLs are copied",
+        "where Strimzi's User Operator manages the target's users, it takes them away again",
+        "write sync.topic.acls.enabled: false there",
+        acls_and_operator,
+    ),
+    Rule(
+        "names-with-aliases",
+        _INFO,
+        "groups' offsets are set for topics with the source's alias before their names",
+        "consumers that go on reading the old names at the target find nothing, and no offsets",
+        "have them read both names, or use IdentityReplicationPolicy in both connectors",
+        names_with_aliases,
+    ),
+)

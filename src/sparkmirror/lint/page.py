@@ -1,0 +1,55 @@
+"""`docs/lint.md`, made of the rules: `python -m sparkmirror.lint.page > docs/lint.md` writes it anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from sparkmirror.lint.check import RULES
+from sparkmirror.lint.cluster_rules import CLUSTER_RULES
+from sparkmirror.lint.findings import Rule
+
+_HEAD = """\
+# Lint
+
+```
+sparkmirror lint mm2.properties
+sparkmirror lint mirror.yaml --secrets /mnt/secrets --connect
+sparkmirror lint source.json checkpoint.json heartbeat.json worker.properties -o json
+```
+
+looks for the mistakes that users of MirrorMaker 2 report, in files of all three formats: each with its line, what
+it would cause, and what to do. Exit code 0: nothing is wrong (there may be `info`), 1: something is, 2: the file
+can't be read. In a pipe, or with `-o json`, nothing is coloured.
+
+With `--connect` both clusters of each flow are asked, too. Nothing is written to either: permissions are asked for,
+and topics are created with `validate_only`. A cluster's clock is the active controller's, as DescribeQuorum tells
+it.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [
+        _HEAD,
+        "## In the files\n",
+        *_rows(RULES),
+        "\n## At the clusters, with `--connect`\n",
+        *_rows(CLUSTER_RULES),
+    ]
+    return (
+        "\n".join([*parts, "", "This page is made from the code: `python -m sparkmirror.lint.page > docs/lint.md`."])
+        + "\n"
+    )
+
+
+def _rows(rules: Iterable[Rule[Any]]) -> Iterator[str]:
+    yield "| rule | severity | what is wrong | what it causes | what to do |"
+    yield "|---|---|---|---|---|"
+    for rule in rules:
+        cells = (f"`{rule.name}`", rule.severity.value, rule.what, rule.effect, rule.fix)
+        yield "| " + " | ".join(cells) + " |"
+
+
+if __name__ == "__main__":
+    print(page(), end="")

@@ -1,0 +1,189 @@
+"""Both clusters of a flow, asked what the rules want to know. Nothing is written to either."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from sparkmirror.cluster.admin import ClusterAdmin, ConfigEntry, NewTopicSpec, TopicDescription
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.dry_creation import try_creation
+from sparkmirror.cluster.list_offsets import EARLIEST, list_offsets
+from sparkmirror.cluster.permissions import cluster_operations, group_operations, topic_operations
+from sparkmirror.cluster.quorum_clock import clock_skew_s
+from sparkmirror.config import ClusterConfig, FlowConfig
+from sparkmirror.errors import SparkMirrorError
+from sparkmirror.offsets.losses import losses_topic
+from sparkmirror.offsets.segments import segments_topic
+from sparkmirror.pump.control import control_topic
+from sparkmirror.pump.receipts import receipts_topic
+from sparkmirror.sync.topic_rules import TopicRules, topic_rules
+
+_Answer = TypeVar("_Answer")
+
+LIMITS = ("message.max.bytes", "log.message.timestamp.before.max.ms")
+
+
+@dataclass(slots=True)
+class Side:
+    """What one cluster says."""
+
+    cluster: ClusterConfig
+    error: str = ""
+    """Why it can't be asked; then all else is empty."""
+    cluster_id: str = ""
+    brokers: int = 0
+    operations: frozenset[str] | None = None
+    """What we may do with the cluster itself; None: it can't say."""
+    topics: dict[str, TopicDescription] = field(default_factory=dict)
+    configs: dict[str, dict[str, ConfigEntry]] = field(default_factory=dict)
+    """Of the topics that the flow is about."""
+    topic_operations: dict[str, frozenset[str]] = field(default_factory=dict)
+    group_operations: frozenset[str] | None = None
+    """Of the group that a flow's processes agree through; at the target only."""
+    limits: dict[str, int] = field(default_factory=dict)
+    """Brokers' settings, by name."""
+    skew_s: float | None = None
+    refusals: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """What creating a topic would be answered: Kafka's code and words, by name."""
+
+
+@dataclass(slots=True)
+class FlowProbe:
+    """A flow between two clusters as they are now."""
+
+    flow: FlowConfig
+    source: Side
+    target: Side
+    names: dict[str, str] = field(default_factory=dict)
+    """Source topics that are copied, with their names at the target."""
+    specs: dict[str, NewTopicSpec] = field(default_factory=dict)
+    """Topics that would be created at the target, and the key that says how many replicas."""
+    factor_keys: dict[str, str] = field(default_factory=dict)
+    too_old: dict[str, int] = field(default_factory=dict)
+    """Source topics with records older than the target takes, and the limit in ms."""
+
+
+def probe(flow: FlowConfig, timeout_s: float) -> FlowProbe:
+    """Ask both; what can't be asked is in the sides' `error`."""
+    found = FlowProbe(flow, Side(flow.source), Side(flow.target))
+    rules = topic_rules(flow, flow.originals)
+    with contextlib.ExitStack() as stack:
+        source = _tried(found.source, lambda: _open(stack, found.source, flow, timeout_s))
+        target = _tried(found.target, lambda: _open(stack, found.target, flow, timeout_s))
+        if source is not None:
+            found.names = {name: rules.remote_name(name) for name in found.source.topics if rules.wanted(name)}
+            _tried(found.source, lambda: _about_topics(*source, found.source, found.names))
+        if target is not None:
+            _tried(found.target, lambda: _about_target(*target, found, rules))
+        if source is not None and target is not None:
+            found.too_old = _tried(found.source, lambda: dict(_too_old(source[1], found))) or {}
+    return found
+
+
+def _tried(side: Side, ask: Callable[[], _Answer]) -> _Answer | None:
+    """What is answered; None, and the side's first error, if nothing is."""
+    try:
+        return ask()
+    except (SparkMirrorError, ConnectionError) as error:
+        side.error = side.error or " ".join(str(error).split())
+        return None
+
+
+def _open(
+    stack: contextlib.ExitStack, side: Side, flow: FlowConfig, timeout_s: float
+) -> tuple[ClusterAdmin, ClusterClient]:
+    admin = stack.enter_context(ClusterAdmin.connect(side.cluster, f"{flow.name}|sparkmirror-lint", timeout_s))
+    client = ClusterClient(side.cluster, f"{flow.name}|sparkmirror-lint")
+    stack.callback(client.close)
+    client.metadata([])
+    side.brokers, side.cluster_id = len(client.brokers), client.cluster_id
+    side.topics = admin.topics()
+    side.operations = cluster_operations(client)
+    side.skew_s = clock_skew_s(client)
+    for name in LIMITS:
+        value = admin.broker_config(name)
+        if value is not None:
+            side.limits[name] = int(value)
+    return admin, client
+
+
+def _about_target(admin: ClusterAdmin, client: ClusterClient, found: FlowProbe, rules: TopicRules) -> None:
+    _about_topics(admin, client, found.target, found.names.values())
+    found.target.group_operations = group_operations(client, f"{found.flow.source.alias}-mm2")
+    _about_creation(client, found, rules)
+
+
+def _about_topics(admin: ClusterAdmin, client: ClusterClient, side: Side, names: Iterable[str]) -> None:
+    there = [name for name in names if name in side.topics]
+    side.topic_operations = topic_operations(client, there)
+    side.configs = {
+        topic: {entry.name: entry for entry in entries} for topic, entries in admin.topic_configs(there).items()
+    }
+
+
+def _about_creation(client: ClusterClient, found: FlowProbe, rules: TopicRules) -> None:
+    """Of copies and of internal topics: would the target create them?"""
+    flow = found.flow
+    for source, remote in found.names.items():
+        if remote not in found.target.topics:
+            partitions = len(found.source.topics[source].partitions)
+            found.specs[remote] = NewTopicSpec(remote, partitions, flow.replication_factor)
+            found.factor_keys[remote] = "replication.factor"
+    alias = flow.source.alias
+    for name in (segments_topic(alias), control_topic(alias), losses_topic(alias), receipts_topic(alias)):
+        found.specs[name] = NewTopicSpec(name, 1, -1)
+    if flow.group.emit_checkpoints_enabled:
+        _internal(
+            found, rules.policy.checkpoints_topic(alias), "checkpoints", flow.group.checkpoints_topic_replication_factor
+        )
+    if flow.heartbeat.emit_heartbeats_enabled:
+        factor = flow.heartbeat.heartbeats_topic_replication_factor
+        _internal(found, rules.policy.heartbeats_topic(), "heartbeats", factor)
+    syncs = flow.offset_sync
+    if syncs.emit_offset_syncs_enabled and syncs.offset_syncs_topic_location == "target":
+        name = rules.policy.offset_syncs_topic(alias)
+        _internal(found, name, "offset-syncs", syncs.offset_syncs_topic_replication_factor)
+    missing = [spec for name, spec in found.specs.items() if name not in found.target.topics]
+    found.target.refusals = try_creation(client, missing)
+
+
+def _internal(found: FlowProbe, name: str, kind: str, factor: int) -> None:
+    found.specs[name] = NewTopicSpec(name, 1, factor)
+    found.factor_keys[name] = f"{kind}.topic.replication.factor"
+
+
+def _too_old(client: ClusterClient, found: FlowProbe) -> Iterator[tuple[str, int]]:
+    """Topics whose first records are older than the target takes.
+
+    The first offset at or after a time is asked for: if it isn't the first of the log, something before it is older.
+    """
+    now_ms = int(time.time() * 1000)
+    leaders = client.metadata(found.names)
+    for name, remote in found.names.items():
+        limit = timestamp_limit(found, remote)
+        if limit is None or limit >= now_ms or name not in leaders:
+            continue
+        for partition, leader in leaders[name].partitions.items():
+            if leader.leader < 0:
+                continue
+            where = {name: [partition]}
+            start = list_offsets(client, leader.leader, where, EARLIEST)[name, partition]
+            young = list_offsets(client, leader.leader, where, now_ms - limit)[name, partition]
+            end = list_offsets(client, leader.leader, where, -1)[name, partition]
+            if not (start.error or young.error or end.error) and start.offset != (
+                young.offset if young.offset >= 0 else end.offset
+            ):
+                yield name, limit
+                break
+
+
+def timestamp_limit(found: FlowProbe, remote: str) -> int | None:
+    """How old a record may be at the target, in ms: the topic's own limit, or the brokers'."""
+    own = found.target.configs.get(remote, {}).get("message.timestamp.before.max.ms")
+    if own is not None and own.value is not None:
+        return int(own.value)
+    return found.target.limits.get("log.message.timestamp.before.max.ms")

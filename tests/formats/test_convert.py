@@ -1,0 +1,203 @@
+"""There and back gives the same; what can't be said is listed, and nothing else differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from sparkmirror.cli.app import app
+from sparkmirror.formats import Reading, explain, read
+from sparkmirror.formats.convert import convert
+
+ROOT = Path(__file__).parents[2]
+
+HEAD = {"clusters": "us, eu", "us.bootstrap.servers": "us1:9092,us2:9092", "eu.bootstrap.servers": "eu1:9092"}
+
+POLICY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+NAMES = {
+    "topics": st.sampled_from([r"a.*, b\d+", "orders", r"x:y=z\u00e9"]),
+    "topics.exclude": st.sampled_from(["a1", ".*-tmp"]),
+    "groups": st.sampled_from(["g.*", "billing"]),
+    "tasks.max": st.integers(1, 9).map(str),
+    "replication.factor": st.sampled_from(["-1", "1", "3"]),
+    "replication.policy.class": st.just(POLICY),
+    "replication.policy.separator": st.sampled_from(["_", "-"]),
+    "sync.group.offsets.enabled": st.sampled_from(["true", "false"]),
+    "sync.topic.acls.enabled": st.sampled_from(["true", "false"]),
+    "refresh.topics.interval.seconds": st.integers(1, 999).map(str),
+    "emit.checkpoints.interval.seconds": st.integers(1, 999).map(str),
+    "checkpoints.topic.replication.factor": st.sampled_from(["-1", "1"]),
+    "offset-syncs.topic.location": st.sampled_from(["source", "target"]),
+    "offset.lag.max": st.integers(0, 999).map(str),
+    "sparkmirror.on.expired": st.sampled_from(["halt", "continue"]),
+    "sparkmirror.merge.tiny.batches": st.sampled_from(["true", "false"]),
+}
+HEARTBEATS = {
+    "emit.heartbeats.interval.seconds": st.integers(1, 99).map(str),
+    "heartbeats.topic.replication.factor": st.sampled_from(["-1", "1"]),
+}
+CLIENTS = {
+    "eu.producer.compression.type": st.sampled_from(["zstd", "none"]),
+    "us.consumer.fetch.max.bytes": st.integers(1000, 9999).map(str),
+    "us->eu.consumer.auto.offset.reset": st.just("latest"),
+    "us->eu.source.consumer.isolation.level": st.just("read_committed"),
+    "us->eu.producer.override.max.request.size": st.integers(1000, 9999).map(str),
+    "us->eu.use.defaults.from": st.just("source"),
+    "eu.session.timeout.ms": st.just("7000"),
+    "eu.offset.flush.interval.ms": st.just("5000"),
+    "offset.storage.topic": st.just("the-offsets"),
+    "eu.offset.storage.replication.factor": st.just("1"),
+}
+TLS = {
+    "eu.security.protocol": st.just("SSL"),
+    "eu.ssl.truststore.type": st.just("PEM"),
+    "eu.ssl.truststore.certificates": st.just("-----BEGIN CERTIFICATE-----\\nabc\\n-----END CERTIFICATE-----"),
+    "eu.ssl.keystore.type": st.just("PEM"),
+    "eu.ssl.keystore.key": st.just("KEY"),
+    "eu.ssl.keystore.certificate.chain": st.just("CHAIN"),
+    "eu.ssl.endpoint.identification.algorithm": st.sampled_from(["https", ""]),
+}
+
+
+def flow_keys(names: dict[str, st.SearchStrategy[str]]) -> dict[str, st.SearchStrategy[str]]:
+    """For all flows, and for one of them."""
+    return names | {f"us->eu.{name}": values for name, values in names.items()}
+
+
+@st.composite
+def files(draw: st.DrawFn, *, heartbeats: bool) -> str:
+    """An mm2.properties file with one or two flows."""
+    optional = {**flow_keys(NAMES), **CLIENTS, **(flow_keys(HEARTBEATS) if heartbeats else {})}
+    chosen = draw(st.sets(st.sampled_from(sorted(optional)), max_size=12))
+    lines = {**HEAD, **{key: draw(optional[key]) for key in sorted(chosen)}}
+    if draw(st.booleans()):
+        lines |= {key: draw(values) for key, values in TLS.items()}
+    lines["us->eu.enabled"] = "true"
+    if draw(st.booleans()):
+        lines["eu->us.enabled"] = "true"
+    lines["emit.heartbeats.enabled"] = "true" if heartbeats else "false"
+    return "".join(f"{key} = {value}\n" for key, value in lines.items())
+
+
+@contextmanager
+def read_text(text: str) -> Iterator[tuple[Reading, Path]]:
+    with TemporaryDirectory() as directory:
+        path = Path(directory, "mm2.properties")
+        path.write_text(text, "latin-1")
+        yield read([str(path)]), path.parent
+
+
+def saved(directory: Path, texts: dict[str, str]) -> str:
+    """Files below a directory; the path to read."""
+    for name, text in texts.items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_text(text, "latin-1" if name.endswith(".properties") else "utf-8")
+    return str(directory) if len(texts) > 1 else str(directory / next(iter(texts)))
+
+
+def effective(reading: Reading) -> dict[tuple[str, str], str]:
+    return {(one.flow, one.key): one.value for one in explain(reading)[1]}
+
+
+def back_again(reading: Reading, directory: Path, to: str) -> tuple[Reading, list[str]]:
+    """Into another format, and back into properties; with what was not said on the way there."""
+    there = convert(reading, to)
+    other = read([saved(directory / "there", dict(there.files))])
+    back = convert(other, "properties")
+    return read([saved(directory / "back", dict(back.files))]), [note.key for note in there.notes]
+
+
+@settings(max_examples=15, deadline=None)
+@given(text=files(heartbeats=True))
+def test_connectors_there_and_back(text: str) -> None:
+    with read_text(text) as (reading, directory):
+        back, unsaid = back_again(reading, directory, "connectors")
+        assert not unsaid
+        assert effective(back) == effective(reading)
+        before, after = explain(reading)[0], explain(back)[0]
+        assert {flow.name: flow for flow in after.flows} == {flow.name: flow for flow in before.flows}
+
+
+@settings(max_examples=15, deadline=None)
+@given(text=files(heartbeats=False))
+def test_strimzi_there_and_back(text: str) -> None:
+    with read_text(text) as (reading, directory):
+        back, unsaid = back_again(reading, directory, "strimzi")
+        assert not unsaid
+        assert effective(back) == effective(reading)
+
+
+@settings(max_examples=15, deadline=None)
+@given(text=files(heartbeats=True))
+def test_whatever_differs_is_listed(text: str) -> None:
+    with read_text(text) as (reading, directory):
+        back, unsaid = back_again(reading, directory, "strimzi")
+        before, after = effective(reading), effective(back)
+        differing = {f"{flow}.{key}" for (flow, key), value in before.items() if after.get((flow, key)) != value}
+        assert differing <= set(unsaid)
+
+
+def test_spark_is_not_said(tmp_path: Path) -> None:
+    path = tmp_path / "mm2.properties"
+    path.write_text(
+        "".join(f"{key} = {value}\n" for key, value in HEAD.items()) + "us->eu.enabled = true\nspark.x = 1\n"
+    )
+    result = convert(read([str(path)]), "connectors")
+    assert [(note.key, note.line) for note in result.notes] == [("spark.x", 5)]
+
+
+def test_secrets_leave_the_resource(tmp_path: Path) -> None:
+    """They go into Secrets; where they are mounted already, references to these stay."""
+    (tmp_path / "me").mkdir()
+    (tmp_path / "me" / "ca.crt").write_text("CA")
+    path = tmp_path / "mm2.properties"
+    lines = HEAD | {
+        "us->eu.enabled": "true",
+        "config.providers": "dir",
+        "config.providers.dir.class": "DirectoryConfigProvider",
+        "security.protocol": "SSL",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": f"${{dir:{tmp_path}/me:ca.crt}}",
+        "eu.ssl.keystore.location": "/keys.jks",
+        "eu.ssl.keystore.password": "hunter2",
+    }
+    path.write_text("".join(f"{key} = {value}\n" for key, value in lines.items()))
+    text = convert(read([str(path)]), "strimzi", str(tmp_path)).files["mirror.yaml"]
+    secret, resource = text.split("---\n")
+    assert "hunter2" in secret
+    assert "hunter2" not in resource
+    assert "ssl.keystore.password: ${strimzisecrets:kafka/eu-client:ssl.keystore.password}" in resource
+    assert "secretName: me" in resource
+
+
+@pytest.mark.parametrize("example", ["basic", "sync-groups", "same-names", "older-v1beta2"])
+def test_examples_into_the_other_formats(example: str, tmp_path: Path) -> None:
+    reading = read([str(ROOT / "examples" / "strimzi" / f"{example}.yaml")])
+    for to in ("properties", "connectors"):
+        other = read([saved(tmp_path / to, dict(convert(reading, to).files))])
+        assert effective(other) == effective(reading)
+
+
+def test_the_verb(tmp_path: Path) -> None:
+    example = str(ROOT / "examples" / "strimzi" / "older-v1beta2.yaml")
+    output = tmp_path / "out"
+    result = CliRunner().invoke(app, ["convert", example, "--to", "connectors", "-o", str(output)])
+    assert result.exit_code == 0, result.output
+    assert sorted(path.name for path in (output / "north-to-hub").iterdir()) == [
+        "checkpoint.json",
+        "heartbeat.json",
+        "source.json",
+        "worker.properties",
+    ]
+    printed = CliRunner().invoke(app, ["convert", example, "--to", "strimzi"])
+    assert printed.exit_code == 0
+    assert "kind: KafkaMirrorMaker2" in printed.stdout
+    assert "not said" in printed.stderr
+    assert CliRunner().invoke(app, ["convert", example, "--to", "strimzi", "--strict"]).exit_code == 1

@@ -1,0 +1,143 @@
+"""The status of a resource, as Strimzi's operator writes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from resources import read_resource
+from typer.testing import CliRunner
+
+from sparkmirror.cli.app import app
+from sparkmirror.formats import strimzi_status
+from sparkmirror.formats.strimzi_status import FAILED_MESSAGE, StatusFile
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What a mirror tells about a flow."""
+
+    flow: str = "us->eu"
+    state: str = "copying"
+    partitions: int = 3
+    parked: tuple[str, ...] = ()
+    failing: tuple[str, ...] = ()
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write each time, and not every few seconds."""
+    monkeypatch.setattr(strimzi_status, "EVERY_S", 0.0)
+
+
+def status(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((path / "status.yaml").read_text())["status"]
+    return found
+
+
+def status_file(path: Path, state: str = "running") -> StatusFile:
+    def rest(spec: dict[str, Any]) -> None:
+        spec["mirrors"][0]["checkpointConnector"]["state"] = state
+
+    file = StatusFile(str(path / "status.yaml"), read_resource(path, rest).resources)
+    file.tasks = {"us->eu": 2}
+    return file
+
+
+def test_it_runs(tmp_path: Path, at_once: None) -> None:
+    status_file(tmp_path).show([Flow()])
+    shown = status(tmp_path)
+    assert [(one["type"], one["status"]) for one in shown["conditions"]] == [("Ready", "True")]
+    assert shown["observedGeneration"] == 7
+    assert shown["replicas"] == 1
+    source, checkpoint = shown["connectors"]
+    assert (source["name"], source["type"]) == ("us->eu.MirrorSourceConnector", "source")
+    assert source["connector"]["state"] == "RUNNING"
+    assert [(task["id"], task["state"]) for task in source["tasks"]] == [(0, "RUNNING"), (1, "RUNNING")]
+    assert checkpoint["connector"]["state"] == "RUNNING"
+    assert shown["connectorPlugins"][0]["class"].endswith("MirrorSourceConnector")
+    document = yaml.safe_load((tmp_path / "status.yaml").read_text())
+    assert {key: document[key] for key in ("apiVersion", "kind", "spec")}["spec"]["replicas"] == 1
+
+
+def test_what_can_not_be_copied(tmp_path: Path, at_once: None) -> None:
+    file = status_file(tmp_path)
+    file.show([Flow(parked=("orders-1: too large",), failing=("heartbeats: no answer",))])
+    shown = status(tmp_path)
+    assert [(one["type"], one.get("message")) for one in shown["conditions"]] == [
+        ("NotReady", FAILED_MESSAGE),
+        ("Warning", "us->eu: heartbeats: no answer"),
+    ]
+    assert shown["connectors"][0]["connector"]["trace"] == "orders-1: too large"
+    file.show([Flow()])
+    assert [one["type"] for one in status(tmp_path)["conditions"]] == ["Ready"]
+
+
+@pytest.mark.parametrize("state", ["starting", "joining", "standing by: another process works"])
+def test_not_yet(tmp_path: Path, at_once: None, state: str) -> None:
+    status_file(tmp_path).show([Flow(state=state)])
+    shown = status(tmp_path)
+    assert shown["conditions"][0]["type"] == "NotReady"
+    assert shown["conditions"][0]["message"] == f"us->eu: {state}"
+    assert {one["connector"]["state"] for one in shown["connectors"]} == {"UNASSIGNED"}
+
+
+def test_what_was_asked_to_rest(tmp_path: Path, at_once: None) -> None:
+    status_file(tmp_path, "paused").show([Flow()])
+    assert [one["connector"]["state"] for one in status(tmp_path)["connectors"]] == ["RUNNING", "PAUSED"]
+    assert status(tmp_path)["conditions"][0]["type"] == "Ready"
+
+
+def test_the_end(tmp_path: Path) -> None:
+    file = status_file(tmp_path)
+    file.ended("cluster eu can't be reached", "ClusterUnreachable")
+    assert status(tmp_path)["conditions"][0]["message"] == "cluster eu can't be reached"
+    assert status(tmp_path)["conditions"][0]["reason"] == "ClusterUnreachable"
+    file.ended()
+    assert [one["type"] for one in status(tmp_path)["conditions"]] == ["Ready"]
+    assert status(tmp_path)["replicas"] == 0
+
+
+def test_it_is_not_written_all_the_time(tmp_path: Path) -> None:
+    file = status_file(tmp_path)
+    file.show([Flow()])
+    written = (tmp_path / "status.yaml").stat().st_mtime_ns
+    file.show([Flow(parked=("x",))])
+    assert (tmp_path / "status.yaml").stat().st_mtime_ns == written
+
+
+def test_nothing_is_run_where_nothing_is_asked_for(tmp_path: Path) -> None:
+    """Scaled to nothing: the verb ends at once, and the status says so."""
+    read_resource(tmp_path, lambda spec: spec.update(replicas=0))
+    options = ["run", str(tmp_path / "mirror.yaml"), "--status-file", str(tmp_path / "status.yaml")]
+    result = CliRunner().invoke(app, options)
+    assert result.exit_code == 0
+    assert "replicas is 0: nothing is run" in result.stderr
+    assert (status(tmp_path)["replicas"], status(tmp_path)["connectors"]) == (0, [])
+
+
+def test_a_file_that_can_not_be_run_is_in_the_status(tmp_path: Path) -> None:
+    read_resource(tmp_path, lambda spec: spec["mirrors"][0].update(topicsPattern="a,,b"))
+    options = ["run", str(tmp_path / "mirror.yaml"), "--status-file", str(tmp_path / "status.yaml")]
+    assert getattr(CliRunner().invoke(app, options).exception, "exit_code", None) == 2
+    (condition,) = status(tmp_path)["conditions"]
+    assert (condition["type"], condition["reason"]) == ("NotReady", "ConfigError")
+    assert "has an empty item" in condition["message"]
+
+
+def test_properties_have_no_status(tmp_path: Path) -> None:
+    path = tmp_path / "mm2.properties"
+    path.write_text("clusters = a, b\n")
+    result = CliRunner().invoke(app, ["run", str(path), "--status-file", str(tmp_path / "status.yaml")])
+    assert "is for Strimzi's resources" in str(result.exception)
+
+
+def test_a_transition_has_one_time(tmp_path: Path, at_once: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = status_file(tmp_path)
+    file.show([Flow()])
+    (tmp_path / "status.yaml").unlink()
+    file.show([Flow()])  # nothing has changed, so nothing is written
+    assert not (tmp_path / "status.yaml").exists()

@@ -1,0 +1,328 @@
+"""Strimzi's resources become the same keys as an mm2.properties file has."""
+
+from __future__ import annotations
+
+import base64
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from resources import RESOURCE, TARGET, read_resource, values
+
+from sparkmirror.errors import ConfigError
+from sparkmirror.formats import explain, read
+from sparkmirror.formats.strimzi_fields import FIELDS, field_of
+from sparkmirror.formats.strimzi_page import page
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+
+
+def test_the_ordinary_resource(tmp_path: Path) -> None:
+    reading = read_resource(tmp_path)
+    assert values(reading) == {
+        "clusters": "us, eu",
+        "emit.heartbeats.enabled": "false",
+        "us->eu.enabled": "true",
+        "us->eu.emit.heartbeats.enabled": "false",
+        "us.bootstrap.servers": "us1:9092",
+        "us.security.protocol": "PLAINTEXT",
+        "eu.bootstrap.servers": "eu1:9092",
+        "eu.security.protocol": "PLAINTEXT",
+        "us->eu.tasks.max": "4",
+        "us->eu.replication.factor": "-1",
+        "us->eu.topics": "orders.*",
+        "us->eu.groups": "billing-.*",
+        "us->eu.sync.group.offsets.enabled": "true",
+        "eu.offset.storage.topic": "g-offsets",
+    }
+    config, _ = explain(reading)
+    (flow,) = config.flows
+    assert (flow.name, flow.tasks_max, flow.connect.offset_storage_topic) == ("us->eu", 4, "g-offsets")
+    assert not config.beats
+    assert not config.warnings
+
+
+def test_the_old_layout_says_the_same(tmp_path: Path) -> None:
+    """As Strimzi's converter has it: the cluster connected to is the target, its topics lifted out of its config."""
+
+    def old(spec: dict[str, Any]) -> None:
+        target = spec.pop("target")
+        mirror = spec["mirrors"][0]
+        source = mirror.pop("source")
+        config = {"offset.storage.topic": "g-offsets", "group.id": "g"}
+        spec["connectCluster"] = "eu"
+        spec["clusters"] = [source, {"alias": "eu", "bootstrapServers": target["bootstrapServers"], "config": config}]
+        mirror |= {"sourceCluster": "us", "targetCluster": "eu"}
+
+    assert values(read_resource(tmp_path, old, version="v1beta2")) == values(read_resource(tmp_path))
+    assert values(read_resource(tmp_path, version="v1beta2")) == values(read_resource(tmp_path))
+
+
+def test_the_old_layouts_defaults(tmp_path: Path) -> None:
+    def old(spec: dict[str, Any]) -> None:
+        del spec["target"]
+        spec["connectCluster"] = "eu"
+        spec["clusters"] = [spec["mirrors"][0].pop("source"), {"alias": "eu", "bootstrapServers": "eu1:9092"}]
+        mirror = spec["mirrors"][0]
+        mirror |= {"sourceCluster": "us", "topicsBlacklistPattern": "a", "heartbeatConnector": {}}
+        mirror["checkpointConnector"]["pause"] = True
+
+    keys = values(read_resource(tmp_path, old, version="v1beta2"))
+    assert keys["eu.offset.storage.topic"] == "mirrormaker2-cluster-offsets"
+    assert keys["us->eu.topics.exclude"] == "a"
+    assert keys["us->eu.emit.heartbeats.enabled"] == "true"
+    assert keys["us->eu.emit.checkpoints.enabled"] == "false"
+
+
+def test_two_mirrors_in_one_resource(tmp_path: Path) -> None:
+    def two(spec: dict[str, Any]) -> None:
+        spec["mirrors"].append(
+            {"source": {"alias": "asia", "bootstrapServers": "asia1:9092"}, "sourceConnector": {}, "topicsPattern": "b"}
+        )
+
+    config, _ = explain(read_resource(tmp_path, two))
+    assert [(flow.name, flow.topics) for flow in config.flows] == [("us->eu", ("orders.*",)), ("asia->eu", ("b",))]
+    assert [flow.group.emit_checkpoints_enabled for flow in config.flows] == [True, False]
+
+
+def test_two_resources_in_one_file(tmp_path: Path) -> None:
+    back = copy.deepcopy(RESOURCE)
+    back["spec"]["target"] = {**TARGET, "alias": "us", "bootstrapServers": "us1:9092"}
+    back["spec"]["mirrors"][0]["source"] = {"alias": "eu", "bootstrapServers": "eu1:9092"}
+    config, _ = explain(read_resource(tmp_path, lambda spec: None, back))
+    assert sorted(flow.name for flow in config.flows) == ["eu->us", "us->eu"]
+
+
+# --- security -------------------------------------------------------------------------------------
+
+
+def secret(name: str, **texts: str) -> dict[str, Any]:
+    data = {key.replace("_", "."): base64.b64encode(text.encode()).decode() for key, text in texts.items()}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": data}
+
+
+def test_certificates_from_manifests(tmp_path: Path) -> None:
+    def tls(spec: dict[str, Any]) -> None:
+        certificates = [{"secretName": "ca", "pattern": "*.crt"}, {"secretName": "other", "certificate": "ca.crt"}]
+        spec["target"]["tls"] = {"trustedCertificates": certificates}
+        pair = {"secretName": "me", "certificate": "user.crt", "key": "user.key"}
+        spec["target"]["authentication"] = {"type": "tls", "certificateAndKey": pair}
+
+    beside = [
+        secret("ca", b_crt="B", a_crt="A", ca_p12="no"),
+        {"kind": "Secret", "metadata": {"name": "other"}, "stringData": {"ca.crt": "C"}},
+        secret("me", user_crt="MINE", user_key="KEY"),
+    ]
+    keys = values(read_resource(tmp_path, tls, *beside))
+    assert {key: value for key, value in keys.items() if key.startswith("eu.s")} == {
+        "eu.security.protocol": "SSL",
+        "eu.ssl.truststore.type": "PEM",
+        "eu.ssl.truststore.certificates": "A\nB\nC",
+        "eu.ssl.keystore.type": "PEM",
+        "eu.ssl.keystore.certificate.chain": "MINE",
+        "eu.ssl.keystore.key": "KEY",
+    }
+
+
+def test_mounted_secrets_stay_references(tmp_path: Path) -> None:
+    """What is mounted is read when a connection is made; nothing secret is in the configuration."""
+    for name, key, text in (("ca", "ca.crt", "CERT"), ("me", "user.crt", "MINE"), ("me", "user.key", "hunter2")):
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / key).write_text(text)
+
+    def tls(spec: dict[str, Any]) -> None:
+        spec["target"]["tls"] = {"trustedCertificates": [{"secretName": "ca", "certificate": "ca.crt"}]}
+        pair = {"secretName": "me", "certificate": "user.crt", "key": "user.key"}
+        spec["target"]["authentication"] = {"type": "tls", "certificateAndKey": pair}
+
+    reading = read_resource(tmp_path, tls)
+    assert values(reading)["eu.ssl.keystore.key"] == f"${{strimzidir:{tmp_path}/me:user.key}}"
+    config, _ = explain(reading)
+    assert config.flows[0].target.ssl.truststore_certificates == "CERT"
+    assert not config.flows[0].has_secrets
+
+
+@pytest.mark.parametrize(
+    ("kind", "tls", "protocol", "mechanism", "module"),
+    [
+        ("scram-sha-512", True, "SASL_SSL", "SCRAM-SHA-512", "scram.ScramLoginModule"),
+        ("scram-sha-256", False, "SASL_PLAINTEXT", "SCRAM-SHA-256", "scram.ScramLoginModule"),
+        ("plain", True, "SASL_SSL", "PLAIN", "plain.PlainLoginModule"),
+    ],
+)
+def test_passwords(tmp_path: Path, kind: str, tls: bool, protocol: str, mechanism: str, module: str) -> None:
+    def sign_in(spec: dict[str, Any]) -> None:
+        password = {"secretName": "me", "password": "password"}
+        source = spec["mirrors"][0]["source"]
+        source["authentication"] = {"type": kind, "username": "mirror", "passwordSecret": password}
+        if tls:
+            source["tls"] = {"trustedCertificates": []}
+
+    keys = values(read_resource(tmp_path, sign_in, secret("me", password='a"b\\c')))
+    assert keys["us.security.protocol"] == protocol
+    assert keys["us.sasl.mechanism"] == mechanism
+    line = f'org.apache.kafka.common.security.{module} required username="mirror" password="a\\"b\\\\c";'
+    assert keys["us.sasl.jaas.config"] == line
+    assert "us.ssl.truststore.certificates" not in keys
+
+
+def test_custom_authentication(tmp_path: Path) -> None:
+    """Amazon's IAM, as Strimzi does it since 0.48."""
+    config = {
+        "sasl.mechanism": "AWS_MSK_IAM",
+        "sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;",
+        "sasl.client.callback.handler.class": "software.amazon.msk.auth.iam.IAMClientCallbackHandler",
+    }
+
+    def iam(spec: dict[str, Any]) -> None:
+        spec["target"] |= {"tls": {}, "authentication": {"type": "custom", "sasl": True, "config": config}}
+
+    keys = values(read_resource(tmp_path, iam))
+    assert keys["eu.security.protocol"] == "SASL_SSL"
+    assert {key: keys[f"eu.{key}"] for key in config} == config
+
+
+def test_oauth(tmp_path: Path) -> None:
+    def oauth(spec: dict[str, Any]) -> None:
+        spec["target"]["authentication"] = {
+            "type": "oauth",
+            "clientId": "mirror",
+            "clientSecret": {"secretName": "me", "key": "secret"},
+            "tokenEndpointUri": "https://id.example.com/token",
+            "scope": "kafka",
+            "connectTimeoutSeconds": 5,
+        }
+
+    keys = values(read_resource(tmp_path, oauth, secret("me", secret="hush"), version="v1beta2"))
+    assert keys["eu.sasl.mechanism"] == "OAUTHBEARER"
+    assert keys["eu.sasl.oauthbearer.token.endpoint.url"] == "https://id.example.com/token"
+    assert keys["eu.sasl.login.connect.timeout.ms"] == "5000"
+    words = 'OAuthBearerLoginModule required clientId="mirror" clientSecret="hush" scope="kafka";'
+    assert keys["eu.sasl.jaas.config"].endswith(words)
+
+
+def test_references_in_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OUR_TOPICS", "from-the-environment")
+
+    def refer(spec: dict[str, Any]) -> None:
+        spec["mirrors"][0]["topicsPattern"] = "${strimzienv:OUR_TOPICS}"
+        spec["mirrors"][0]["groupsPattern"] = "${strimziconfigmaps:kafka/patterns:groups}"
+        spec["rack"] = {"type": "environment-variable", "envVarName": "OUR_TOPICS"}
+
+    patterns = {"kind": "ConfigMap", "metadata": {"name": "patterns"}, "data": {"groups": "g-.*"}}
+    (flow,) = explain(read_resource(tmp_path, refer, patterns))[0].flows
+    assert (flow.topics, flow.group.groups) == (("from-the-environment",), ("g-.*",))
+    assert flow.fetch.client_rack == "from-the-environment"
+
+
+# --- what is wrong, and what has no effect ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda spec: spec.pop("mirrors"), "mirrors is missing"),
+        (lambda spec: spec.pop("target"), "spec.target: is missing"),
+        (lambda spec: spec["target"].pop("groupId"), "spec.target.groupId: is missing"),
+        (lambda spec: spec["mirrors"][0]["source"].update(alias="eu"), "they must be two clusters"),
+        (lambda spec: spec["mirrors"][0].pop("sourceConnector"), "has no MirrorSourceConnector here"),
+        (lambda spec: spec["target"].update(authentication={"type": "kerberos"}), "must be one of tls, plain, "),
+        (
+            lambda spec: spec["target"].update(tls={"trustedCertificates": [{"secretName": "x", "certificate": "y"}]}),
+            "target.tls.trustedCertificates[0]: Secret x is not there",
+        ),
+        (
+            lambda spec: spec["mirrors"][0]["sourceConnector"].update(state="asleep"),
+            "must be paused, stopped or running",
+        ),
+        (lambda spec: spec["mirrors"][0]["sourceConnector"].update(tasksMax=0), "tasks.max: '0' is not allowed"),
+    ],
+)
+def test_what_is_wrong_is_one_line_with_its_place(tmp_path: Path, change: Any, says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        explain(read_resource(tmp_path, change))
+    assert says in str(caught.value)
+    assert "mirror.yaml" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_wrong_in_the_old_layout(tmp_path: Path) -> None:
+    def elsewhere(spec: dict[str, Any]) -> None:
+        spec["connectCluster"] = "us"
+        spec["clusters"] = [{"alias": "eu", "bootstrapServers": "x:1"}, spec["mirrors"][0].pop("source")]
+        del spec["target"]
+        spec["mirrors"][0] |= {"sourceCluster": "us", "targetCluster": "eu"}
+
+    with pytest.raises(ConfigError, match="is not us, the connectCluster"):
+        read_resource(tmp_path, elsewhere, version="v1beta2")
+
+
+def test_what_has_no_effect_is_named(tmp_path: Path) -> None:
+    def extra(spec: dict[str, Any]) -> None:
+        spec["resources"] = {"limits": {"memory": "1Gi"}}
+        spec["recources"] = {}
+        spec["connectCluster"] = "eu"
+        spec["target"]["config"] = {"ssl.truststore.location": "/x", "producer.linger.ms": 5}
+        spec["mirrors"][0]["sourceConnector"]["config"]["name"] = "mine"
+        spec["mirrors"][0]["source"]["config"] = {"batch.size": 1}
+
+    said = "\n".join(explain(read_resource(tmp_path, extra))[0].warnings)
+    assert "spec.resources: has no effect: the pod is described" in said
+    assert "spec.recources: is no field of KafkaMirrorMaker2" in said
+    assert "spec.connectCluster: is a field of v1beta2 only" in said
+    assert "spec.target.config.ssl.truststore.location: is taken out by Strimzi" in said
+    assert "eu.producer.linger.ms: has no effect: batches are copied as they are" in said
+    assert "spec.mirrors[0].sourceConnector.config.name: is taken out by Strimzi" in said
+    assert "source.cluster.batch.size: reaches no client" in said
+
+
+@pytest.mark.parametrize("state", ["paused", "stopped"])
+def test_states(tmp_path: Path, state: str) -> None:
+    def groups_rest(spec: dict[str, Any]) -> None:
+        spec["mirrors"][0]["checkpointConnector"]["state"] = state
+
+    def all_rest(spec: dict[str, Any]) -> None:
+        groups_rest(spec)
+        spec["mirrors"][0]["sourceConnector"]["state"] = state
+
+    reading = read_resource(tmp_path, groups_rest)
+    assert values(reading)["us->eu.emit.checkpoints.enabled"] == "false"
+    assert values(reading)["us->eu.enabled"] == "true"
+    assert not reading.idle
+    assert read_resource(tmp_path, all_rest).idle == "every connector is paused or stopped"
+
+
+def test_scaled_to_nothing(tmp_path: Path) -> None:
+    assert read_resource(tmp_path, lambda spec: spec.update(replicas=0)).idle == "replicas is 0"
+
+
+# --- the fields, all of them -----------------------------------------------------------------------
+
+
+def test_every_field_is_decided() -> None:
+    for line in (HERE / "fields_of_the_resource.txt").read_text().split():
+        assert field_of(line.removeprefix("spec.")) is not None, line
+
+
+def test_no_field_is_made_up() -> None:
+    known = (HERE / "fields_of_the_resource.txt").read_text().split()
+    for field in FIELDS:
+        assert field.words
+        assert any(f"{line}.".startswith((f"spec.{field.path}.", f"spec.{field.path}[")) for line in known), field.path
+
+
+def test_the_page_is_as_the_code_is() -> None:
+    assert (ROOT / "docs" / "strimzi.md").read_text() == page(), "python -m sparkmirror.formats.strimzi_page"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples" / "strimzi").glob("*.yaml")), ids=lambda path: path.stem)
+def test_examples_are_read(path: Path, tmp_path: Path) -> None:
+    for name in ("east-cluster-ca-cert", "west-cluster-ca-cert", "mirror-user", "east-mirror-user"):
+        (tmp_path / name).mkdir()
+        for key in ("ca.crt", "user.crt", "user.key", "password"):
+            (tmp_path / name / key).write_text("x")
+    reading = read([str(path)], str(tmp_path))
+    assert reading.resources
+    assert values(reading)["clusters"]

@@ -1,0 +1,172 @@
+"""Rules about clusters: each finds its trouble in what the clusters say, and nothing where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from sparkmirror.cluster.admin import ConfigEntry, NewTopicSpec, PartitionDescription, TopicDescription
+from sparkmirror.config import ClusterConfig, FlowConfig
+from sparkmirror.config.model import TopicSyncConfig
+from sparkmirror.lint.cluster_rules import CLUSTER_RULES
+from sparkmirror.lint.probe import FlowProbe, Side, timestamp_limit
+
+HOUR_MS = 3_600_000
+
+
+def topic(name: str, partitions: int = 1, replicas: int = 3) -> TopicDescription:
+    nodes = tuple(range(replicas))
+    described = tuple(PartitionDescription(number, 0, 0, nodes, nodes) for number in range(partitions))
+    return TopicDescription(name, bytes(16), described)
+
+
+def entry(name: str, value: str, source: str = "DEFAULT_CONFIG") -> ConfigEntry:
+    return ConfigEntry(name, value, source, False, False)
+
+
+def healthy() -> FlowProbe:
+    """A flow of one topic, whose copy is there, and nothing is wrong."""
+    source, target = (ClusterConfig(alias=alias, bootstrap_servers=(f"{alias}:1",)) for alias in ("us", "eu"))
+    flow = FlowConfig(source=source, target=target)
+    everything = frozenset(
+        ("READ", "WRITE", "CREATE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "IDEMPOTENT_WRITE")
+    )
+    large = {"max.message.bytes": entry("max.message.bytes", "1048588")}
+    least = {"min.insync.replicas": entry("min.insync.replicas", "2")}
+    here = Side(
+        source,
+        cluster_id="one",
+        brokers=3,
+        operations=everything,
+        topics={"t": topic("t")},
+        configs={"t": large},
+        topic_operations={"t": everything},
+        limits={"message.max.bytes": 1_048_588},
+        skew_s=0.1,
+    )
+    there = Side(
+        target,
+        cluster_id="other",
+        brokers=3,
+        operations=everything,
+        topics={"us.t": topic("us.t")},
+        configs={"us.t": large | least},
+        topic_operations={"us.t": everything},
+        group_operations=everything,
+        limits={"message.max.bytes": 1_048_588},
+        skew_s=-0.1,
+        refusals={"us.new": (0, "")},
+    )
+    return FlowProbe(flow, here, there, names={"t": "us.t"})
+
+
+Change = Callable[[FlowProbe], object]
+
+
+def refuse(name: str, code: int, factor: int = 5) -> Change:
+    def change(probe: FlowProbe) -> None:
+        probe.target.refusals[name] = (code, "")
+        probe.specs[name] = NewTopicSpec(name, 1, factor)
+        probe.factor_keys[name] = "replication.factor"
+
+    return change
+
+
+def lose(side: str, operation: str) -> Change:
+    def change(probe: FlowProbe) -> None:
+        one: Side = getattr(probe, side)
+        one.topic_operations = {name: had - {operation} for name, had in one.topic_operations.items()}
+
+    return change
+
+
+BAD: list[tuple[str, Change, str]] = [
+    ("unreachable", lambda p: setattr(p.target, "error", "no broker answers"), "no broker answers"),
+    ("one-cluster", lambda p: setattr(p.target, "cluster_id", "one"), "us and eu"),
+    ("forbidden-at-source", lose("source", "READ"), "READ on topic t"),
+    ("forbidden-at-source", lose("source", "DESCRIBE_CONFIGS"), "DESCRIBE_CONFIGS on topic t"),
+    (
+        "forbidden-at-source",
+        lambda p: setattr(p.source, "operations", frozenset()),
+        "DESCRIBE on the cluster, to read ACLs and groups",
+    ),
+    ("forbidden-at-target", lose("target", "WRITE"), "WRITE on topic us.t"),
+    ("forbidden-at-target", lose("target", "ALTER_CONFIGS"), "ALTER_CONFIGS on topic us.t"),
+    ("forbidden-at-target", refuse("us.new", 29), "CREATE on topic us.new"),
+    ("forbidden-at-target", lambda p: setattr(p.target, "group_operations", frozenset()), "READ on group us-mm2"),
+    (
+        "forbidden-at-target",
+        lambda p: setattr(p.target, "operations", frozenset()),
+        "ALTER on the cluster, to add ACLs",
+    ),
+    ("factor-too-high", refuse("us.new", 38), "5 for us.new, and 3 brokers"),
+    ("not-created", refuse("us.new", 44), "create.topic.policy"),
+    ("too-few-replicas", lambda p: p.target.topics.update({"us.t": topic("us.t", replicas=1)}), "2 wanted, 1 there"),
+    (
+        "message-too-large",
+        lambda p: p.source.configs["t"].update({"max.message.bytes": entry("max.message.bytes", "9999999")}),
+        "up to 9,999,999 bytes at us, 1,048,588 at the target",
+    ),
+    ("too-old", lambda p: p.too_old.update({"t": 48 * HOUR_MS}), "older than 48 h"),
+    ("clock-skew", lambda p: setattr(p.source, "skew_s", -60.0), "60 s behind this machine's"),
+    ("clock-skew", lambda p: setattr(p.target, "skew_s", 7.0), "7 s ahead of this machine's"),
+    ("clock-unknown", lambda p: setattr(p.target, "skew_s", None), ""),
+    ("nothing-to-copy", lambda p: p.names.clear(), ".*"),
+    (
+        "more-partitions",
+        lambda p: p.target.topics.update({"us.t": topic("us.t", 4)}),
+        "4 at the target, 1 at",
+    ),
+]
+
+
+def found(probe: FlowProbe) -> dict[str, str]:
+    return {one.rule: one.what for rule in CLUSTER_RULES for one in rule.findings(probe)}
+
+
+def test_nothing_is_found_where_nothing_is() -> None:
+    assert found(healthy()) == {}
+
+
+@pytest.mark.parametrize(("rule", "change", "says"), BAD, ids=[f"{one[0]}-{n}" for n, one in enumerate(BAD)])
+def test_trouble_is_found(rule: str, change: Change, says: str) -> None:
+    probe = healthy()
+    change(probe)
+    assert says in found(probe)[rule]
+
+
+def test_every_rule_has_a_trouble() -> None:
+    assert {rule.name for rule in CLUSTER_RULES} == {one[0] for one in BAD}
+
+
+def test_what_is_not_asked_for_needs_no_permission() -> None:
+    probe = healthy()
+    quiet = TopicSyncConfig(sync_topic_configs_enabled=False, sync_topic_acls_enabled=False)
+    probe.flow = probe.flow.model_copy(update={"topic_sync": quiet})
+    lose("target", "ALTER_CONFIGS")(probe)
+    lose("source", "DESCRIBE_CONFIGS")(probe)
+    probe.source.operations = probe.target.operations = frozenset()
+    assert found(probe) == {}
+
+
+def test_a_limit_that_is_copied_is_none() -> None:
+    """A topic's own max.message.bytes goes along when its copy is made."""
+    probe = healthy()
+    del probe.target.topics["us.t"]
+    large = entry("max.message.bytes", "9999999")
+    probe.source.configs["t"] = {"max.message.bytes": large}
+    assert "message-too-large" in found(probe)
+    own = entry("max.message.bytes", "9999999", "DYNAMIC_TOPIC_CONFIG")
+    probe.source.configs["t"] = {"max.message.bytes": own}
+    assert "message-too-large" not in found(probe)
+
+
+def test_whose_limit_of_age_counts() -> None:
+    probe = healthy()
+    assert timestamp_limit(probe, "us.t") is None
+    probe.target.limits["log.message.timestamp.before.max.ms"] = 5
+    assert timestamp_limit(probe, "us.t") == 5
+    own = entry("message.timestamp.before.max.ms", "7")
+    probe.target.configs["us.t"]["message.timestamp.before.max.ms"] = own
+    assert timestamp_limit(probe, "us.t") == 7

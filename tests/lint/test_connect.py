@@ -1,0 +1,174 @@
+"""`sparkmirror lint --connect` at real clusters, one of which lets hardly anything pass."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient, KafkaProducer
+from kafka.admin import ACL, ACLOperation, ACLPermissionType, NewTopic, ResourcePattern, ResourceType
+from typer.testing import CliRunner
+
+from sparkmirror.cli.app import app
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.quorum_clock import clock_skew_s
+from sparkmirror.config import ClusterConfig
+from sparkmirror.demo import Authority, KafkaCluster
+
+pytestmark = pytest.mark.broker
+
+HOUR_MS = 3_600_000
+LINES = {
+    "clusters": "A, B",
+    "A->B.enabled": "true",
+    "tasks.max": "4",
+    "sync.group.offsets.enabled": "false",
+    "replication.factor": "1",
+    "checkpoints.topic.replication.factor": "1",
+    "heartbeats.topic.replication.factor": "1",
+    "offset-syncs.topic.replication.factor": "1",
+}
+
+
+def lint(directory: Path, source: str, target: str, topics: str, **more: str) -> dict[str, list[str]]:
+    """What is found, by rule; the words behind each rule's own."""
+    path = directory / "mm2.properties"
+    servers = {"A.bootstrap.servers": source, "B.bootstrap.servers": target, "topics": topics}
+    path.write_text("".join(f"{key} = {value}\n" for key, value in {**LINES, **servers, **more}.items()))
+    printed = CliRunner().invoke(app, ["lint", str(path), "--connect", "-o", "json"])
+    findings: dict[str, list[str]] = {}
+    for one in json.loads(printed.stdout):
+        if one["severity"] != "info":
+            findings.setdefault(one["rule"], []).append(one["what"])
+    assert printed.exit_code == int(bool(findings))
+    return findings
+
+
+def make(cluster: KafkaCluster, topic: str, partitions: int = 2, **configs: str) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
+    properties = {key.replace("_", "."): value for key, value in configs.items()}
+    admin.create_topics([NewTopic(topic, partitions, 1, topic_configs=properties)])
+    admin.close()
+
+
+def topics_of(cluster: KafkaCluster) -> set[str]:
+    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
+    try:
+        return {str(name) for name in admin.list_topics()}
+    finally:
+        admin.close()
+
+
+def test_clusters_that_are_well(
+    source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+) -> None:
+    make(source_cluster, topic_name)
+    before = topics_of(target_cluster)
+    assert lint(tmp_path, source_cluster.bootstrap_servers, target_cluster.bootstrap_servers, topic_name) == {}
+    assert topics_of(target_cluster) - {"__consumer_offsets"} == before - {"__consumer_offsets"}
+
+
+def test_trouble_at_the_target(
+    source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+) -> None:
+    make(source_cluster, topic_name, max_message_bytes="5000000")
+    make(source_cluster, f"{topic_name}-young")
+    make(source_cluster, f"{topic_name}-new")
+    for suffix in ("", "-young"):
+        make(target_cluster, f"A.{topic_name}{suffix}", message_timestamp_before_max_ms=str(HOUR_MS))
+    producer = KafkaProducer(bootstrap_servers=source_cluster.bootstrap_servers)
+    now_ms = int(time.time() * 1000)
+    producer.send(topic_name, b"old", partition=1, timestamp_ms=now_ms - 2 * HOUR_MS)
+    producer.send(f"{topic_name}-young", b"young", partition=1, timestamp_ms=now_ms - HOUR_MS // 2)
+    producer.close()
+    found = lint(
+        tmp_path,
+        source_cluster.bootstrap_servers,
+        target_cluster.bootstrap_servers,
+        f"{topic_name}.*",
+        **{"replication.factor": "3", "checkpoints.topic.replication.factor": "2"},
+    )
+    assert found.keys() == {"factor-too-high", "message-too-large", "too-old"}
+    assert any(f"3 for A.{topic_name}-new, and 1 brokers" in one for one in found["factor-too-high"])
+    assert any("2 for A.checkpoints.internal" in one for one in found["factor-too-high"])
+    assert found["message-too-large"][0].endswith("up to 5,000,000 bytes at A, 1,048,588 at the target")
+    assert [one.partition(": ")[2] for one in found["too-old"]] == ["older than 1 h"]
+
+
+def test_one_cluster_twice(source_cluster: KafkaCluster, topic_name: str, tmp_path: Path) -> None:
+    make(source_cluster, topic_name)
+    by_another_name = source_cluster.bootstrap_servers.replace("127.0.0.1", "localhost")
+    found = lint(tmp_path, source_cluster.bootstrap_servers, by_another_name, topic_name)
+    assert "one-cluster" in found
+
+
+def test_nobody_there(source_cluster: KafkaCluster, topic_name: str, tmp_path: Path) -> None:
+    make(source_cluster, topic_name)
+    more = {"admin.timeout.ms": "2000"}
+    (line,) = lint(tmp_path, source_cluster.bootstrap_servers, "127.0.0.1:1", topic_name, **more)["unreachable"]
+    assert "connection refused" in line
+
+
+def test_the_clusters_clock(source_cluster: KafkaCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = ClusterClient(ClusterConfig(alias="A", bootstrap_servers=(source_cluster.bootstrap_servers,)), "test")
+    skew = clock_skew_s(client)
+    assert skew is not None
+    assert abs(skew) < 2
+    ours = time.time
+    monkeypatch.setattr(time, "time", lambda: ours() - 100)
+    ahead = clock_skew_s(client)
+    assert ahead is not None
+    assert 95 < ahead < 105
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[KafkaCluster]:
+    """A cluster that keeps ACLs, where nobody with a certificate may do anything."""
+    with KafkaCluster(tmp_path_factory.mktemp("guarded"), acls=True, tls=authority) as cluster:
+        yield cluster
+    cluster.cleanup(keep_logs=True)
+
+
+def test_permissions_at_the_target(
+    source_cluster: KafkaCluster, guarded: KafkaCluster, authority: Authority, topic_name: str, tmp_path: Path
+) -> None:
+    make(source_cluster, topic_name)
+    make(guarded, f"A.{topic_name}")
+    mine = authority.client_settings() | {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(authority.issue(tmp_path / "keys.pem", "mirror.example")),
+    }
+    settings = {f"B.{key}": value for key, value in mine.items()}
+    found = lint(tmp_path, source_cluster.bootstrap_servers, guarded.tls_bootstrap_servers, topic_name, **settings)
+    lines = "\n".join(found["forbidden-at-target"])
+    assert "READ on group A-mm2" in lines
+    assert "ALTER on the cluster, to add ACLs" in lines
+    assert "CREATE on topic" in lines
+
+
+def test_permissions_at_the_source(
+    target_cluster: KafkaCluster, guarded: KafkaCluster, authority: Authority, tmp_path: Path, topic_name: str
+) -> None:
+    """What we may not see isn't there; what we may see but not read is named."""
+    make(guarded, topic_name)
+    admin = KafkaAdminClient(bootstrap_servers=guarded.bootstrap_servers)
+    pattern = ResourcePattern(ResourceType.TOPIC, topic_name)
+    may_describe = ACL("User:*", "*", ACLOperation.DESCRIBE, ACLPermissionType.ALLOW, pattern)
+    admin.create_acls([may_describe])
+    admin.close()
+    mine = authority.client_settings() | {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(authority.issue(tmp_path / "keys.pem", "mirror.example")),
+    }
+    settings = {f"A.{key}": value for key, value in mine.items()}
+    found = lint(
+        tmp_path, guarded.tls_bootstrap_servers, target_cluster.bootstrap_servers, f"{topic_name}.*", **settings
+    )
+    lines = "\n".join(found["forbidden-at-source"])
+    assert f"READ on topic {topic_name}" in lines
+    assert f"DESCRIBE_CONFIGS on topic {topic_name}" in lines
+    assert "DESCRIBE on the cluster" in lines

@@ -1,0 +1,256 @@
+"""Each rule finds its mistake, at its place, and nothing where there is none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from sparkmirror.cli.app import app
+from sparkmirror.formats import read
+from sparkmirror.lint import RULES, Finding, check
+from sparkmirror.lint.page import page
+
+ROOT = Path(__file__).parents[2]
+CLEAN = {
+    "clusters": "us, eu",
+    "us.bootstrap.servers": "us1:9092",
+    "eu.bootstrap.servers": "eu1:9092",
+    "us->eu.enabled": "true",
+    "sync.group.offsets.enabled": "false",
+    "tasks.max": "4",
+}
+IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+AMAZONS = "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy"
+CONNECTOR = {
+    "source.cluster.alias": "us",
+    "target.cluster.alias": "eu",
+    "source.cluster.bootstrap.servers": "us1:9092",
+    "target.cluster.bootstrap.servers": "eu1:9092",
+}
+TARGET = {
+    "alias": "eu",
+    "bootstrapServers": "eu1:9092",
+    "groupId": "g",
+    "configStorageTopic": "c",
+    "offsetStorageTopic": "o",
+    "statusStorageTopic": "s",
+}
+
+
+def properties(directory: Path, *more: tuple[str, str], **changed: str) -> list[Finding]:
+    path = directory / "mm2.properties"
+    lines = [*({**CLEAN, **changed}.items()), *more]
+    path.write_text("".join(f"{key} = {value}\n" for key, value in lines))
+    return check(read([str(path)]))
+
+
+def connectors(directory: Path, **roles: dict[str, str] | None) -> list[Finding]:
+    """Source and checkpoint connector, changed; None takes one out, and None as a value a key."""
+    given: dict[str, dict[str, str]] = {
+        "source": {"tasks.max": "4", "topics": ".*"},
+        "checkpoint": {"sync.group.offsets.enabled": "false"},
+    }
+    paths = []
+    for role, config in given.items():
+        change = roles.get(role, {})
+        if change is None:
+            continue
+        whole = {"connector.class": f"Mirror{role.title()}Connector", **CONNECTOR, **config, **change}
+        path = directory / f"{role}.json"
+        path.write_text(json.dumps({key: value for key, value in whole.items() if value != "-"}, indent=1))
+        paths.append(str(path))
+    return check(read(paths))
+
+
+def resource(name: str = "ours", version: str = "v1", **config: Any) -> dict[str, Any]:
+    mirror = {
+        "source": {"alias": "us", "bootstrapServers": "us1:9092"},
+        "sourceConnector": {"tasksMax": 4, "config": {"sync.topic.acls.enabled": "false", **config}},
+        "checkpointConnector": {"config": {"sync.group.offsets.enabled": "false"}},
+    }
+    return {
+        "apiVersion": f"kafka.strimzi.io/{version}",
+        "kind": "KafkaMirrorMaker2",
+        "metadata": {"name": name},
+        "spec": {"replicas": 1, "target": TARGET, "mirrors": [mirror]},
+    }
+
+
+def strimzi(directory: Path, *resources: dict[str, Any]) -> list[Finding]:
+    path = directory / "mirror.yaml"
+    path.write_text(yaml.safe_dump_all(resources, sort_keys=False))
+    return check(read([str(path)]))
+
+
+BAD: list[tuple[str, Any, str, int]] = [
+    ("unusable", lambda d: properties(d, ("replication.factor", "many")), "replication.factor", 7),
+    ("placeholder", lambda d: properties(d, **{"us.bootstrap.servers": "{SOURCE BROKERS}"}), "us.bootstrap.servers", 2),
+    ("placeholder", lambda d: properties(d, ("x.sasl.jaas.config", 'a password="PASSWORD";')), "x.sasl.jaas.config", 7),
+    (
+        "misspelt-factor",
+        lambda d: properties(d, ("heartbeat.topic.replication.factor", "1")),
+        "heartbeat.topic.replication.factor",
+        7,
+    ),
+    (
+        "misspelt-factor",
+        lambda d: connectors(d, source={"offset.syncs.topic.replication.factor": "1"}),
+        "offset.syncs.topic.replication.factor",
+        9,
+    ),
+    (
+        "policy-mismatch",
+        lambda d: connectors(d, source={"replication.policy.class": IDENTITY}),
+        "replication.policy.class",
+        9,
+    ),
+    (
+        "misplaced",
+        lambda d: connectors(d, source={"sync.group.offsets.enabled": "true"}),
+        "sync.group.offsets.enabled",
+        9,
+    ),
+    (
+        "wrong-prefix",
+        lambda d: connectors(d, source={"target.cluster.batch.size": "1"}),
+        "target.cluster.batch.size",
+        9,
+    ),
+    ("wrong-prefix", lambda d: properties(d, ("us->eu.producer.linger.ms", "1")), "us->eu.producer.linger.ms", 7),
+    (
+        "broker-key",
+        lambda d: connectors(d, source={"producer.override.message.max.bytes": "9"}),
+        "producer.override.message.max.bytes",
+        9,
+    ),
+    ("consumer-key", lambda d: properties(d, ("eu.producer.max.poll.records", "9")), "eu.producer.max.poll.records", 7),
+    (
+        "replicator-key",
+        lambda d: connectors(d, source={"target.kafka.sasl.mechanism": "PLAIN"}),
+        "target.kafka.sasl.mechanism",
+        9,
+    ),
+    ("unprefixed-security", lambda d: connectors(d, source={"sasl.mechanism": "PLAIN"}), "sasl.mechanism", 9),
+    ("digit-lost", lambda d: properties(d, ("eu.producer.batch.size", "52428")), "eu.producer.batch.size", 7),
+    (
+        "short-interval",
+        lambda d: properties(d, ("refresh.groups.interval.seconds", "19")),
+        "refresh.groups.interval.seconds",
+        7,
+    ),
+    (
+        "no-target-alias",
+        lambda d: connectors(d, source={"target.cluster.alias": "-"}, checkpoint=None),
+        "target.cluster.alias",
+        0,
+    ),
+    ("shared-workers", lambda d: strimzi(d, resource(), _of_asia()), "spec.target.groupId", 0),
+    ("said-otherwise", lambda d: properties(d, ("tasks.maxx", "1")), "tasks.maxx", 7),
+    ("said-otherwise", lambda d: properties(d, ("batch.size", "1")), "batch.size", 7),
+    ("no-checkpoint-connector", lambda d: connectors(d, checkpoint=None), "connector.class", 2),
+    ("literal-secret", lambda d: properties(d, ("eu.ssl.key.password", "hush")), "eu.ssl.key.password", 7),
+    ("old-api", lambda d: strimzi(d, resource(version="v1beta2")), "apiVersion", 1),
+    ("no-effect", lambda d: properties(d, ("us->eu.key.converter.x", "1")), "us->eu.key.converter.x", 7),
+    ("wrong-pattern", lambda d: properties(d, ("topics", "a(")), "us->eu.enabled", 4),
+    (
+        "echo-loop",
+        lambda d: properties(d, ("eu->us.enabled", "true"), ("replication.policy.class", IDENTITY)),
+        "replication.policy.class",
+        8,
+    ),
+    ("same-brokers", lambda d: properties(d, **{"eu.bootstrap.servers": "x:1, us1:9092"}), "eu.bootstrap.servers", 3),
+    ("no-separator", lambda d: properties(d, ("replication.policy.separator", "")), "replication.policy.separator", 7),
+    (
+        "group-sync-unsaid",
+        lambda d: connectors(d, checkpoint={"sync.group.offsets.enabled": "-"}),
+        "sync.group.offsets.enabled",
+        0,
+    ),
+    ("one-replica", lambda d: properties(d, ("replication.factor", "1")), "replication.factor", 7),
+    ("one-task", lambda d: properties(d, **{"tasks.max": "1"}), "tasks.max", 6),
+    ("amazons-policy", lambda d: properties(d, ("replication.policy.class", AMAZONS)), "replication.policy.class", 7),
+    (
+        "acls-and-operator",
+        lambda d: strimzi(d, resource(**{"sync.topic.acls.enabled": "true"})),
+        "sync.topic.acls.enabled",
+        0,
+    ),
+    (
+        "names-with-aliases",
+        lambda d: properties(d, **{"sync.group.offsets.enabled": "true"}),
+        "sync.group.offsets.enabled",
+        5,
+    ),
+]
+"""A rule, a file with its mistake, and where it is."""
+
+
+def _of_asia() -> dict[str, Any]:
+    other = resource("theirs")
+    other["spec"]["mirrors"][0]["source"] = {"alias": "asia", "bootstrapServers": "asia1:9092"}
+    return other
+
+
+@pytest.mark.parametrize(("rule", "bad", "key", "line"), BAD, ids=[f"{one[0]}-{n}" for n, one in enumerate(BAD)])
+def test_a_mistake_is_found(tmp_path: Path, rule: str, bad: Any, key: str, line: int) -> None:
+    found = [finding for finding in bad(tmp_path) if finding.rule == rule]
+    assert found, f"{rule} finds nothing"
+    assert any(one.key.endswith(key) for one in found), found
+    if line:
+        assert line in {one.line for one in found}
+    assert all(one.what and one.effect and one.fix and one.file for one in found)
+
+
+def test_every_rule_has_a_mistake() -> None:
+    assert {rule.name for rule in RULES} == {one[0] for one in BAD}
+
+
+def test_nothing_is_found_where_nothing_is(tmp_path: Path) -> None:
+    assert properties(tmp_path) == []
+    assert connectors(tmp_path) == []
+    assert strimzi(tmp_path, resource()) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("offset-syncs.topic.replication.factor", "1"),
+        ("eu.offset.storage.replication.factor", "1"),
+        ("eu.producer.batch.size", "524288"),
+        ("eu.producer.max.request.size", "5242880"),
+        ("refresh.topics.interval.seconds", "20"),
+        ("eu.ssl.key.password", "${file:/x:y}"),
+        ("us->eu.producer.override.compression.type", "zstd"),
+        ("us.consumer.max.partition.fetch.bytes", "9999"),
+    ],
+)
+def test_what_is_right_is_left_alone(tmp_path: Path, key: str, value: str) -> None:
+    named = {"misspelt-factor", "digit-lost", "short-interval", "literal-secret", "wrong-prefix"}
+    assert not [one for one in properties(tmp_path, (key, value)) if one.rule in named | {"consumer-key"}]
+
+
+def test_the_verb(tmp_path: Path) -> None:
+    properties(tmp_path, ("tasks.max", "1"))
+    path = str(tmp_path / "mm2.properties")
+    assert CliRunner().invoke(app, ["lint", path]).exit_code == 1  # twice is a warning
+    properties(tmp_path, ("replication.factor", "1"))
+    informed = CliRunner().invoke(app, ["lint", path])
+    assert informed.exit_code == 0
+    assert "info [one-replica]" in informed.stdout
+    printed = CliRunner().invoke(app, ["lint", path, "-o", "json"])
+    (finding,) = json.loads(printed.stdout)
+    assert (finding["rule"], finding["line"], finding["file"]) == ("one-replica", 7, path)
+
+
+def test_what_can_not_be_read(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["lint", str(tmp_path / "none.properties")])
+    assert getattr(result.exception, "exit_code", None) == 2
+
+
+def test_the_page_is_as_the_code_is() -> None:
+    assert (ROOT / "docs" / "lint.md").read_text() == page(), "python -m sparkmirror.lint.page > docs/lint.md"
