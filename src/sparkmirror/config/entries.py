@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import javaproperties
 
@@ -26,6 +28,8 @@ class Entry:
     key: str
     value: str
     where: str
+    line: int = 0
+    """Of the file, from 1; 0 if it has none."""
 
     def error(self, reason: str) -> ConfigError:
         """An error that names this key; `reason` must not hold a secret."""
@@ -49,10 +53,18 @@ def read_entries(path: str) -> list[Entry]:
     if content.startswith(b"\xef\xbb\xbf") or b"\0" in content:
         raise ConfigError("is not a plain properties file: save it as ASCII or Latin-1 text", where=path)
     try:
-        pairs = javaproperties.loads(content, object_pairs_hook=list)
+        return list(_numbered(path, javaproperties.parse(BytesIO(content))))
     except javaproperties.InvalidUEscapeError:
         raise ConfigError(r"has a \u that four hexadecimal digits don't follow", where=path) from None
-    return [Entry(key, value, path) for key, value in pairs]
+
+
+def _numbered(path: str, parts: Iterable[Any]) -> Iterator[Entry]:
+    """The keys and values among a file's parts; a value may go over several lines, and counts by its first."""
+    line = 1
+    for part in parts:
+        if isinstance(part, javaproperties.KeyValue):
+            yield Entry(part.key, part.value, path, line)
+        line += len(re.findall(r"\r\n|\r|\n", part.source))
 
 
 def seen_aliases(entries: Iterable[Entry]) -> list[str]:
@@ -98,4 +110,4 @@ class Properties(Mapping[str, Entry]):
         self.warnings.append(
             entry.note(f"MirrorMaker 2 reads this line as a key {entry.key!r} and ignores it; write {key}")
         )
-        return Entry(key, match[2], entry.where)
+        return Entry(key, match[2], entry.where, entry.line)

@@ -1,0 +1,1 @@
+"""Files of other formats than mm2.properties."""

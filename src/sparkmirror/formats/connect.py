@@ -1,0 +1,127 @@
+"""MirrorMaker 2 as Kafka Connect runs it: up to three connectors for each flow, and the workers' own file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from sparkmirror.config import Entry
+from sparkmirror.config.control_settings import GROUP_SETTINGS, HEARTBEAT_SETTINGS, TOPIC_SYNC_SETTINGS
+
+PACKAGE = "org.apache.kafka.connect.mirror."
+
+
+class Role(Enum):
+    """The three connectors, by their classes' names."""
+
+    SOURCE = "MirrorSourceConnector"
+    CHECKPOINT = "MirrorCheckpointConnector"
+    HEARTBEAT = "MirrorHeartbeatConnector"
+
+    @property
+    def word(self) -> str:
+        """`source`, `checkpoint` or `heartbeat`."""
+        return self.name.lower()
+
+
+IDENTITY = frozenset(
+    ("name", "connector.class", "connector.plugin.version", "source.cluster.alias", "target.cluster.alias")
+)
+"""Keys that say which connector it is."""
+
+_ONLY = {
+    Role.SOURCE: {
+        *(setting.name for setting in TOPIC_SYNC_SETTINGS),
+        "replication.factor",
+        "refresh.topics.enabled",
+        "refresh.topics.interval.seconds",
+        "heartbeats.replication.enabled",
+        "offset.lag.max",
+        "offset-syncs.topic.replication.factor",
+    },
+    Role.CHECKPOINT: {setting.name for setting in GROUP_SETTINGS},
+    Role.HEARTBEAT: {setting.name for setting in HEARTBEAT_SETTINGS},
+}
+"""Names that one connector reads (`mm2.md` 1.2 to 1.4)."""
+
+_NOT_HEARTBEATS = frozenset(
+    (
+        "topics",
+        "topics.exclude",
+        "topic.filter.class",
+        "offset-syncs.topic.location",
+        "emit.offset-syncs.enabled",
+        "consumer.poll.timeout.ms",
+        "metric.names.formats",
+    )
+)
+
+MUST_AGREE = {
+    "replication.policy.class": PACKAGE + "DefaultReplicationPolicy",
+    "replication.policy.separator": ".",
+    "replication.policy.internal.topic.separator.enabled": "true",
+    "offset-syncs.topic.location": "source",
+    "topic.filter.class": PACKAGE + "DefaultTopicFilter",
+}
+"""Where source and checkpoint connector must say the same, with Kafka's defaults."""
+
+
+def readers(name: str) -> tuple[Role, ...]:
+    """The connectors that read this name, the one whose value counts first."""
+    for role, names in _ONLY.items():
+        if name in names:
+            return (role,)
+    return (Role.SOURCE, Role.CHECKPOINT) if name in _NOT_HEARTBEATS else tuple(Role)
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """One connector's configuration, as its REST interface or operator is given it."""
+
+    role: Role
+    name: str
+    settings: Mapping[str, Entry]
+    """By Connect's own keys."""
+    path: str
+    """Of its file."""
+
+    def text(self, key: str, default: str = "") -> str:
+        """The value of a key, trimmed as Connect does."""
+        return self.settings[key].value.strip() if key in self.settings else default
+
+    @property
+    def flow(self) -> tuple[str, str]:
+        """Source and target; Kafka's default for the target is `target`."""
+        return self.text("source.cluster.alias"), self.text("target.cluster.alias", "target")
+
+    def wants(self) -> bool:
+        """Whether it has anything to do."""
+        return self.text("enabled", "true").lower() != "false"
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """The configuration of Connect's workers: the file of `connect-distributed.sh`."""
+
+    settings: Mapping[str, Entry]
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectCluster:
+    """Workers and what they run; without a worker file the defaults hold."""
+
+    connectors: tuple[Connector, ...]
+    worker: Worker | None = None
+    target: str | None = None
+    """Its target's alias, if it is said outside the connectors."""
+
+
+def by_flow(clusters: Iterable[ConnectCluster]) -> dict[tuple[str, str], dict[Role, Connector]]:
+    """The connectors of each flow, in the order of the files; a role that comes twice is the caller's to refuse."""
+    flows: dict[tuple[str, str], dict[Role, Connector]] = {}
+    for cluster in clusters:
+        for connector in cluster.connectors:
+            flows.setdefault(connector.flow, {}).setdefault(connector.role, connector)
+    return flows

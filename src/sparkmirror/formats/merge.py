@@ -1,0 +1,211 @@
+"""Connect's connectors and workers as the keys of an mm2.properties file: the way MirrorMaker 2's own goes, back.
+
+In dedicated mode each flow's three connectors are given the same keys; here each has its own. Of what several read,
+the source connector's value counts, and where the others say something else a note tells.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from sparkmirror.config import Entry
+from sparkmirror.config.control_settings import STORAGE_SETTINGS
+from sparkmirror.config.known_keys import CLIENT, CONNECT, ROLES
+from sparkmirror.config.scopes import WHOLE_NAMES
+from sparkmirror.errors import ConfigError
+from sparkmirror.formats.connect import IDENTITY, MUST_AGREE, ConnectCluster, Connector, Role, Worker, readers
+from sparkmirror.formats.reading import Note, place
+
+SECURITY = re.compile(r"security\.protocol|(ssl|sasl)\..*")
+CONVERTERS = ("key.converter", "value.converter", "header.converter")
+
+_NO_CLIENT = "reaches no client, nor in MirrorMaker 2: write producer.override. or consumer. instead of {prefix}"
+_UNPREFIXED = "is for no cluster here, nor in MirrorMaker 2: write source.cluster. or target.cluster. before it"
+_STORAGE = {setting.name for setting in STORAGE_SETTINGS}
+
+
+def as_mm2(path: str, clusters: Sequence[ConnectCluster]) -> tuple[list[Entry], list[Note]]:
+    """Keys and values, each key once, and notes about what is not among them. Raises `ConfigError`."""
+    merged = _Merged(path)
+    flows: dict[tuple[str, str], dict[Role, Connector]] = {}
+    for cluster in clusters:
+        for connector in cluster.connectors:
+            first = flows.setdefault(connector.flow, {}).setdefault(connector.role, connector)
+            if first is not connector:
+                raise ConfigError(
+                    f"{connector.name} is a second {connector.role.value} of {'->'.join(connector.flow)}; the first is"
+                    f" {first.name}",
+                    where=connector.path,
+                )
+    aliases = dict.fromkeys(alias for flow in flows for alias in flow)
+    merged.put("clusters", ", ".join(aliases))
+    merged.put("emit.heartbeats.enabled", "false")
+    for flow, connectors in flows.items():
+        merged.flow(flow, connectors)
+    for cluster in clusters:
+        if cluster.worker is not None:
+            targets = {one.flow[1] for one in cluster.connectors} or ({cluster.target} if cluster.target else set())
+            merged.worker(cluster.worker, sorted(targets), cluster.connectors)
+    return list(merged.entries.values()), merged.notes
+
+
+class _Merged:
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.entries: dict[str, Entry] = {}
+        self.notes: list[Note] = []
+
+    def put(self, key: str, value: str, at: Entry | None = None) -> None:
+        """Take one value; two different ones stop the reading."""
+        entry = Entry(key, value, place(at.where, at.line) if at else self.path, at.line if at else 0)
+        first = self.entries.setdefault(key, entry)
+        if first.value.strip() != value.strip():
+            raise entry.error(f"is something else in {first.where}; it can have one value only")
+
+    def note(self, at: Entry, reason: str, kind: str = "") -> None:
+        self.notes.append(Note(at.where, at.line, at.key, reason, kind))
+
+    # --- connectors -----------------------------------------------------------------------------
+
+    def flow(self, flow: tuple[str, str], connectors: dict[Role, Connector]) -> None:
+        source, checkpoint = connectors.get(Role.SOURCE), connectors.get(Role.CHECKPOINT)
+        name = "->".join(flow)
+        first = next(iter(connectors.values()))
+        if not flow[0]:
+            raise ConfigError(f"{first.name} has no source.cluster.alias", where=first.path, key="source.cluster.alias")
+        if source is None and checkpoint is not None and checkpoint.wants():
+            raise ConfigError(
+                f"{checkpoint.name} is alone: {name} has no MirrorSourceConnector here, and what nobody copies can't"
+                " be translated; give its file, too",
+                where=checkpoint.path,
+            )
+        self.put(f"{name}.enabled", _word(source is not None and source.wants()))
+        if checkpoint is None or not checkpoint.wants():
+            self.put(f"{name}.emit.checkpoints.enabled", "false")
+        if Role.HEARTBEAT not in connectors:
+            self.put(f"{name}.emit.heartbeats.enabled", "false")
+        elif "emit.heartbeats.enabled" not in connectors[Role.HEARTBEAT].settings:
+            self.put(f"{name}.emit.heartbeats.enabled", "true")
+        for connector in connectors.values():
+            for entry in connector.settings.values():
+                self._cluster(connector, entry)
+        for connector in connectors.values():
+            for entry in connector.settings.values():
+                self._one(connector, entry, connectors)
+        if source is not None and checkpoint is not None and checkpoint.wants():
+            self._must_agree(source, checkpoint)
+
+    def _cluster(self, connector: Connector, entry: Entry) -> None:
+        """What says where a cluster is, and how it is spoken with."""
+        for end, alias in zip(("source", "target"), connector.flow, strict=True):
+            prefix = f"{end}.cluster."
+            if not entry.key.startswith(prefix) or entry.key in IDENTITY:
+                continue
+            key = entry.key.removeprefix(prefix)
+            if key == "bootstrap.servers" or SECURITY.fullmatch(key):
+                self.put(f"{alias}.{key}", entry.value, entry)
+            else:
+                self.note(entry, _NO_CLIENT.format(prefix=prefix), "idle")
+
+    def _one(self, connector: Connector, entry: Entry, connectors: dict[Role, Connector]) -> None:
+        key = entry.key
+        if key in IDENTITY or key == "enabled" or key.startswith(("source.cluster.", "target.cluster.")):
+            return
+        if key == "config.providers" or key.startswith("config.providers."):
+            self.put(key, entry.value, entry)
+        elif SECURITY.fullmatch(key):
+            self.note(entry, _UNPREFIXED, "idle")
+        elif role_of(key):
+            self._client(connector, entry, connectors.get(Role.SOURCE))
+        else:
+            self._named(connector, entry, connectors)
+
+    def _client(self, connector: Connector, entry: Entry, source: Connector | None) -> None:
+        """A client's setting: the data goes through the source connector's."""
+        if connector.role is Role.SOURCE:
+            name = entry.key.removeprefix(role_of(entry.key))
+            target = self.entries.get(f"{connector.flow[1]}.{name}")
+            same = target is not None and target.value.strip() == entry.value.strip()
+            # What Connect needs to be told twice, as its workers' clients know nothing of the connector's clusters.
+            if not (same and entry.key.startswith("producer.override.")):
+                self.put(f"{'->'.join(connector.flow)}.{entry.key}", entry.value, entry)
+        elif source is None or source.text(entry.key, entry.value) != entry.value.strip():
+            self.note(entry, "has no effect: it is for copying that clients are set up, by the source connector")
+
+    def _named(self, connector: Connector, entry: Entry, connectors: dict[Role, Connector]) -> None:
+        reading = readers(entry.key)
+        if connector.role not in reading:
+            words = " and ".join(role.word for role in reading)
+            self.note(entry, f"is not read by the {connector.role.word} connector, only by {words}", "misplaced")
+            return
+        having = [role for role in reading if role in connectors and entry.key in connectors[role].settings]
+        if having[0] is connector.role:
+            self.put(f"{'->'.join(connector.flow)}.{entry.key}", entry.value, entry)
+        elif connectors[having[0]].text(entry.key) != entry.value.strip() and entry.key not in MUST_AGREE:
+            self.note(entry, f"is something else in the {having[0].word} connector, whose value counts")
+
+    def _must_agree(self, source: Connector, checkpoint: Connector) -> None:
+        for key, default in MUST_AGREE.items():
+            if source.text(key, default) == checkpoint.text(key, default):
+                continue
+            holder = checkpoint if key in checkpoint.settings else source
+            reason = (
+                f"{source.name} and {checkpoint.name} say different things, so MirrorMaker 2 would translate groups for"
+                " topics that are not there; the source connector's value counts for both here"
+            )
+            self.note(holder.settings[key], reason, "mismatch")
+
+    # --- workers --------------------------------------------------------------------------------
+
+    def worker(self, worker: Worker, targets: Sequence[str], connectors: Iterable[Connector]) -> None:
+        sources = [one for one in connectors if one.role is Role.SOURCE]
+        self._converters(worker, sources)
+        for target in targets:
+            brokers, stated = self.entries.get(f"{target}.bootstrap.servers"), worker.settings.get("bootstrap.servers")
+            elsewhere = brokers is not None and stated is not None and stated.value.strip() != brokers.value.strip()
+            if elsewhere and stated is not None:
+                self.note(
+                    stated, f"Connect's own topics are not at {target}, where sparkmirror keeps its own: not used"
+                )
+            alone = len({one.flow for one in sources if one.flow[1] == target}) == 1
+            own = f"mm2-offsets.{sources[0].flow[0]}.internal" if alone else None
+            for entry in worker.settings.values():
+                if entry.key in _STORAGE and (elsewhere or (own is not None and entry.value.strip() == own)):
+                    continue
+                self._of_worker(target, entry)
+
+    def _converters(self, worker: Worker, sources: Sequence[Connector]) -> None:
+        for key in CONVERTERS[:2]:
+            for source in sources:
+                if key in worker.settings and key not in source.settings:
+                    self.put(f"{'->'.join(source.flow)}.{key}", worker.settings[key].value, worker.settings[key])
+
+    def _of_worker(self, target: str, entry: Entry) -> None:
+        key = entry.key
+        if key == "config.providers" or key.startswith("config.providers."):
+            self.put(key, entry.value, entry)
+            return
+        role = role_of(key)
+        name = key.removeprefix(role)
+        if key == "bootstrap.servers" or key.startswith(CONVERTERS):
+            return
+        if name == "bootstrap.servers" or SECURITY.fullmatch(name):
+            stated = self.entries.get(f"{target}.{name}")
+            if stated is not None and stated.value.strip() == entry.value.strip():
+                return
+            if role != "producer.":
+                self.note(entry, "is for Connect's own topics, which are not needed here", "idle")
+                return
+        elif not role and (name in CONNECT or name in CLIENT) and f"{target}.{key}" in self.entries:
+            return  # of another worker; it has no effect from either
+        self.put(f"{target}.{key}", entry.value, entry)
+
+
+def role_of(key: str) -> str:
+    """The client that a key is for, such as `producer.override.`; nothing if it is the connector's own."""
+    return "" if key in WHOLE_NAMES else next((role for role in ROLES if key.startswith(role)), "")
+
+
+def _word(value: bool) -> str:
+    return "true" if value else "false"

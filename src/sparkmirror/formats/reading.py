@@ -1,0 +1,63 @@
+"""What any format is read into before it becomes the typed model: the keys of an mm2.properties file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sparkmirror.config import Entry
+from sparkmirror.formats.connect import ConnectCluster
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something in the file that has no effect here, or that another format can't say."""
+
+    path: str
+    line: int
+    key: str
+    reason: str
+    kind: str = ""
+    """`mismatch`, `misplaced` or `idle`, where it is one of these; else nothing."""
+
+    def __str__(self) -> str:
+        return f"{place(self.path, self.line)}: {self.key}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A `KafkaMirrorMaker2` resource, and what a status needs of it."""
+
+    document: Mapping[str, Any]
+    """As it stands in the file."""
+    path: str
+    target: str
+    connectors: tuple[tuple[str, str, str], ...]
+    """Flow, Connect's name of the connector, and its wanted state."""
+    replicas: int
+
+    @property
+    def name(self) -> str:
+        """Of the resource."""
+        return str((self.document.get("metadata") or {}).get("name") or "")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One or several files of one format."""
+
+    path: str
+    """To be named in messages."""
+    format: str
+    """`properties`, `connectors` or `strimzi`."""
+    entries: tuple[Entry, ...]
+    """Keys and values of an mm2.properties file that says the same."""
+    notes: tuple[Note, ...] = ()
+    connect: tuple[ConnectCluster, ...] = ()
+    resources: tuple[Resource, ...] = field(default=())
+
+
+def place(path: str, line: int) -> str:
+    """A file, and the line if it is known."""
+    return f"{path}, line {line}" if line else path
