@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+
+import mirror_process as mp
+from kafka import KafkaConsumer, TopicPartition
+from kafka.consumer.fetcher import ConsumerRecord
+from pyspark.sql import SparkSession
 
 from sparkmirror.config import Entry
 from sparkmirror.connect.model import ConnectorSpec, TargetState
+from sparkmirror.connect.worker import ConnectWorker
+from sparkmirror.demo import KafkaCluster
 from sparkmirror.formats.connect import PACKAGE, Worker
 
 CUSTOM_POLICY = "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy"
@@ -138,3 +145,129 @@ def specs(connectors: Mapping[str, Mapping[str, str]], **states: TargetState) ->
         name: ConnectorSpec(name, config, states.get(name.replace("-", "_"), TargetState.STARTED))
         for name, config in connectors.items()
     }
+
+
+class RunningWorker:
+    """A worker between two real clusters, asked as the REST interface asks it.
+
+    Its connectors are those of the AWS kit's kind, with short intervals and one replica.
+    """
+
+    def __init__(
+        self,
+        source: KafkaCluster,
+        target: KafkaCluster,
+        spark: SparkSession,
+        settings: Mapping[str, str] | None = None,
+        name: str = "worker:8083",
+    ) -> None:
+        self.source, self.target = source.bootstrap_servers, target.bootstrap_servers
+        quick = {"bootstrap.servers": self.target, "session.timeout.ms": "6000", "offset.flush.interval.ms": "1000"}
+        self.worker = ConnectWorker(worker_file({**quick, **(settings or {})}), name, spark=spark)
+        self.specs: dict[str, ConnectorSpec] = {}
+        self.worker.start()
+
+    def close(self) -> None:
+        """End it in order."""
+        self.worker.close()
+
+    def put(self, name: str, config: Mapping[str, str]) -> None:
+        """`PUT /connectors/{name}/config`."""
+        state = self.specs[name].target_state if name in self.specs else TargetState.STARTED
+        self._apply(ConnectorSpec(name, {**config, "name": name}, state))
+
+    def change(self, name: str, **settings: str) -> None:
+        """The same with some settings changed, whose names have underscores for dots."""
+        changed = {key.replace("_", "."): value for key, value in settings.items()}
+        self.put(name, {**self.specs[name].config, **changed})
+
+    def to(self, state: TargetState, *names: str) -> None:
+        """Start, pause or stop connectors."""
+        for name in names:
+            self._apply(ConnectorSpec(name, self.specs[name].config, state))
+
+    def delete(self, *names: str) -> None:
+        """`DELETE /connectors/{name}`."""
+        for name in names:
+            del self.specs[name]
+        self.worker.apply(dict(self.specs))
+
+    def _apply(self, spec: ConnectorSpec) -> None:
+        self.specs[spec.name] = spec
+        self.worker.apply(dict(self.specs))
+
+    def state(self, name: str) -> str:
+        """Of a connector and its tasks, such as `RUNNING RUNNING`."""
+        status = self.worker.status(name)
+        return " ".join([status.state, *(task.state for task in status.tasks)])
+
+    def wait_for(self, name: str, state: str, timeout_s: float = 60.0) -> None:
+        """Wait until the connector's own state is this."""
+        try:
+            mp.wait_for(lambda: self.worker.status(name).state == state, timeout_s, f"{name} {state}")
+        except AssertionError:
+            print(self.worker.status(name))
+            raise
+
+    def copied(self, topic: str, partitions: int = 2) -> int:
+        """The sum of the target's end offsets."""
+        return sum(mp.end_offsets(self.target, topic, partitions))
+
+    def connectors(self, topics: str, alias: str, policy: str = "") -> dict[str, dict[str, str]]:
+        """The three of one flow, by name."""
+        quick = {
+            "replication.factor": "1",
+            "offset-syncs.topic.replication.factor": "1",
+            "checkpoints.topic.replication.factor": "1",
+            "heartbeats.topic.replication.factor": "1",
+            "refresh.topics.interval.seconds": "2",
+            "refresh.groups.interval.seconds": "1",
+            "emit.checkpoints.interval.seconds": "1",
+            "sync.group.offsets.interval.seconds": "1",
+            "emit.heartbeats.interval.seconds": "1",
+            "heartbeats.replication.enabled": "false",
+            "source.cluster.alias": alias,
+            "topics": topics,
+        }
+        found = {}
+        for name, config in aws_connectors(self.source, self.target).items():
+            common = {key: value for key, value in config.items() if key not in ("replication.policy.class", "name")}
+            # Batches stay as they are, so that logs can be compared.
+            common = {key: value for key, value in common.items() if not key.endswith("compression.type")}
+            policies = {"replication.policy.class": policy} if policy else {}
+            found[name] = {**common, **policies, **{key: value for key, value in quick.items() if key in _OF[name]}}
+        return found
+
+
+StartWorker = Callable[..., RunningWorker]
+
+_COMMON = {"source.cluster.alias", "topics"}
+_OF = {
+    "mm2-msc": {
+        *_COMMON,
+        "replication.factor",
+        "offset-syncs.topic.replication.factor",
+        "refresh.topics.interval.seconds",
+        "heartbeats.replication.enabled",
+    },
+    "mm2-cpc": {
+        *_COMMON,
+        "checkpoints.topic.replication.factor",
+        "refresh.groups.interval.seconds",
+        "emit.checkpoints.interval.seconds",
+        "sync.group.offsets.interval.seconds",
+    },
+    "mm2-hbc": {*_COMMON, "heartbeats.topic.replication.factor", "emit.heartbeats.interval.seconds"},
+}
+
+
+def read(servers: str, topic: str, partition: int) -> list[ConsumerRecord]:
+    """All records of a partition, as a consumer sees them."""
+    where = TopicPartition(topic, partition)
+    consumer = KafkaConsumer(bootstrap_servers=servers, auto_offset_reset="earliest", enable_auto_commit=False)
+    consumer.assign([where])
+    end, found = consumer.end_offsets([where])[where], []
+    while consumer.position(where) < end:
+        found += consumer.poll(timeout_ms=500).get(where, [])
+    consumer.close()
+    return found

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 
 from sparkmirror.config import FlowConfig
 from sparkmirror.connect.model import Offset
-from sparkmirror.connect.offset_rules import check_offsets
 from sparkmirror.connect.offset_store import OffsetStore
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.mirror import Mirror
@@ -49,8 +48,7 @@ class ConnectorOffsets:
         return list(found.values())
 
     def alter(self, offsets: Sequence[Offset]) -> None:
-        """Set these; the copy of a source connector goes on behind them."""
-        check_offsets(self._role, offsets)
+        """Set these, which are as the connector's are; the copy of a source connector goes on behind them."""
         if self._role is Role.SOURCE:
             self._go_on_at(dict(self._wanted(offsets)))
         self._store(offsets)
@@ -64,13 +62,20 @@ class ConnectorOffsets:
 
     def _wanted(self, offsets: Sequence[Offset]) -> Iterator[tuple[TopicPartition, int | None]]:
         """The upstream offset that is next, by source partition."""
+        alias = self._flow.source.alias
         for partition, offset in offsets:
-            match partition:
-                case {"cluster": str(cluster), "topic": str(topic), "partition": int(index)}:
-                    if cluster == self._flow.source.alias:
-                        yield (topic, index), None if offset is None else _number(offset) + 1
-                    elif offset is not None:
-                        raise ValueError(f"{self._connector} copies from {self._flow.source.alias}, not from {cluster}")
+            match partition, offset:
+                case {"cluster": str(cluster), "topic": str(topic), "partition": int(index)}, None if cluster == alias:
+                    yield (topic, index), None
+                case (
+                    {"cluster": str(cluster), "topic": str(topic), "partition": int(index)},
+                    {"offset": int(upstream)},
+                ) if cluster == alias:
+                    yield (topic, index), upstream + 1
+                case _, None:
+                    pass  # nothing of this connector's, and it is to be gone
+                case _:
+                    raise ValueError(f"{self._connector} copies from {alias}, and has no partition {partition}")
 
     def _go_on_at(self, wanted: Mapping[TopicPartition, int | None] | None) -> None:
         """Have the copy go on elsewhere; None: all of it begins anew."""
@@ -150,12 +155,6 @@ class ZeroOffsets:
 def frozen(partition: Mapping[str, object] | None) -> str:
     """A source partition as a key."""
     return repr(sorted(partition.items())) if partition is not None else ""
-
-
-def _number(offset: Mapping[str, object]) -> int:
-    number = offset["offset"]
-    assert isinstance(number, int)  # noqa: S101 - the rules were asked
-    return number
 
 
 def _resting(flow: FlowConfig) -> FlowConfig:

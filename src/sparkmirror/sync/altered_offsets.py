@@ -99,9 +99,11 @@ class AlteredOffsets:
             if again != reached:
                 raise NotAltered(f"flow {self._flow.name}: a pump is still writing; try again in a few seconds")
         for one in partitions:
-            upstream = self._upstream(one, wanted[one.route.source])
-            if reached[one.route].upstream != upstream:
-                due.append((one, reached[one.route], upstream))
+            so_far, asked = reached[one.route], wanted[one.route.source]
+            upstream = self._upstream(one, asked)
+            never_copied = so_far.upstream is None and asked is None
+            if so_far.upstream != upstream and not never_copied:
+                due.append((one, so_far, upstream))
         for one, so_far, upstream in due:
             self._claim(one, so_far, upstream)
 
