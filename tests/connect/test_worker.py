@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import sys
 import time
+from pathlib import Path
 
 import mirror_process as mp
 import pytest
@@ -119,3 +122,58 @@ def test_altered_offsets_repeat_and_skip_what_was_asked_for(
 def values(servers: str, topic: str, partition: int) -> list[bytes | None]:
     """The records of a partition from its start on, by their values."""
     return [record.value for record in read(servers, topic, partition)]
+
+
+@pytest.mark.full
+def test_the_next_worker_takes_over(
+    start_worker: StartWorker, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str
+) -> None:
+    alias = alias_of(topic_name)
+    source = source_cluster.bootstrap_servers
+    mp.create_topic(source, topic_name, 2)
+    first, second = start_worker(name="one:8083"), start_worker(name="two:8083")
+    with mp.load(source, topic_name, 2, per_s=1000):
+        for worker in (first, second):
+            for name, config in worker.connectors(topic_name, alias).items():
+                worker.put(name, config)
+            worker.wait_for(CPC, "RUNNING" if worker is first else "UNASSIGNED")
+        mp.wait_for(lambda: "another process works on it" in second.worker.status(MSC).trace, 40, "standing by")
+        assert second.worker.status(MSC).worker_id == "two:8083"
+        first.close()
+        second.wait_for(MSC, "RUNNING")
+        before = second.copied(f"{alias}.{topic_name}")
+        mp.wait_for(lambda: second.copied(f"{alias}.{topic_name}") > before, 60, "the copy going on")
+    end = sum(mp.end_offsets(source, topic_name, 2))
+    mp.wait_for(lambda: second.copied(f"{alias}.{topic_name}") == end, 60, "all records")
+    assert_copied(source_cluster, target_cluster, {topic_name: f"{alias}.{topic_name}"})
+
+
+@pytest.mark.full
+def test_a_worker_is_killed_and_started_again(
+    start_worker: StartWorker,
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    tmp_path: Path,
+) -> None:
+    alias = alias_of(topic_name)
+    source = source_cluster.bootstrap_servers
+    mp.create_topic(source, topic_name, 2)
+    remote = f"{alias}.{topic_name}"
+    helper = start_worker()
+    connectors = helper.connectors(topic_name, alias)
+    (tmp_path / "worker.json").write_text(json.dumps({"worker": helper.settings, "connectors": connectors}))
+    with mp.load(source, topic_name, 2, per_s=1000):
+        for _ in range(3):
+            before = helper.copied(remote)
+            with mp.MirrorProcess(
+                tmp_path / "worker.json",
+                tmp_path / "worker.log",
+                command=[sys.executable, str(Path(__file__).with_name("worker_process.py"))],
+            ):
+                mp.wait_for(lambda before=before: helper.copied(remote) > before, 120, "fresh records")  # type: ignore[misc]
+    for name, config in connectors.items():
+        helper.put(name, config)
+    end = sum(mp.end_offsets(source, topic_name, 2))
+    mp.wait_for(lambda: helper.copied(remote) == end, 90, "all records")
+    assert_copied(source_cluster, target_cluster, {topic_name: remote})

@@ -40,26 +40,29 @@ def alter(target: Target, upstream: int) -> None:
 
 
 steps = st.lists(st.integers(1, 9), min_size=0, max_size=4)
-histories = st.lists(st.tuples(steps, st.integers(0, SIZE), st.booleans(), st.booleans()), min_size=1, max_size=6)
+brokers = st.sampled_from(["", "compressed", "cleaned"])
+histories = st.lists(st.tuples(steps, st.integers(0, SIZE), brokers, st.booleans()), min_size=1, max_size=6)
 
 
 @settings(max_examples=300)
 @given(histories, st.integers(1, 7), steps)
 def test_each_record_is_known_however_often_offsets_are_altered(
-    history: list[tuple[list[int], int, bool, bool]], gaps: int, last: list[int]
+    history: list[tuple[list[int], int, str, bool]], gaps: int, last: list[int]
 ) -> None:
     source, target = Source(SIZE), Target()
     if gaps > 1:
         source.compact(3, gaps)
-    for number, (sizes, upstream, compressed, interrupted) in enumerate(history, 1):
+    for number, (sizes, upstream, broker, interrupted) in enumerate(history, 1):
         pump = Pump(source, target, number << 40, False)
         pump.step(sizes)
         if interrupted:  # what it claimed then is never sent
             pump.fetch([3])
             pump.claim()
-        if compressed:
-            for nth in range(len(target.stored)):
+        for nth in range(len(target.stored)):
+            if broker == "compressed":
                 target.compress(nth)
+            elif broker == "cleaned":
+                target.clean(nth, 1)
         alter(target, upstream)
         position = target.position()
         assert isinstance(position, Position), position

@@ -12,16 +12,22 @@ from collections.abc import Iterable, Sequence
 from sparkmirror.config import Entry
 from sparkmirror.config.control_settings import STORAGE_SETTINGS
 from sparkmirror.config.known_keys import CLIENT, CONNECT, ROLES
+from sparkmirror.config.refusals import CONVERTERS
 from sparkmirror.config.scopes import WHOLE_NAMES
 from sparkmirror.errors import ConfigError
 from sparkmirror.formats.connect import IDENTITY, MUST_AGREE, ConnectCluster, Connector, Role, Worker, readers
 from sparkmirror.formats.reading import Note, place
 
 SECURITY = re.compile(r"security\.protocol|(ssl|sasl)\..*")
-CONVERTERS = ("key.converter", "value.converter", "header.converter")
+CONVERTER_KEYS = ("key.converter", "value.converter", "header.converter")
 
 _NO_CLIENT = "reaches no client, nor in MirrorMaker 2: write producer.override. or consumer. instead of {prefix}"
 _UNPREFIXED = "is for no cluster here, nor in MirrorMaker 2: write source.cluster. or target.cluster. before it"
+CONNECTS_OWN = {
+    "group.id": "a flow's processes agree through a group of their own",
+    "config.storage.topic": CONNECT["config.storage.topic"].reason,
+    "status.storage.topic": CONNECT["status.storage.topic"].reason,
+}
 _STORAGE = {setting.name for setting in STORAGE_SETTINGS}
 
 
@@ -47,6 +53,7 @@ def as_mm2(path: str, clusters: Sequence[ConnectCluster]) -> tuple[list[Entry], 
         if cluster.worker is not None:
             targets = {one.flow[1] for one in cluster.connectors} or ({cluster.target} if cluster.target else set())
             merged.worker(cluster.worker, sorted(targets), cluster.connectors)
+    merged.tidy(flows)
     return list(merged.entries.values()), merged.notes
 
 
@@ -80,6 +87,10 @@ class _Merged:
                 " be translated; give its file, too",
                 where=checkpoint.path,
             )
+        for connector in connectors.values():
+            if connector.name not in (connector.role.value, f"{name}.{connector.role.value}"):
+                reason = f"is not needed: this is the {connector.role.word} connector of {name}"
+                self.notes.append(Note(connector.path, 0, connector.name, reason, "not needed"))
         self.put(f"{name}.enabled", _word(source is not None and source.wants()))
         if checkpoint is None or not checkpoint.wants():
             self.put(f"{name}.emit.checkpoints.enabled", "false")
@@ -134,6 +145,8 @@ class _Merged:
             self.note(entry, "has no effect: it is for copying that clients are set up, by the source connector")
 
     def _named(self, connector: Connector, entry: Entry, connectors: dict[Role, Connector]) -> None:
+        if entry.key == "tasks.max" and connector.role is not Role.SOURCE:
+            return  # nothing else is spread over tasks
         reading = readers(entry.key)
         if connector.role not in reading:
             words = " and ".join(role.word for role in reading)
@@ -175,20 +188,35 @@ class _Merged:
                     continue
                 self._of_worker(target, entry)
 
+    def tidy(self, flows: Iterable[tuple[str, str]]) -> None:
+        """Take out what a cluster's own key says as well: dedicated mode hands that on to its flows."""
+        for source, target in flows:
+            prefix = f"{source}->{target}."
+            for key in [key for key in self.entries if key.startswith(prefix)]:
+                for end, alias in (("source.", source), ("target.", target)):
+                    name = key.removeprefix(prefix + end)
+                    own = self.entries.get(f"{alias}.{name}")
+                    if name != key and role_of(name) and own is not None and own.value == self.entries[key].value:
+                        del self.entries[key]
+
     def _converters(self, worker: Worker, sources: Sequence[Connector]) -> None:
-        for key in CONVERTERS[:2]:
+        for key in CONVERTER_KEYS[:2]:
             for source in sources:
-                if key in worker.settings and key not in source.settings:
-                    self.put(f"{'->'.join(source.flow)}.{key}", worker.settings[key].value, worker.settings[key])
+                stated = worker.settings.get(key)
+                if stated is not None and key not in source.settings and stated.value.strip() not in CONVERTERS:
+                    self.put(f"{'->'.join(source.flow)}.{key}", stated.value, stated)
 
     def _of_worker(self, target: str, entry: Entry) -> None:
         key = entry.key
         if key == "config.providers" or key.startswith("config.providers."):
             self.put(key, entry.value, entry)
             return
+        if key in CONNECTS_OWN:
+            self.note(entry, f"is not needed: {CONNECTS_OWN[key]}", "not needed")
+            return
         role = role_of(key)
         name = key.removeprefix(role)
-        if key == "bootstrap.servers" or key.startswith(CONVERTERS):
+        if key == "bootstrap.servers" or key.startswith(CONVERTER_KEYS):
             return
         if name == "bootstrap.servers" or SECURITY.fullmatch(name):
             stated = self.entries.get(f"{target}.{name}")

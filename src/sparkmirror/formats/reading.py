@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from sparkmirror.config import Entry
@@ -19,7 +19,7 @@ class Note:
     key: str
     reason: str
     kind: str = ""
-    """`mismatch`, `misplaced` or `idle`, where it is one of these; else nothing."""
+    """`mismatch`, `misplaced`, `idle` or `not needed`, where it is one of these; the last is no reason to warn."""
 
     def __str__(self) -> str:
         return f"{place(self.path, self.line)}: {self.key}: {self.reason}"
@@ -55,7 +55,17 @@ class Reading:
     """Keys and values of an mm2.properties file that says the same."""
     notes: tuple[Note, ...] = ()
     connect: tuple[ConnectCluster, ...] = ()
-    resources: tuple[Resource, ...] = field(default=())
+    resources: tuple[Resource, ...] = ()
+
+    @property
+    def idle(self) -> str:
+        """Why Strimzi's resources ask for nothing to be run; nothing if they do ask."""
+        if not self.resources:
+            return ""
+        if all(resource.replicas == 0 for resource in self.resources):
+            return "replicas is 0"
+        states = [state for resource in self.resources for _, _, state in resource.connectors]
+        return "" if "running" in states else "every connector is paused or stopped"
 
 
 def place(path: str, line: int) -> str:
