@@ -1,6 +1,7 @@
 """Every configuration format in, one typed model out."""
 
 from sparkmirror.config.effective import EffectiveValue
+from sparkmirror.config.entries import Entry, read_entries
 from sparkmirror.config.model import (
     DEFAULT_POLICY,
     IDENTITY_POLICY,
@@ -11,7 +12,6 @@ from sparkmirror.config.model import (
     MirrorConfig,
     ProduceConfig,
 )
-from sparkmirror.config.entries import Entry, read_entries
 from sparkmirror.config.properties import explain_entries, explain_mm2_properties, load_mm2_properties
 
 __all__ = [

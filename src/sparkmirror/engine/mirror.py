@@ -193,6 +193,7 @@ class Mirror:
 
     def _exchange(self) -> None:
         """Between epochs: take in what `change` asked for."""
+        self.roster.exchange_beats()
         if not self.roster.is_due:
             return
         for driver in self.roster.exchange():
@@ -307,6 +308,7 @@ class Mirror:
             self._show()
             if self._stop.is_set() or time.monotonic() > again_at or self._held() != list(held):
                 break
+            self.roster.exchange_beats()
             if self.roster.is_due:
                 break
             if any(driver.ended_early(self.epoch) for driver in ready):

@@ -147,15 +147,15 @@ class Roster:
     def is_due(self) -> bool:
         """Whether `exchange` has something to do."""
         with self._lock:
-            beats = {beats.name: beats.flow for beats in self.beats}
-            return bool(self._opened) or bool(self._leaving()) or beats != self._wanted_beats
+            return bool(self._opened) or bool(self._leaving())
 
     @property
     def is_settled(self) -> bool:
         """Whether all is as was asked for last, or has failed."""
         with self._lock:
             waiting = self._opening.keys() - self._failed.keys()
-        return not waiting and not self.is_due
+            beats_stand = {beats.name: beats.flow for beats in self.beats} == self._wanted_beats
+        return not waiting and beats_stand and not self.is_due
 
     def is_restarting(self, flow: str) -> bool:
         """Whether a flow is going to begin anew."""
@@ -179,24 +179,30 @@ class Roster:
             leaving, opened = self._leaving(), self._opened
             self._opened = {}
             self._anew -= opened.keys()
-            gone = [beats for beats in self.beats if self._wanted_beats.get(beats.name) != beats.flow]
-            stay = [beats for beats in self.beats if beats not in gone]
-            names = {beats.name for beats in stay}
-            new_beats = [Beats(flow) for name, flow in self._wanted_beats.items() if name not in names]
         heirs = [driver for driver in leaving if _inherits(opened.get(driver.name), driver)]
-        for beats in gone:
-            beats.close()
         at_once(leaving, lambda driver: driver.close(keep_lease=driver in heirs), CLOSE_S + LAST_TURNS_S)
         for driver in opened.values():
             before = next((heir for heir in heirs if heir.name == driver.name), None)
             driver.start(before)
-        for beats in new_beats:
-            beats.start()
         self.drivers = [driver for driver in self.drivers if driver not in leaving] + list(opened.values())
-        self.beats = stay + new_beats
         for driver in leaving:
             log.info("flow %s: %s", driver.name, "has other settings now" if driver.name in opened else "is ended")
         return list(opened.values())
+
+    def exchange_beats(self) -> None:
+        """Send heartbeats for the pairs that want them now; no epoch has to end for that."""
+        with self._lock:
+            wanted = dict(self._wanted_beats)
+        gone = [beats for beats in self.beats if wanted.get(beats.name) != beats.flow]
+        if not gone and len(wanted) == len(self.beats):
+            return
+        stay = [beats for beats in self.beats if beats not in gone]
+        new = [Beats(flow) for name, flow in wanted.items() if name not in {beats.name for beats in stay}]
+        for beats in gone:
+            beats.close()
+        for beats in new:
+            beats.start()
+        self.beats = stay + new
 
     def close(self, duties_s: float) -> None:
         """End all; the duties have so long for their last turns."""
