@@ -13,9 +13,9 @@ from sparkmirror.connect.offset_store import OffsetStore
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.formats.connect import Role
-from sparkmirror.offsets.route import TopicPartition
 from sparkmirror.sync.altered_offsets import AlteredOffsets, NotAltered
 from sparkmirror.sync.topic_rules import topic_rules
+from sparkmirror.wire.topic_partition import TopicPartition
 
 SETTLED_S = 30.0
 """How long a connector that was stopped may take to have ended, and then the flow's lease to be got."""

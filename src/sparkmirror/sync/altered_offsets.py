@@ -23,7 +23,7 @@ from sparkmirror.errors import SparkMirrorError
 from sparkmirror.offsets.evidence import LogProbe
 from sparkmirror.offsets.losses import LossLedger, losses_topic
 from sparkmirror.offsets.position import Doubt, Position
-from sparkmirror.offsets.route import Route, TopicPartition
+from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Identity, Segment, segments_topic
 from sparkmirror.offsets.sentinel import Place, altered
@@ -32,6 +32,7 @@ from sparkmirror.offsets.target_reading import TargetReader, Unserved, listed_of
 from sparkmirror.offsets.topic_memory import TopicMemory
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.wire.splice import Run
+from sparkmirror.wire.topic_partition import TopicPartition
 
 QUIET_S = 6.0
 """After pumps that did not end in order a partition must not move for so long (R5)."""
