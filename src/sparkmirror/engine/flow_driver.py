@@ -84,6 +84,7 @@ class FlowDriver:
         self._incarnation = incarnation
         self._use_lease = use_lease
         self._once = once
+        self._started = False
         self._lease: Lease | None = None
         self._rank = -1
         self._identity: Identity | None = None
@@ -183,6 +184,7 @@ class FlowDriver:
                 self.flow.group_session_timeout_ms,
             )
             self._lease.start()
+        self._started = True
         for helper in self._helpers:
             helper.start()
         assert self._duties is not None  # noqa: S101 - open came first
@@ -190,7 +192,7 @@ class FlowDriver:
 
     def held(self) -> bool:
         """Whether this process works on the flow now."""
-        return self._lease is None or self._lease.held()
+        return self._started and (self._lease is None or self._lease.held())
 
     @property
     def standing_by(self) -> str:

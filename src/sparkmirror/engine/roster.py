@@ -6,7 +6,6 @@ when that epoch has ended: a flow that stays as it is keeps its driver, one that
 
 from __future__ import annotations
 
-import functools
 import logging
 import threading
 import time
@@ -54,6 +53,7 @@ class Roster:
         self._opening: dict[str, tuple[FlowConfig, threading.Event]] = {}
         """By name: the flow, and what is set where it need not be opened any more."""
         self._failed: dict[str, str] = {}
+        self._exchanging = False
 
     @property
     def failed(self) -> Mapping[str, str]:
@@ -66,7 +66,7 @@ class Roster:
         for driver in self.drivers:
             self._check(driver.flow)
         with ThreadPoolExecutor(max(len(self.drivers), 1)) as pool:
-            list(pool.map(FlowDriver.open, self.drivers))
+            list(pool.map(lambda driver: driver.open(), self.drivers))
         self._refuse_shared_clusters(self.drivers)
 
     def start(self) -> None:
@@ -155,7 +155,8 @@ class Roster:
         with self._lock:
             waiting = self._opening.keys() - self._failed.keys()
             beats_stand = {beats.name: beats.flow for beats in self.beats} == self._wanted_beats
-        return not waiting and beats_stand and not self.is_due
+            moving = self._exchanging or not beats_stand
+        return not waiting and not moving and not self.is_due
 
     def is_restarting(self, flow: str) -> bool:
         """Whether a flow is going to begin anew."""
@@ -179,14 +180,16 @@ class Roster:
             leaving, opened = self._leaving(), self._opened
             self._opened = {}
             self._anew -= opened.keys()
-        heirs = [driver for driver in leaving if _inherits(opened.get(driver.name), driver)]
-        at_once(leaving, lambda driver: driver.close(keep_lease=driver in heirs), CLOSE_S + LAST_TURNS_S)
-        for driver in opened.values():
-            before = next((heir for heir in heirs if heir.name == driver.name), None)
-            driver.start(before)
-        self.drivers = [driver for driver in self.drivers if driver not in leaving] + list(opened.values())
+            # Known from now on, so that what is asked for meanwhile is not begun twice.
+            self.drivers = [driver for driver in self.drivers if driver not in leaving] + list(opened.values())
+            self._exchanging = True
+        heirs = {driver.name: driver for driver in leaving if _inherits(opened.get(driver.name), driver)}
+        at_once(leaving, lambda driver: driver.close(keep_lease=driver.name in heirs), CLOSE_S + LAST_TURNS_S)
+        for name, driver in opened.items():
+            driver.start(heirs.get(name))
         for driver in leaving:
             log.info("flow %s: %s", driver.name, "has other settings now" if driver.name in opened else "is ended")
+        self._exchanging = False
         return list(opened.values())
 
     def exchange_beats(self) -> None:
@@ -210,7 +213,7 @@ class Roster:
             self._wanted = {}
             for name in {*self._opening, *self._opened}:
                 self._give_up(name)
-        at_once(self.drivers, functools.partial(FlowDriver.close, duties_s=duties_s), CLOSE_S + duties_s)
+        at_once(self.drivers, lambda driver: driver.close(duties_s), CLOSE_S + duties_s)
         for beats in self.beats:
             beats.close()
 
