@@ -54,7 +54,7 @@ def test_three_connectors_through_their_lives(
         # Another topic, by PUT.
         worker.change(MSC, topics=f"{topic_name},{more}")
         mp.wait_for(lambda: worker.copied(remote_more) > 0, 60, "the topic that was added")
-        assert worker.worker.topics(MSC) >= {remote, remote_more}
+        mp.wait_for(lambda: worker.worker.topics(MSC) == {remote, remote_more}, 20, "both topics noted")
         worker.to(PAUSED, MSC)
         assert worker.state(MSC).split()[:2] == ["PAUSED", "PAUSED"]
         mp.wait_for(lambda: stands_still(worker, remote), 20, "the pause")

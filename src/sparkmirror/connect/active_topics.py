@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.pump.orders import Receipt
@@ -27,10 +27,12 @@ class ActiveTopics:
                 if receipt.downstream > self._reset_at.get(where, 0):
                     self._topics[connector].add(receipt.target_topic)
 
-    def written(self, connector: str, topic: str) -> None:
-        """Take in that one more topic was written to."""
-        with self._lock:
-            self._topics[connector].add(topic)
+    def written(self, connector: str, topic: Callable[[], str]) -> None:
+        """Take in that a connector has written, which writes to one topic only."""
+        if not self.of(connector):
+            name = topic()
+            with self._lock:
+                self._topics[connector].add(name)
 
     def of(self, connector: str) -> set[str]:
         """All of a connector's."""

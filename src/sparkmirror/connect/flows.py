@@ -107,7 +107,6 @@ def read_flows(specs: Mapping[str, ConnectorSpec], worker: Worker) -> Flows:
         path=worker.path,
         flows=tuple(flows),
         beats=tuple(beats),
-        spark={key: entry.value.strip() for key, entry in worker.settings.items() if key.startswith("spark.")},
         warnings=tuple(dict.fromkeys(warnings)),
     )
     known = {name: one.flow for name, one in readings.items() if one.flow is not None}

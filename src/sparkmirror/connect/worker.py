@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
 from sparkmirror.config import FlowConfig
+from sparkmirror.config.providers import declared_providers, resolve
 from sparkmirror.connect.active_topics import ActiveTopics
 from sparkmirror.connect.flows import Flows, Part, read_flows
 from sparkmirror.connect.model import ConnectorSpec, ConnectorStatus, Offset, TargetState
@@ -21,7 +23,6 @@ from sparkmirror.engine.mirror import Mirror
 from sparkmirror.engine.session import MASTER
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.formats.connect import PACKAGE, Role, Worker
-from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.sync.topic_rules import topic_rules
 
 LOCAL_TASKS = 8
@@ -59,8 +60,7 @@ class ConnectWorker:
         self.worker_id = worker_id
         self._file = file
         nothing = read_flows({}, file)
-        local = {MASTER: f"local[{LOCAL_TASKS}]"}
-        config = nothing.config.model_copy(update={"spark": {**local, **nothing.config.spark}})
+        config = nothing.config.model_copy(update={"spark": _spark_settings(file)})
         self._mirror = Mirror(config, use_lease=use_lease, spark=spark)
         self._use_lease = use_lease
         self._lock = threading.Lock()
@@ -136,7 +136,10 @@ class ConnectWorker:
 
     def status(self, name: str) -> ConnectorStatus:
         """How the connector and its tasks are."""
-        spec, part, _ = self._known(name)
+        return self._status(self._state, name)
+
+    def _status(self, state: _State, name: str) -> ConnectorStatus:
+        spec, part = state.specs[name], state.flows.parts[name]
         if self._ended:
             return ConnectorStatus(name, "FAILED", self.worker_id, self._ended)
         return connector_status(spec, part, flow_state(self._mirror, part.flow), self.worker_id)
@@ -163,9 +166,8 @@ class ConnectWorker:
         return configs
 
     def topics(self, name: str) -> set[str]:
-        """The topics at the target that the connector has written to since they were reset."""
+        """The topics at the target that the connector has written to since they were reset; a second late."""
         self._known(name)
-        self._note_topics()
         return self._topics.of(name)
 
     def reset_topics(self, name: str) -> None:
@@ -219,27 +221,45 @@ class ConnectWorker:
             except Exception:  # this thread must not end
                 log.exception("connectors")
 
-    def _note_topics(self) -> None:
-        state = self._state
-        for name, part in state.flows.parts.items():
-            flow, running = state.flows.known.get(part.flow), self.status(name).state == "RUNNING"
-            if flow is None or not running or part.idle:
-                continue
-            driver = self._driver(part.flow)
-            if part.role is Role.SOURCE and driver is not None:
-                self._topics.copied(name, driver)
-            elif part.role is Role.CHECKPOINT and driver is not None and driver.groups.current:
-                self._topics.written(name, _policy(flow).checkpoints_topic(flow.source.alias))
-            elif part.role is Role.HEARTBEAT:
-                self._topics.written(name, _policy(flow).heartbeats_topic())
-
-    def _store_others(self) -> None:
+    def _running(self) -> Iterator[tuple[str, Role, FlowConfig, FlowDriver | None]]:
+        """The connectors that are at work here: name, kind, flow, and its driver."""
         state = self._state
         for name, part in state.flows.parts.items():
             flow = state.flows.known.get(part.flow)
-            if flow is not None and part.role is not None and not part.idle and self.status(name).state == "RUNNING":
-                self._others.store(flow, name, part.role, self._driver(part.flow))
+            if flow is None or part.role is None or part.idle or self._status(state, name).state != "RUNNING":
+                continue
+            yield name, part.role, flow, self._driver(part.flow)
+
+    def _note_topics(self) -> None:
+        for name, role, flow, driver in self._running():
+            if role is Role.SOURCE and driver is not None:
+                self._topics.copied(name, driver)
+            elif role is Role.CHECKPOINT and driver is not None and driver.groups.current:
+                self._topics.written(name, functools.partial(_checkpoints_topic, flow))
+            elif role is Role.HEARTBEAT:
+                self._topics.written(name, functools.partial(_heartbeats_topic, flow))
+
+    def _store_others(self) -> None:
+        for name, role, flow, driver in self._running():
+            self._others.store(flow, name, role, driver)
 
 
-def _policy(flow: FlowConfig) -> ReplicationPolicy:
-    return topic_rules(flow, flow.originals).policy
+def _checkpoints_topic(flow: FlowConfig) -> str:
+    return topic_rules(flow, flow.originals).policy.checkpoints_topic(flow.source.alias)
+
+
+def _heartbeats_topic(flow: FlowConfig) -> str:
+    return topic_rules(flow, flow.originals).policy.heartbeats_topic()
+
+
+def _spark_settings(file: Worker) -> dict[str, str]:
+    """What the file says, over a local Spark. Raises `ConfigError`."""
+    providers = declared_providers(file.settings.values())
+    settings = {MASTER: f"local[{LOCAL_TASKS}]"}
+    for key, entry in file.settings.items():
+        if key.startswith("spark."):
+            try:
+                settings[key] = resolve(entry.value, providers).strip()
+            except ValueError as error:
+                raise entry.error(str(error)) from None
+    return settings
