@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 
 import pytest
-from connectors import RunningWorker, StartWorker
 from pyspark.sql import SparkSession
+from tests.connect.connectors import RunningWorker, StartWorker
 
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.engine.session import open_session

@@ -163,8 +163,8 @@ class RunningWorker:
     ) -> None:
         self.source, self.target = source.bootstrap_servers, target.bootstrap_servers
         quick = {"bootstrap.servers": self.target, "session.timeout.ms": "6000", "offset.flush.interval.ms": "1000"}
-        self.settings = {**quick, **(settings or {})}
-        self.worker = ConnectWorker(worker_file(self.settings), name, spark=spark)
+        self.file = worker_file({**quick, **(settings or {})})
+        self.worker = ConnectWorker(self.file, name, spark=spark)
         self.specs: dict[str, ConnectorSpec] = {}
         self.worker.start()
 

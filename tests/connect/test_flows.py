@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from connectors import CUSTOM_POLICY, aws_connectors, demo_connectors, specs, worker_file
+from tests.connect.connectors import CUSTOM_POLICY, aws_connectors, demo_connectors, specs, worker_file
 
 from sparkmirror.config import FlowConfig
 from sparkmirror.connect.flows import Flows, read_flows

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 
 import mirror_process as mp
 import pytest
-from connectors import CUSTOM_POLICY, StartWorker
 from kafka import KafkaConsumer, KafkaProducer
+from tests.connect.connectors import CUSTOM_POLICY, StartWorker
 
 from sparkmirror.client import MirrorClient
 from sparkmirror.cluster.client import ClusterClient

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import mirror_process as mp
 import pytest
-from connectors import RunningWorker, StartWorker, read
 from loaded_flow import assert_copied
+from tests.connect.connectors import RunningWorker, StartWorker, read
 
 from sparkmirror.connect.model import Offset, TargetState
 from sparkmirror.demo import KafkaCluster
@@ -162,7 +162,8 @@ def test_a_worker_is_killed_and_started_again(
     remote = f"{alias}.{topic_name}"
     helper = start_worker()
     connectors = helper.connectors(topic_name, alias)
-    (tmp_path / "worker.json").write_text(json.dumps({"worker": helper.settings, "connectors": connectors}))
+    settings = {key: entry.value for key, entry in helper.file.settings.items()}
+    (tmp_path / "worker.json").write_text(json.dumps({"worker": settings, "connectors": connectors}))
     with mp.load(source, topic_name, 2, per_s=1000):
         for _ in range(3):
             before = helper.copied(remote)

@@ -9,9 +9,10 @@ import sys
 import threading
 from pathlib import Path
 
-from connectors import specs, worker_file
-
+from sparkmirror.config import Entry
+from sparkmirror.connect.model import ConnectorSpec, TargetState
 from sparkmirror.connect.worker import ConnectWorker
+from sparkmirror.formats.connect import Worker
 
 
 def main(path: str) -> None:
@@ -20,9 +21,11 @@ def main(path: str) -> None:
     given = json.loads(Path(path).read_text())
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    worker = ConnectWorker(worker_file(given["worker"]), "worker:8083")
+    file = Worker({key: Entry(key, value, path) for key, value in given["worker"].items()}, path)
+    worker = ConnectWorker(file, "worker:8083")
     worker.start()
-    worker.apply(specs(given["connectors"]))
+    connectors = given["connectors"].items()
+    worker.apply({name: ConnectorSpec(name, config, TargetState.STARTED) for name, config in connectors})
     stop.wait()
     worker.close()
 

@@ -1,4 +1,4 @@
-"""A Connect worker over one mirror: what its connectors ask for is the mirror's configuration (`docs/connect.md`)."""
+"""A Connect worker over one mirror: what its connectors ask for is the mirror's configuration (`docs/connectors.md`)."""
 
 from __future__ import annotations
 
