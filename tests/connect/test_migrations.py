@@ -58,7 +58,7 @@ class ConsoleProducer:
 
 
 class ConsoleConsumer:
-    """Reads as a member of a group, and commits what it has read when it is stopped."""
+    """Reads as a member of a group, and commits what it has read: with each new topic that matches it joins anew."""
 
     def __init__(self, group: str, pattern: str) -> None:
         self.group = group
@@ -86,9 +86,11 @@ class ConsoleConsumer:
             )
             consumer.subscribe(pattern=self.pattern)
             while not stop.is_set():
-                for where, records in consumer.poll(timeout_ms=200, max_records=100).items():
+                found = consumer.poll(timeout_ms=200, max_records=100)
+                for where, records in found.items():
                     self.read[where.partition] += [int(record.value) for record in records]
-            consumer.commit()
+                if found:
+                    consumer.commit()
             consumer.close()
 
         thread = threading.Thread(target=consume)
