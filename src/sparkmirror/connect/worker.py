@@ -1,4 +1,4 @@
-"""A Connect worker over one mirror: what its connectors ask for is the mirror's configuration (`docs/connectors.md`)."""
+"""A Connect worker over one mirror, whose configuration is what the connectors ask for (`docs/connectors.md`)."""
 
 from __future__ import annotations
 

@@ -28,6 +28,7 @@ from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Identity, Segment, segments_topic
 from sparkmirror.offsets.sentinel import Place, altered
 from sparkmirror.offsets.settling import Settler
+from sparkmirror.offsets.standing import StandingLog, TopicStanding
 from sparkmirror.offsets.target_reading import TargetReader, Unserved, listed_offset
 from sparkmirror.offsets.topic_memory import TopicMemory
 from sparkmirror.policy import ReplicationPolicy
@@ -76,7 +77,7 @@ class AlteredOffsets:
         alias = flow.source.alias
         self._segments = SegmentLog(TopicLog(self._target, segments_topic(alias)))
         ledger = TopicLog(self._target, losses_topic(alias))
-        self._ledger, self._memory = LossLedger(ledger), TopicMemory(ledger)
+        self._ledger, self._memory, self._standing = LossLedger(ledger), TopicMemory(ledger), StandingLog(ledger)
 
     def __enter__(self) -> AlteredOffsets:
         return self
@@ -176,11 +177,19 @@ class AlteredOffsets:
             runs=(Run(upstream, 0),),
             altered=True,
         )
+        self._forget_standing(one)
         self._segments.settle([claim], ahead)
         if so_far.upstream is not None:
             loss = altered(one.route, Place(target_topic_id, so_far.downstream), so_far.upstream, upstream)
             self._ledger.record(loss)
             log.warning("flow %s: %s", self._flow.name, loss.words)
+
+    def _forget_standing(self, one: _Partition) -> None:
+        """That nothing was left below where the copy ended says nothing of what is to be copied again."""
+        known = self._standing.of(one.route.target)
+        if known is not None:
+            stood = {one.route.partition: known[1]._replace(upstream=-1)}
+            self._standing.learn([TopicStanding(target_topic=one.target.name, standing_of=known[0], partitions=stood)])
 
     def copied(self) -> set[TopicPartition]:
         """The source partitions of which anything was copied."""
