@@ -152,11 +152,11 @@ class _Merged:
             words = " and ".join(role.word for role in reading)
             self.note(entry, f"is not read by the {connector.role.word} connector, only by {words}", "misplaced")
             return
-        having = [role for role in reading if role in connectors and entry.key in connectors[role].settings]
-        if having[0] is connector.role:
+        owner = next(role for role in reading if role in connectors)
+        if owner is connector.role:
             self.put(f"{'->'.join(connector.flow)}.{entry.key}", entry.value, entry)
-        elif connectors[having[0]].text(entry.key) != entry.value.strip() and entry.key not in MUST_AGREE:
-            self.note(entry, f"is something else in the {having[0].word} connector, whose value counts")
+        elif entry.key not in MUST_AGREE and connectors[owner].text(entry.key) != entry.value.strip():
+            self.note(entry, f"is something else, or nothing, in the {owner.word} connector, whose value counts")
 
     def _must_agree(self, source: Connector, checkpoint: Connector) -> None:
         for key, default in MUST_AGREE.items():
