@@ -161,7 +161,7 @@ class _Reading:
                 self.flow, self.warnings = self._merged([*taken, connector])
                 taken.append(connector)
             except ConfigError as error:
-                part = replace(part, failure=str(error))
+                part = replace(part, failure=self._in_their_words(str(error)))
             self.parts[connector.name] = part
         source, checkpoint = self.connectors.get(Role.SOURCE), self.connectors.get(Role.CHECKPOINT)
         if source in taken and checkpoint in taken and source is not None and checkpoint is not None:
@@ -198,7 +198,11 @@ class _Reading:
         if Role.SOURCE in roles:
             connect = flow.connect.model_copy(update={"connector": roles[Role.SOURCE].name})
             flow = flow.model_copy(update={"connect": connect})
-        return flow, list(config.warnings)
+        return flow, [self._in_their_words(line) for line in config.warnings]
+
+    def _in_their_words(self, line: str) -> str:
+        """Keys as they stand in a connector, where the flow's name need not be said."""
+        return line.replace(f"{self.name}.", "")
 
     def _with_target(self, entries: Sequence[Entry], connector: Connector) -> Iterable[Entry]:
         """A connector that names no target writes, as in Connect, to the worker's own cluster."""
