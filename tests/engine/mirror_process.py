@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -50,15 +50,15 @@ def write_properties(
 
 
 class MirrorProcess:
-    """One `sparkmirror run`; what it prints goes to a file."""
+    """One `sparkmirror run`, or another `command` with a file; what it prints goes to a file."""
 
-    def __init__(self, properties: Path, log: Path, *arguments: str) -> None:
+    def __init__(self, properties: Path, log: Path, *arguments: str, command: Sequence[str] = (COMMAND, "run")) -> None:
         self.log = log
         # A session of the tests' own may have set the workers' Python.
         environment = {key: value for key, value in os.environ.items() if key != "PYSPARK_PYTHON"}
         with log.open("ab") as out:
             self.process = subprocess.Popen(
-                [COMMAND, "run", str(properties), *arguments],
+                [*command, str(properties), *arguments],
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,

@@ -269,6 +269,8 @@ class ConnectStorage(Model):
     offset_storage_partitions: int = 25
     offset_storage_replication_factor: int = 3
     offset_flush_interval_ms: int = 60_000
+    connector: str = "MirrorSourceConnector"
+    """What the source connector is called in there: so by the dedicated driver, otherwise in Connect."""
 
 
 class FlowConfig(Model):
@@ -301,6 +303,8 @@ class FlowConfig(Model):
     connect: ConnectStorage = ConnectStorage()
     merge_tiny_batches: bool = True
     """Under a backlog, batches of less than 4 KiB become larger ones."""
+    copies: bool = True
+    """Whether records are copied. Without, only groups, heartbeats and what else concerns the target go on."""
     originals: dict[str, str] = {}
     """For filters and policies in Python: the keys that MirrorMaker 2 would give to its own, without secrets."""
 

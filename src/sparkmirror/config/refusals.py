@@ -10,7 +10,12 @@ from collections.abc import Iterable
 from sparkmirror.config.scopes import ScopedKey
 from sparkmirror.config.values import Choice, Kind, Words
 
-CONVERTERS = ("org.apache.kafka.connect.converters.ByteArrayConverter", "ByteArrayConverter", "ByteArray")
+CONVERTERS = (
+    "org.apache.kafka.connect.converters.ByteArrayConverter",
+    "ByteArrayConverter",
+    "ByteArray",
+    "io.confluent.connect.replicator.util.ByteArrayConverter",
+)
 
 _UNCHANGED = "records are copied unchanged: take this key out"
 _CONVERTER = "records are copied as bytes: take this key out, or write " + CONVERTERS[0]

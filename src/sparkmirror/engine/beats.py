@@ -25,9 +25,10 @@ class Beats:
     """`start` and `close`; whatever fails is tried again, and holds up nobody."""
 
     def __init__(self, flow: FlowConfig) -> None:
-        self._flow = flow
+        self.flow = flow
         self._policy = topic_rules(flow, flow.originals).policy
         self._closing = threading.Event()
+        self._why = ""
         self._lease = Lease(
             flow.target,
             f"{flow.source.alias}-mm2",
@@ -37,6 +38,27 @@ class Beats:
         schedule = Schedule(HEARTBEATS, flow.heartbeat.emit_heartbeats_interval_seconds, self._heartbeats)
         self._duties = Duties(flow.name, [schedule], self._lease.held)
         self._thread = threading.Thread(target=self._begin, name=f"{HEARTBEATS} {flow.name}", daemon=True)
+
+    @property
+    def name(self) -> str:
+        """Of the pair, `source->target`."""
+        return self.flow.name
+
+    def held(self) -> bool:
+        """Whether this process sends them."""
+        return self._lease.held()
+
+    @property
+    def standing_by(self) -> str:
+        """Why this process does not send them, in a few words."""
+        if self._lease.refused:
+            return f"standing by: {self._lease.refused}"
+        return "standing by: another process sends them" if self._lease.elsewhere else "joining"
+
+    @property
+    def failing(self) -> str:
+        """Why the last one could not be sent, in one line; nothing if it could."""
+        return self._duties.failing.get(HEARTBEATS, self._why)
 
     def start(self) -> None:
         """Begin in the background."""
@@ -50,16 +72,17 @@ class Beats:
 
     def _begin(self) -> None:
         """The lease needs a topic that is there."""
-        pause_s, said = 1.0, ""
+        pause_s = 1.0
         while not self._closing.is_set():
             heartbeats = self._heartbeats()
             try:
                 heartbeats.create()
             except (ConnectionError, SparkMirrorError) as error:
-                if str(error) != said:
-                    log.warning("pair %s: %s: %s", self._flow.name, HEARTBEATS, error)
-                said = str(error)
+                if str(error) != self._why:
+                    log.warning("pair %s: %s: %s", self.flow.name, HEARTBEATS, error)
+                self._why = str(error)
             else:
+                self._why = ""
                 self._lease.start()
                 self._duties.start()
                 return
@@ -69,4 +92,4 @@ class Beats:
             pause_s = min(2 * pause_s, LONGEST_RETRY_S)
 
     def _heartbeats(self) -> Heartbeats:
-        return Heartbeats(self._flow, self._policy)
+        return Heartbeats(self.flow, self._policy)

@@ -84,6 +84,7 @@ class FlowDriver:
         self._incarnation = incarnation
         self._use_lease = use_lease
         self._once = once
+        self._started = False
         self._lease: Lease | None = None
         self._rank = -1
         self._identity: Identity | None = None
@@ -172,9 +173,10 @@ class FlowDriver:
             self._rules.wanted,
         )
 
-    def start(self) -> None:
-        """Ask for the lease, and watch what pumps report."""
-        if self._use_lease:
+    def start(self, before: FlowDriver | None = None) -> None:
+        """Ask for the lease, and watch what pumps report. The lease of a driver `before`, which has ended, goes on."""
+        self._lease = before._lease if before is not None else None  # noqa: SLF001 - of the same class
+        if self._use_lease and self._lease is None:
             self._lease = Lease(
                 self.flow.target,
                 f"{self.flow.source.alias}-mm2",
@@ -182,6 +184,7 @@ class FlowDriver:
                 self.flow.group_session_timeout_ms,
             )
             self._lease.start()
+        self._started = True
         for helper in self._helpers:
             helper.start()
         assert self._duties is not None  # noqa: S101 - open came first
@@ -189,7 +192,7 @@ class FlowDriver:
 
     def held(self) -> bool:
         """Whether this process works on the flow now."""
-        return self._lease is None or self._lease.held()
+        return self._started and (self._lease is None or self._lease.held())
 
     @property
     def standing_by(self) -> str:
@@ -229,7 +232,9 @@ class FlowDriver:
         """Have the next `take_charge` announce us anew: an announcement that was late may stand behind ours."""
         self._charge_term = -1
 
-    def _agreed(self) -> Identity:
+    @property
+    def identity(self) -> Identity:
+        """Who the flow is at its target, once it was taken charge of."""
         assert self._identity is not None  # noqa: S101 - take_charge came first
         return self._identity
 
@@ -237,6 +242,9 @@ class FlowDriver:
 
     def sync_topics(self) -> bool:
         """Run the topic duty; whether there is something else to pump than before."""
+        if not self.flow.copies:
+            self.synced = True
+            return False
         before, refused_before = self._targets(), self.takeover.refused
         self.topics = TopicDuty(self._opened(self._source), self._opened(self._target), self._rules).sync_once()
         assert self._topic_sentinel is not None  # noqa: S101 - open came first
@@ -254,7 +262,7 @@ class FlowDriver:
         now = self._targets()
         for gone in self.view.partitions.keys() - now.keys():
             self.view.partitions.pop(gone, None)
-        self.takeover.look(self._agreed(), (Route(key.topic, target, key.partition) for key, target in now.items()))
+        self.takeover.look(self.identity, (Route(key.topic, target, key.partition) for key, target in now.items()))
         return now != before or self.takeover.refused != refused_before
 
     def partitions(self) -> dict[PartitionKey, TopicPartition]:
@@ -291,7 +299,7 @@ class FlowDriver:
 
     def order(self, keys: Iterable[PartitionKey], share: float = 1.0) -> FlowOrder:
         """This flow's part of a task; `share` is the task's part of the flow's bandwidth cap."""
-        identity = self._agreed()
+        identity = self.identity
         return FlowOrder(
             flow=self.flow,
             cluster_id=identity.cluster_id,
@@ -454,12 +462,15 @@ class FlowDriver:
         """See to it that `losses` has everything that is in the ledger now; raises as the ledger does."""
         self._losses.read()
 
-    def close(self, duties_s: float = LAST_TURNS_S) -> None:
-        """Have the duties end within that time, give the lease up and hang up. Pumps must have ended."""
+    def close(self, duties_s: float = LAST_TURNS_S, *, keep_lease: bool = False) -> None:
+        """Have the duties end within that time, give the lease up and hang up. Pumps must have ended.
+
+        `keep_lease`: a successor goes on with it.
+        """
         self._closing.set()
         if self._duties is not None:
             self._duties.close(duties_s)
-        if self._lease is not None:
+        if self._lease is not None and not keep_lease:
             self._lease.release()
         for helper in self._helpers:
             if helper.is_alive():

@@ -83,17 +83,17 @@ class FlowDuties:
 
     def schedules(self) -> list[Schedule]:
         """The duties that the flow's settings ask for, in the order in which the last turns are to come."""
-        sync, group = self.flow.topic_sync, self.flow.group
+        sync, group, copies = self.flow.topic_sync, self.flow.group, self.flow.copies
         sync_groups = group.emit_checkpoints_enabled and group.sync_group_offsets_enabled
         flush_s = self.flow.connect.offset_flush_interval_ms / 1000
         wanted = [
-            (True, Schedule("old segments", TIDY_S, self._old_segments, delayed=True)),
+            (copies, Schedule("old segments", TIDY_S, self._old_segments, delayed=True)),
             (
-                sync.sync_topic_configs_enabled,
+                copies and sync.sync_topic_configs_enabled,
                 Schedule("topic configurations", sync.sync_topic_configs_interval_seconds, self._topic_configs),
             ),
             (
-                sync.sync_topic_acls_enabled,
+                copies and sync.sync_topic_acls_enabled,
                 Schedule("topic ACLs", sync.sync_topic_acls_interval_seconds, self._topic_acls),
             ),
             (
@@ -101,10 +101,10 @@ class FlowDuties:
                 Schedule("heartbeats", self.flow.heartbeat.emit_heartbeats_interval_seconds, self._heartbeats),
             ),
             (
-                self.flow.offset_sync.emit_offset_syncs_enabled,
+                copies and self.flow.offset_sync.emit_offset_syncs_enabled,
                 Schedule("offset syncs", OFFSET_SYNCS_S, self._offset_syncs, at_end=True),
             ),
-            (True, Schedule("Connect's offsets", flush_s, self._connect_offsets, delayed=True, at_end=True)),
+            (copies, Schedule("Connect's offsets", flush_s, self._connect_offsets, delayed=True, at_end=True)),
             (True, Schedule("standing", STANDING_S, self._standing, delayed=True, at_end=True)),
             (
                 group.emit_checkpoints_enabled,

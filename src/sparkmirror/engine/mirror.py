@@ -8,24 +8,23 @@ import threading
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 
 from pyspark.sql import SparkSession
 
-from sparkmirror.config import MirrorConfig
+from sparkmirror.config import FlowConfig, MirrorConfig
 from sparkmirror.engine.assignment import Assignment, PartitionKey, plan
-from sparkmirror.engine.beats import Beats
 from sparkmirror.engine.duties import LAST_TURNS_S
 from sparkmirror.engine.epoch import EpochJob
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.growth import grow, grown, shares
 from sparkmirror.engine.progress import FlowProgress, ProgressMeter
+from sparkmirror.engine.roster import Roster, at_once
 from sparkmirror.engine.session import is_local, keeps_secrets, local_slots, open_session
 from sparkmirror.errors import ClusterUnreachable, ConfigError, CopyIncomplete, SetupError, SparkMirrorError
 from sparkmirror.offsets.losses import LossKind
-from sparkmirror.policy import shared_cluster
 from sparkmirror.pump.orders import PumpOrder, Receipt
 
 REPLAN_S = 300.0
@@ -45,9 +44,6 @@ AGAIN_S = 30.0
 
 SAY_S = 1.0
 """How long all flows are waited for that are told to end; one whose target hangs hears it later, or its silence."""
-
-CLOSE_S = 6.0
-"""How long leaving the groups and hanging up may take, beside the duties' last turns."""
 
 TRANSLATE_S = 60.0
 """With `once`, when all is copied: how long the last turns of the duties may take; they translate the groups."""
@@ -89,8 +85,11 @@ class Mirror:
         self._once = once
         self._on_progress = on_progress
         self._incarnation = uuid.uuid4().hex
-        self.drivers = [FlowDriver(flow, self._incarnation, use_lease=use_lease, once=once) for flow in config.flows]
-        self._beats = [] if once else [Beats(flow) for flow in config.beats]
+        self.roster = Roster(
+            config.model_copy(update={"beats": ()}) if once else config,
+            lambda flow: FlowDriver(flow, self._incarnation, use_lease=use_lease, once=once),
+            self._guard_secrets,
+        )
         self._meters = {driver.name: ProgressMeter(driver) for driver in self.drivers}
         self._stop = threading.Event()
         self._given_session = spark
@@ -104,6 +103,27 @@ class Mirror:
         self._progress_at = 0.0
         self._done: set[str] = set()
         self._missing: list[str] = []
+        self.troubles: dict[str, str] = {}
+        """Flows that can't be worked on now, and why in one line."""
+
+    @property
+    def drivers(self) -> list[FlowDriver]:
+        """Of the flows that are worked on, or stood by for."""
+        return self.roster.drivers
+
+    def change(self, config: MirrorConfig, anew: Collection[str] = ()) -> None:
+        """Take another configuration, from any thread; returns at once.
+
+        Flows that stay the same keep their drivers, those that changed or are named by `anew` are ended in order
+        and begin anew, others are closed. Spark stays as it was started. What can't be opened is in `roster.failed`.
+        """
+        self._config = config.model_copy(update={"spark": self._config.spark})
+        self.roster.change(config, anew)
+
+    def tasks(self, flow: str) -> list[tuple[PartitionKey, ...]]:
+        """What each of the tasks that serve a flow copies."""
+        parts = [tuple(key for key in keys if key.flow == flow) for keys in self._assignment]
+        return [part for part in parts if part]
 
     def _start_session(self) -> Future[SparkSession]:
         """Start Spark in a thread that doesn't hold up the end of the process."""
@@ -136,17 +156,12 @@ class Mirror:
         Raises `ClusterUnreachable` or `ConfigError` before anything is copied, and `CopyIncomplete` where
         `once` could not copy everything.
         """
-        self._guard_secrets()
         try:
-            with ThreadPoolExecutor(max(len(self.drivers), 1)) as pool:
-                list(pool.map(FlowDriver.open, self.drivers))
-            self._refuse_shared_clusters()
-            for driver in self.drivers:
-                driver.start()
-            for beats in self._beats:
-                beats.start()
+            self.roster.open()
+            self.roster.start()
             started = time.monotonic()
             while not self._stop.is_set() and not self._finished():
+                self._exchange()
                 held = self._held()
                 # On this machine a waiting Spark costs memory only, and no takeover has to wait for it.
                 if self._session is None and (held or (self.drivers and is_local(self._config.spark))):
@@ -167,22 +182,24 @@ class Mirror:
             self._close()
         self._account()
 
-    def _guard_secrets(self) -> None:
+    def _guard_secrets(self, flow: FlowConfig) -> None:
         """Passwords travel to the tasks inside their orders."""
-        secret = [flow.name for flow in self._config.flows if flow.has_secrets]
-        if secret and not keeps_secrets(self._config.spark):
+        if flow.has_secrets and not keeps_secrets(self._config.spark):
             raise ConfigError(
-                f"flow {secret[0]} has passwords, which its tasks on a Spark cluster would get in clear: set"
+                f"flow {flow.name} has passwords, which its tasks on a Spark cluster would get in clear: set"
                 " spark.authenticate and spark.network.crypto.enabled (or spark.ssl.rpc.enabled) to true",
                 where=self._config.path,
             )
 
-    def _refuse_shared_clusters(self) -> None:
-        """What the names of topics can't show: that two aliases are one cluster."""
-        ids = {alias: cluster_id for driver in self.drivers for alias, cluster_id in driver.cluster_ids.items()}
-        reason = shared_cluster(ids)
-        if reason is not None:
-            raise ConfigError(reason, where=self._config.path)
+    def _exchange(self) -> None:
+        """Between epochs: take in what `change` asked for."""
+        self.roster.exchange_beats()
+        if not self.roster.is_due:
+            return
+        for driver in self.roster.exchange():
+            self._meters[driver.name] = ProgressMeter(driver)
+            self._refresh_at.pop(driver.name, None)
+        self._slots = self._most_tasks()
 
     def _stand_by(self, since: float) -> None:
         self._show()
@@ -215,6 +232,7 @@ class Mirror:
         for driver in held:
             try:
                 driver.take_charge()
+                self.troubles.pop(driver.name, None)
                 if not driver.synced:
                     self._refresh_at.pop(driver.name, None)
                 self._refresh(driver)
@@ -223,6 +241,7 @@ class Mirror:
                 ready.append(driver)
             except (ConnectionError, SparkMirrorError) as error:
                 log.warning("flow %s: %s", driver.name, error)
+                self.troubles[driver.name] = str(error)
                 errors.append(error)
         if errors and (not ready or self._once):
             self._fail_or_wait(errors[0])
@@ -234,7 +253,13 @@ class Mirror:
         self._failures += 1
         if isinstance(error, ConfigError) or (self._once and self._failures >= _MOST_FAILURES):
             raise error if isinstance(error, SparkMirrorError) else ClusterUnreachable(str(error)) from error
-        self._stop.wait(min(_AFTER_FAILURE_S * 2 ** (self._failures - 1), _LONGEST_PAUSE_S))
+        self._pause()
+
+    def _pause(self) -> None:
+        """After failures in a row, the longer the more there were; what is asked for meanwhile does not wait."""
+        until = time.monotonic() + min(_AFTER_FAILURE_S * 2 ** (self._failures - 1), _LONGEST_PAUSE_S)
+        while time.monotonic() < until and not self.roster.is_due and not self._stop.wait(_TURN_S):
+            self._show()
 
     def _refresh(self, driver: FlowDriver) -> bool:
         """Run the topic duty if it is due; whether it changed what there is to pump."""
@@ -282,6 +307,9 @@ class Mirror:
         while not job.wait(_TURN_S):
             self._show()
             if self._stop.is_set() or time.monotonic() > again_at or self._held() != list(held):
+                break
+            self.roster.exchange_beats()
+            if self.roster.is_due:
                 break
             if any(driver.ended_early(self.epoch) for driver in ready):
                 break
@@ -371,7 +399,7 @@ class Mirror:
 
     def _end(self, job: EpochJob, held: Sequence[FlowDriver]) -> None:
         if not job.wait(0):
-            self._at_once(held, functools.partial(self._say, phase="ending"), SAY_S)
+            at_once(held, functools.partial(self._say, phase="ending"), SAY_S)
             if not job.wait(END_S):
                 log.warning("epoch %d did not end by itself and is cancelled", self.epoch)
                 job.cancel()
@@ -410,7 +438,7 @@ class Mirror:
             if not job.spark_lives():
                 raise SetupError(f"Spark has ended ({job.failure}); start sparkmirror again")
             log.warning("epoch %d failed and is planned anew: %s", self.epoch, job.failure)
-            self._stop.wait(min(_AFTER_FAILURE_S * 2 ** (self._failures - 1), _LONGEST_PAUSE_S))
+            self._pause()
 
     def _say(self, driver: FlowDriver, phase: str) -> None:
         try:
@@ -433,27 +461,9 @@ class Mirror:
             return driver.standing_by
         return "ending" if self._stop.is_set() else ""
 
-    def _at_once(self, drivers: Sequence[FlowDriver], do: Callable[[FlowDriver], None], wait_s: float) -> None:
-        """Do something with all flows side by side: a cluster that hangs holds up nobody else."""
-
-        def one(driver: FlowDriver) -> None:
-            try:
-                do(driver)
-            except Exception as error:
-                log.debug("flow %s: %s", driver.name, error)
-
-        threads = [threading.Thread(target=one, args=(driver,), daemon=True) for driver in drivers]
-        for thread in threads:
-            thread.start()
-        deadline = time.monotonic() + wait_s
-        for thread in threads:
-            thread.join(max(deadline - time.monotonic(), 0))
-
     def _close(self) -> None:
         duties_s = TRANSLATE_S if self._finished() else LAST_TURNS_S
-        self._at_once(self.drivers, functools.partial(FlowDriver.close, duties_s=duties_s), CLOSE_S + duties_s)
-        for beats in self._beats:
-            beats.close()
+        self.roster.close(duties_s)
         if self._session is not None and self._session.done() and self._given_session is None:
             with suppress(Exception):  # the JVM may be gone already
                 self._session.result().stop()

@@ -73,6 +73,11 @@ class _Place:
     starts: list[Segment] = field(default_factory=list)
     pieces: list[_Piece] = field(default_factory=list)
 
+    @property
+    def altered(self) -> bool:
+        """Whether an operator had the copy go on elsewhere here: then nobody has gone on from the claim before."""
+        return any(start.altered for start in self.starts)
+
 
 @dataclass(slots=True)
 class _Stretch:
@@ -242,8 +247,10 @@ def _decide(place: _Place, stretches: list[_Stretch], judged: Mapping[int, Seque
             stretches.append(_Stretch(settled, [], shared))
         return ""
     if best < Match.POSSIBLE:
-        if place.starts and before is None:
-            stretches.append(_Stretch(min(place.starts, key=_upstream), [], shared=len(place.starts) > 1))
+        # A start counts where nothing is before it; what an operator set, anywhere.
+        starts = [start for start in place.starts if before is None or start.altered]
+        if starts:
+            stretches.append(_Stretch(min(starts, key=_upstream), [], shared=len(starts) > 1))
         return ""
     rivals = [piece for piece in place.pieces if piece.match is best]
     if best >= Match.LIKELY and len({piece.runs for piece in rivals}) > 1:
@@ -264,7 +271,7 @@ def _decide(place: _Place, stretches: list[_Stretch], judged: Mapping[int, Seque
             return ""
     elif before.runs_at(chosen.sequence, _count(chosen)) == chosen.runs:
         shared = True  # somebody may have gone on from the claim before
-    elif best is Match.POSSIBLE and not before.leads_only_to(chosen):
+    elif best is Match.POSSIBLE and not place.altered and not before.leads_only_to(chosen):
         return _undecidable(rivals)
     stretches.append(_Stretch(chosen.claim, [chosen], shared))
     return ""

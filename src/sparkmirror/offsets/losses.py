@@ -34,6 +34,8 @@ class LossKind(StrEnum):
     """The target topic is a new one; everything that the source still has is copied again."""
     FOREIGN = "foreign-writer"
     """Somebody else wrote to the target partition."""
+    ALTERED = "altered"
+    """An operator had the copy go on at another offset: records are skipped, or copied again."""
 
 
 Action = Literal["halted", "continued", "restarted", "healed"]

@@ -180,7 +180,7 @@ class PartitionMap:
         if not started:
             return None
         records = started[-1].sequence + reached.downstream - started[-1].downstream
-        before = [claim for claim in started if claim.sequence < records]
+        before = [claim for claim in started if claim.sequence < records + claim.altered]
         upstream = (before[-1] if before else claims[0]).next_upstream(records)
         return Copied(records, reached.upstream, reached.downstream) if upstream <= reached.upstream else None
 
@@ -396,7 +396,7 @@ def copied_below(claims: Sequence[Segment], tail: LastBatch | None, high_waterma
         downstream = tail.next_offset
     else:
         records, downstream = expected, high_watermark
-    covering = [claim for claim in claims if claim.sequence < records]
+    covering = [claim for claim in claims if claim.sequence < records + claim.altered]
     upstream = (covering[-1] if covering else claims[0]).next_upstream(records)
     return Copied(records, upstream, downstream)
 

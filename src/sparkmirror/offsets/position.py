@@ -121,7 +121,8 @@ def decide(
         source = "the log end"
     if not lowest <= sequence <= highest:
         return Doubt(_disagreement(source, sequence, lowest, highest), surplus=max(lowest - sequence, 0))
-    covering = [segment for segment in segments if segment.sequence < sequence]
+    # What an operator set counts from its own sequence on; of another claim nothing was appended yet there.
+    covering = [segment for segment in segments if segment.sequence < sequence + segment.altered]
     segment = max(covering, key=_sequence) if covering else min(segments, key=_sequence)
     confirmed_to = max((one.sequence + one.announced for one in segments if one.confirmed), default=sequence)
     lost = max(confirmed_to - sequence, 0)

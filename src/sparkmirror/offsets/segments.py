@@ -25,7 +25,7 @@ from sparkmirror.wire.splice import Run
 
 _VERSION = 1
 _IDENTITY, _SEGMENT = 0, 1
-_CONFIRMED, _SHARED, _HEALS = 1, 2, 4
+_CONFIRMED, _SHARED, _HEALS, _ALTERED = 1, 2, 4, 8
 _KIND = struct.Struct(">hb")
 _SEGMENT_KEY = struct.Struct(">hb16siqq")
 _SEGMENT_VALUE = struct.Struct(">hbqh16siqq")
@@ -73,6 +73,8 @@ class Segment:
     """Another pump may have sent these batches as well: which of them did, the log did not tell."""
     heals: bool = False
     """The target had lost what was confirmed from here on: once this is in the log, that is judged anew."""
+    altered: bool = False
+    """An operator had the copy go on here, at another upstream offset (`sync.altered_offsets`); without batches."""
 
     @property
     def upstream(self) -> int:
@@ -211,7 +213,10 @@ def segment_record(segment: Segment) -> Record:
     value = [
         _SEGMENT_VALUE.pack(
             _VERSION,
-            _CONFIRMED * segment.confirmed | _SHARED * segment.shared | _HEALS * segment.heals,
+            _CONFIRMED * segment.confirmed
+            | _SHARED * segment.shared
+            | _HEALS * segment.heals
+            | _ALTERED * segment.altered,
             segment.producer_id,
             segment.producer_epoch,
             segment.source_topic_id,
@@ -303,6 +308,7 @@ def _read(key: bytes, value: bytes | None) -> Segment | Identity | Retracted | N
         bool(flags & _CONFIRMED),
         bool(flags & _SHARED),
         bool(flags & _HEALS),
+        bool(flags & _ALTERED),
     )
 
 

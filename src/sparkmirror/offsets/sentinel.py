@@ -103,6 +103,15 @@ def target_truncated(route: Route, target_topic_id: bytes, first: int, end: int)
     return _loss(LossKind.TARGET_TRUNCATED, route, Place(target_topic_id, first), first, end, "healed", words)
 
 
+def altered(route: Route, at: Place, copied_to: int, upstream: int) -> Loss:
+    """An operator has the copy go on at `upstream`; it had got to `copied_to`."""
+    first, end = min(copied_to, upstream), max(copied_to, upstream)
+    words = f"the offset of source {route.source_topic}-{route.partition} was altered from {copied_to} to {upstream}: "
+    words += "what is between them is skipped" if upstream > copied_to else "what is between them is copied again"
+    action: Action = "continued" if upstream > copied_to else "restarted"
+    return _loss(LossKind.ALTERED, route, at, first, end, action, words)
+
+
 def shrunk(route: Route, newest: Segment, target_end: int) -> Loss:
     """The source has no such partition any more; `newest` is the last claim on what was copied of it."""
     upstream = newest.next_upstream(newest.sequence + target_end - newest.downstream)

@@ -58,7 +58,7 @@ def read_stored_offsets(
 
 def _newest(client: ClusterClient, topic: TopicLeaders, source_alias: str) -> Mapping[SourcePartition, StoredOffset]:
     found: dict[SourcePartition, StoredOffset] = {}
-    for key, value, timestamp in _entries(client, topic):
+    for key, value, timestamp in stored_entries(client, topic):
         of = read_key(key)
         if of is not None and of.cluster == source_alias:
             upstream = read_value(value)
@@ -69,7 +69,8 @@ def _newest(client: ClusterClient, topic: TopicLeaders, source_alias: str) -> Ma
     return found
 
 
-def _entries(client: ClusterClient, topic: TopicLeaders) -> Iterator[tuple[bytes | None, bytes | None, int]]:
+def stored_entries(client: ClusterClient, topic: TopicLeaders) -> Iterator[tuple[bytes | None, bytes | None, int]]:
+    """Key, value and timestamp of every record, as a reader of committed ones sees them."""
     by_leader: dict[int, list[int]] = defaultdict(list)
     for partition, leader in topic.partitions.items():
         by_leader[leader.leader].append(partition)

@@ -15,7 +15,6 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.offsets.connect_offsets import (
-    DEDICATED_CONNECTOR,
     SourcePartition,
     java_partition,
     offset_value,
@@ -42,7 +41,7 @@ class ConnectOffsets:
         self._topics = offsets_topics(flow.source.alias, flow.connect.offset_storage_topic)
         self._logs: dict[str, TopicLog] = {}
         self._names: dict[TopicPartition, set[tuple[str, str]]] | None = None
-        """Under which names partitions are known, beside the dedicated driver's: offsets topic and connector."""
+        """Under which names partitions are known, beside the flow's own: offsets topic and connector."""
         self._written: dict[TopicPartition, int] = {}
 
     def run(self) -> None:
@@ -59,7 +58,7 @@ class ConnectOffsets:
             self._names = self._begin()
         records: dict[tuple[str, int], list[tuple[bytes, bytes | None]]] = defaultdict(list)
         for where, upstream in moved.items():
-            for topic, connector in {(self._topics[0], DEDICATED_CONNECTOR)} | self._names.get(where, set()):
+            for topic, connector in {(self._topics[0], self._flow.connect.connector)} | self._names.get(where, set()):
                 key = SourcePartition(connector, self._flow.source.alias, *where).key()
                 home = java_partition(key, self._log(topic).partitions)
                 records[topic, home].append((key, offset_value(upstream)))

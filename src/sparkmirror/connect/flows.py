@@ -1,0 +1,288 @@
+"""Connectors as flows: the three of one pair of aliases are one flow, as they are one mirror for MirrorMaker 2.
+
+What is read, and whose value counts, is as in `formats.merge`. Here it is decided what each connector does of it: which
+one is at work, which can't be, and what is said about it. The same connectors give the same flows in every process.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from sparkmirror.config import Entry, FlowConfig, MirrorConfig, explain_entries
+from sparkmirror.config.scopes import WHOLE_NAMES
+from sparkmirror.connect.model import ConnectorSpec, TargetState
+from sparkmirror.errors import ConfigError
+from sparkmirror.formats.connect import (
+    IDENTITY,
+    MUST_AGREE,
+    PACKAGE,
+    ConnectCluster,
+    Connector,
+    Role,
+    Worker,
+    readers,
+)
+from sparkmirror.formats.merge import as_mm2
+
+DUTIES = {Role.SOURCE: "is copied", Role.CHECKPOINT: "has its checkpoints", Role.HEARTBEAT: "has its heartbeats"}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one connector has to do with its flow."""
+
+    role: Role | None = None
+    """None: it is none of MirrorMaker 2's."""
+    flow: str = ""
+    """`source->target`; nothing where that can't be told."""
+    failure: str = ""
+    """Why it can't run, in one line."""
+    note: str = ""
+    """What is to be known though it runs: settings that disagree, or what it can't do alone."""
+    idle: bool = False
+    """It runs, and has nothing to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flows:
+    """All connectors of one Connect cluster."""
+
+    config: MirrorConfig
+    """Of those that are started."""
+    parts: Mapping[str, Part]
+    """By connector."""
+    known: Mapping[str, FlowConfig] = field(default_factory=dict)
+    """Every flow and pair that could be read, by name, as if all of its connectors were started."""
+
+
+def read_flows(specs: Mapping[str, ConnectorSpec], worker: Worker) -> Flows:
+    """What these connectors make. Nothing is raised: what is wrong with one is said of it, and the others go on."""
+    parts: dict[str, Part] = {}
+    pairs: dict[str, dict[Role, Connector]] = defaultdict(dict)
+    # Of two for the same, one that is not stopped goes first; then the order is the same in every process.
+    for spec in sorted(specs.values(), key=lambda spec: (spec.target_state is TargetState.STOPPED, spec.name)):
+        try:
+            connector = _connector(spec)
+        except ConfigError as error:
+            parts[spec.name] = Part(failure=str(error))
+            continue
+        flow = "->".join(connector.flow)
+        first = pairs[flow].setdefault(connector.role, connector)
+        parts[spec.name] = Part(connector.role, flow) if first is connector else _second(connector, first)
+    readings = {flow: _Reading(flow, connectors, worker) for flow, connectors in sorted(pairs.items())}
+    for reading in readings.values():
+        parts |= reading.parts
+    _name_strangers(readings, parts)
+    flows, beats, warnings = [], [], []
+    targets: dict[tuple[str, str], _Reading] = {}
+    # Who copies goes before who only sends checkpoints.
+    for reading in sorted(readings.values(), key=lambda one: Role.SOURCE not in one.connectors):
+        if reading.flow is None:
+            continue
+        started = {
+            role
+            for role, connector in reading.connectors.items()
+            if specs[connector.name].target_state is TargetState.STARTED and not parts[connector.name].failure
+        }
+        warnings += reading.warnings
+        if reading.is_beat:
+            beats += [reading.flow] if started else []
+            continue
+        if not started:
+            continue
+        rival = next(
+            (rival for at in _places(reading.flow) if (rival := targets.setdefault(at, reading)) is not reading), None
+        )
+        if rival is not None:
+            why = (
+                f"{rival.name} has the same source alias and the same target cluster: their offsets would be in one"
+                " topic; give both connectors the same target.cluster.alias, or the sources two"
+            )
+            parts |= {one.name: _failed(parts[one.name], why) for one in reading.connectors.values()}
+            continue
+        flows.append(_with(reading.flow, started))
+    config = MirrorConfig(
+        path=worker.path,
+        flows=tuple(flows),
+        beats=tuple(beats),
+        warnings=tuple(dict.fromkeys(warnings)),
+    )
+    known = {name: one.flow for name, one in readings.items() if one.flow is not None}
+    return Flows(config, parts, known)
+
+
+def _connector(spec: ConnectorSpec) -> Connector:
+    where = f"connector {spec.name}"
+    settings = {key: Entry(key, value, where) for key, value in spec.config.items() if key != "clusters"}
+    stated = settings.get("connector.class")
+    short = (stated.value.strip() if stated else "").removeprefix(PACKAGE)
+    role = next((role for role in Role if short in (role.value, role.value.removesuffix("Connector"))), None)
+    if role is None:
+        known = ", ".join(PACKAGE + role.value for role in Role)
+        raise ConfigError(f"is none of MirrorMaker 2's: write one of {known}", where=where, key="connector.class")
+    connector = Connector(role, spec.name, settings, where)
+    if not connector.flow[0]:
+        raise ConfigError("is missing: write the source's alias", where=where, key="source.cluster.alias")
+    return connector
+
+
+def _second(connector: Connector, first: Connector) -> Part:
+    flow = "->".join(connector.flow)
+    words = f"{flow} {DUTIES[connector.role]} by {first.name} already"
+    if connector.role is Role.SOURCE:
+        return Part(connector.role, flow, failure=f"{words}: put the topics of {connector.name} into that one")
+    words += ", so that there is nothing left to do"
+    if any(key.startswith(("emit.heartbeats.", "heartbeats.topic.")) for key in connector.settings):
+        words += f"; its settings are those of a {Role.HEARTBEAT.value}"
+    return Part(connector.role, flow, note=words, idle=True)
+
+
+class _Reading:
+    """One flow's connectors read together, as far as they can be."""
+
+    def __init__(self, name: str, connectors: Mapping[Role, Connector], worker: Worker) -> None:
+        self.name = name
+        self.connectors = dict(sorted(connectors.items(), key=lambda one: list(Role).index(one[0])))
+        self.flow: FlowConfig | None = None
+        self.is_beat = set(connectors) == {Role.HEARTBEAT}
+        self.warnings: list[str] = []
+        self.parts: dict[str, Part] = {}
+        self._worker = worker
+        self._read()
+
+    def _read(self) -> None:
+        """One connector after the other, so that it is known which one is to blame."""
+        taken: list[Connector] = []
+        for role, connector in self.connectors.items():
+            part = Part(role, self.name)
+            try:
+                self.flow, self.warnings = self._merged([*taken, connector])
+                taken.append(connector)
+            except ConfigError as error:
+                part = replace(part, failure=self._in_their_words(str(error)))
+            self.parts[connector.name] = part
+        source, checkpoint = self.connectors.get(Role.SOURCE), self.connectors.get(Role.CHECKPOINT)
+        if source in taken and checkpoint in taken and source is not None and checkpoint is not None:
+            disagreement = _disagreement(source, checkpoint)
+            for one in (source, checkpoint) if disagreement else ():
+                self.parts[one.name] = replace(self.parts[one.name], note=disagreement)
+        elif source is None and checkpoint is not None:
+            words = (
+                f"waits for a {Role.SOURCE.value} of {self.name}: checkpoints are translated by what it has copied, and"
+                " until there is one only what was copied before is translated"
+            )
+            self.parts[checkpoint.name] = replace(self.parts[checkpoint.name], note=words)
+        elif source is not None and source not in taken:
+            words = f"{source.name} can't be run, and with it the others of {self.name}"
+            self.parts = {name: _failed(part, words) for name, part in self.parts.items()}
+            self.flow = None
+
+    def _merged(self, connectors: Sequence[Connector]) -> tuple[FlowConfig, list[str]]:
+        """The flow of these connectors; raises `ConfigError`."""
+        roles = {connector.role: connector for connector in connectors}
+        notes: list[str] = []
+        if Role.SOURCE not in roles and Role.CHECKPOINT in roles:
+            # What is read of both is in the checkpoint connector, then.
+            lent = replace(roles[Role.CHECKPOINT], role=Role.SOURCE)
+            entries, _ = as_mm2(lent.path, [ConnectCluster((lent, *connectors), self._worker)])
+        else:
+            own = [_own(one) if Role.SOURCE in roles else one for one in connectors]
+            entries, found = as_mm2(connectors[0].path, [ConnectCluster(tuple(own), self._worker)])
+            notes = [str(note) for note in found if note.kind != "not needed"]
+        config, _ = explain_entries(connectors[0].path, list(self._with_target(entries, connectors[0])), notes=notes)
+        flow = next(iter((*config.flows, *config.beats)), None)
+        if flow is None:
+            raise ConfigError("asks for nothing to be done", where=connectors[0].path, key="enabled")
+        if Role.SOURCE in roles:
+            connect = flow.connect.model_copy(update={"connector": roles[Role.SOURCE].name})
+            flow = flow.model_copy(update={"connect": connect})
+        return flow, [self._in_their_words(line) for line in config.warnings]
+
+    def _in_their_words(self, line: str) -> str:
+        """Keys as they stand in a connector, where the flow's name need not be said."""
+        return line.replace(f"{self.name}.", "")
+
+    def _with_target(self, entries: Sequence[Entry], connector: Connector) -> Iterable[Entry]:
+        """A connector that names no target writes, as in Connect, to the worker's own cluster."""
+        yield from entries
+        alias = connector.flow[1]
+        if any(entry.key == f"{alias}.bootstrap.servers" for entry in entries):
+            return
+        for key, entry in self._worker.settings.items():
+            if key in ("bootstrap.servers", "security.protocol") or key.startswith(("ssl.", "sasl.")):
+                yield Entry(f"{alias}.{key}", entry.value, entry.where, entry.line)
+
+
+def _failed(part: Part, why: str) -> Part:
+    """The same with a failure, unless it had one."""
+    return replace(part, failure=part.failure or why)
+
+
+def _own(connector: Connector) -> Connector:
+    """Beside a source connector: what that is silent about has its default, whatever the others say."""
+    settings = {
+        key: entry
+        for key, entry in connector.settings.items()
+        if (key in WHOLE_NAMES and readers(key)[0] is connector.role) or key not in WHOLE_NAMES or key in IDENTITY
+    }
+    return replace(connector, settings=settings)
+
+
+def _disagreement(source: Connector, checkpoint: Connector) -> str:
+    """What both must say the same about and don't; the source connector's values count."""
+    words = [
+        f"{key} is {source.text(key, default) or 'empty'} in {source.name} and"
+        f" {checkpoint.text(key, default) or 'empty'} in {checkpoint.name}"
+        for key, default in MUST_AGREE.items()
+        if source.text(key, default) != checkpoint.text(key, default)
+    ]
+    return f"{'; '.join(words)}: what {source.name} says counts for both" if words else ""
+
+
+def _name_strangers(readings: Mapping[str, _Reading], parts: dict[str, Part]) -> None:
+    """Connectors without a source connector of their own aliases, though there is one that they may belong to."""
+    sources = [one for one in readings.values() if Role.SOURCE in one.connectors]
+    for reading in readings.values():
+        if Role.SOURCE in reading.connectors:
+            continue
+        for other in sources:
+            ours, theirs = next(iter(reading.connectors.values())), other.connectors[Role.SOURCE]
+            ends = [
+                end
+                for end, mine, there in zip(("source", "target"), ours.flow, theirs.flow, strict=True)
+                if mine != there
+            ]
+            key = f"{ends[0]}.cluster.alias"
+            if len(ends) != 1 or not _same_servers(ours, theirs, ends[0]):
+                continue
+            mine, there = ours.text(key, "target"), theirs.text(key, "target")
+            for one in (*reading.connectors.values(), theirs):
+                words = f"{key} is {mine} in {ours.name} and {there} in {theirs.name}: write the same for one flow"
+                parts[one.name] = replace(parts[one.name], note=words)
+
+
+def _same_servers(one: Connector, other: Connector, end: str) -> bool:
+    """Whether both speak of the same cluster, whatever they call it."""
+    key = f"{end}.cluster.bootstrap.servers"
+    mine, theirs = ({word.strip() for word in each.text(key).split(",")} for each in (one, other))
+    return bool(mine & theirs)
+
+
+def _places(flow: FlowConfig) -> list[tuple[str, str]]:
+    """Where its internal topics are: by these it can be seen that two flows are at odds."""
+    return [(flow.source.alias, server) for server in flow.target.bootstrap_servers]
+
+
+def _with(flow: FlowConfig, started: set[Role]) -> FlowConfig:
+    """The flow without what is done by connectors that rest."""
+    update: dict[str, object] = {}
+    if Role.SOURCE not in started:
+        update["copies"] = False
+    if Role.CHECKPOINT not in started:
+        off = {"emit_checkpoints_enabled": False, "sync_group_offsets_enabled": False}
+        update["group"] = flow.group.model_copy(update=off)
+    if Role.HEARTBEAT not in started:
+        update["heartbeat"] = flow.heartbeat.model_copy(update={"emit_heartbeats_enabled": False})
+    return flow.model_copy(update=update)

@@ -1,0 +1,265 @@
+"""A Connect worker over one mirror, whose configuration is what the connectors ask for (`docs/connectors.md`)."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from sparkmirror.config import FlowConfig
+from sparkmirror.config.providers import declared_providers, resolve
+from sparkmirror.connect.active_topics import ActiveTopics
+from sparkmirror.connect.flows import Flows, Part, read_flows
+from sparkmirror.connect.model import ConnectorSpec, ConnectorStatus, Offset, TargetState
+from sparkmirror.connect.offsets import ConnectorOffsets, ZeroOffsets
+from sparkmirror.connect.status import connector_status, flow_state
+from sparkmirror.engine.flow_driver import FlowDriver
+from sparkmirror.engine.mirror import Mirror
+from sparkmirror.engine.session import MASTER
+from sparkmirror.errors import SparkMirrorError
+from sparkmirror.formats.connect import PACKAGE, Role, Worker
+from sparkmirror.sync.topic_rules import topic_rules
+
+LOCAL_TASKS = 8
+"""Slots of a local Spark that the worker's file says nothing about: tasks wait for the network most of the time."""
+
+ALTERED = "The offsets for this connector have been altered successfully"
+RESET = "The offsets for this connector have been reset successfully"
+"""Connect's words."""
+
+FLUSH_S = 5.0
+"""How often the offsets of checkpoint and heartbeat connectors are stored, if there are new ones."""
+
+_LOOK_S = 1.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What was applied last."""
+
+    specs: Mapping[str, ConnectorSpec]
+    flows: Flows
+
+
+class ConnectWorker:
+    """Runs connectors (`connect.model.Worker`): `start` it, `apply` all there shall be, ask, and `close` it.
+
+    `file` is the worker's own; of its keys `spark.*` count from the start on. `use_lease` and `spark` are the mirror's.
+    """
+
+    def __init__(
+        self, file: Worker, worker_id: str, *, use_lease: bool = True, spark: SparkSession | None = None
+    ) -> None:
+        self.worker_id = worker_id
+        self._file = file
+        nothing = read_flows({}, file)
+        config = nothing.config.model_copy(update={"spark": _spark_settings(file)})
+        self._mirror = Mirror(config, use_lease=use_lease, spark=spark)
+        self._use_lease = use_lease
+        self._lock = threading.Lock()
+        self._state = _State({}, nothing)
+        self._said: set[str] = set()
+        self._topics = ActiveTopics()
+        self._others = ZeroOffsets()
+        self._ended = ""
+        """Why the mirror has ended by itself."""
+        self._closing = threading.Event()
+        self._threads = [
+            threading.Thread(target=work, name=name, daemon=True)
+            for name, work in (("mirror", self._run), ("connectors", self._keep))
+        ]
+
+    def start(self) -> None:
+        """Begin, with nothing to do yet."""
+        for thread in self._threads:
+            thread.start()
+
+    def close(self, timeout_s: float = 40.0) -> None:
+        """End all flows in order, so that another worker can go on."""
+        self._closing.set()
+        self._mirror.stop()
+        for thread in self._threads:
+            thread.join(timeout_s)
+
+    def _run(self) -> None:
+        try:
+            self._mirror.run()
+        except Exception as error:
+            self._ended = str(error) if isinstance(error, SparkMirrorError) else repr(error)
+            log.exception("the mirror has ended")
+
+    # --- what there shall be --------------------------------------------------------------------
+
+    def apply(self, connectors: Mapping[str, ConnectorSpec]) -> None:
+        """Take the whole of what there shall be; what it starts and ends happens in the background."""
+        with self._lock:
+            flows = read_flows(connectors, self._file)
+            self._state = _State(dict(connectors), flows)
+            self._mirror.change(flows.config)
+        for line in flows.config.warnings:
+            if line not in self._said:
+                log.warning("%s", line)
+        self._said.update(flows.config.warnings)
+
+    def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> None:
+        """Begin the connector's flow anew. It is one with its tasks, so that both begin anew."""
+        status = self.status(name)
+        failed = status.state == "FAILED" or (include_tasks and any(task.state == "FAILED" for task in status.tasks))
+        if failed or not only_failed:
+            self._restart(name)
+
+    def restart_task(self, name: str, task: int) -> None:
+        """Begin the flow of one task anew: KeyError if there is none of that number."""
+        if task not in [one.id for one in self.status(name).tasks]:
+            raise KeyError(f"{name}-{task}")
+        self._restart(name)
+
+    def _restart(self, name: str) -> None:
+        with self._lock:
+            flow = self._state.flows.parts[name].flow
+            if self._state.specs[name].target_state is TargetState.STARTED:
+                self._mirror.change(self._state.flows.config, anew=[flow])
+
+    # --- what there is --------------------------------------------------------------------------
+
+    def _known(self, name: str) -> tuple[ConnectorSpec, Part, FlowConfig | None]:
+        state = self._state
+        part = state.flows.parts[name]
+        return state.specs[name], part, state.flows.known.get(part.flow)
+
+    def status(self, name: str) -> ConnectorStatus:
+        """How the connector and its tasks are."""
+        return self._status(self._state, name)
+
+    def _status(self, state: _State, name: str) -> ConnectorStatus:
+        spec, part = state.specs[name], state.flows.parts[name]
+        if self._ended:
+            return ConnectorStatus(name, "FAILED", self.worker_id, self._ended)
+        return connector_status(spec, part, flow_state(self._mirror, part.flow), self.worker_id)
+
+    def task_configs(self, name: str) -> list[Mapping[str, str]]:
+        """The connector's own configuration for each task, and what Connect's tasks are told beside it."""
+        spec, part, _ = self._known(name)
+        if part.role is None:
+            return []
+        task_class = PACKAGE + part.role.value.replace("Connector", "Task")
+        dealt = self._mirror.tasks(part.flow) if part.role is Role.SOURCE else []
+        configs: list[Mapping[str, str]] = []
+        for task in self.status(name).tasks:
+            more = {"task.class": task_class}
+            if part.role is not Role.HEARTBEAT:
+                more["task.index"] = str(task.id)
+            if part.role is Role.SOURCE:
+                keys = dealt[task.id] if task.id < len(dealt) else ()
+                more["task.assigned.partitions"] = ",".join(f"{key.topic}-{key.partition}" for key in keys)
+            elif part.role is Role.CHECKPOINT:
+                driver = self._driver(part.flow)
+                more["task.assigned.groups"] = ",".join(sorted(driver.groups.current)) if driver else ""
+            configs.append({**spec.config, **more})
+        return configs
+
+    def topics(self, name: str) -> set[str]:
+        """The topics at the target that the connector has written to since they were reset; a second late."""
+        self._known(name)
+        return self._topics.of(name)
+
+    def reset_topics(self, name: str) -> None:
+        """Forget the topics that the connector has written to."""
+        _, part, _ = self._known(name)
+        self._topics.reset(name, self._driver(part.flow))
+
+    # --- offsets --------------------------------------------------------------------------------
+
+    def offsets(self, name: str) -> list[Offset]:
+        """How far the connector is, as Connect stores it; what is copied since then counts already."""
+        _, part, flow = self._known(name)
+        if flow is None or part.role is None:
+            return []
+        return ConnectorOffsets(self._mirror, flow, name, part.role).read()
+
+    def alter_offsets(self, name: str, offsets: Sequence[Offset]) -> str:
+        """Set how far a stopped connector is; a source connector's copy goes on behind these offsets."""
+        self._stopped(name).alter(offsets)
+        return ALTERED
+
+    def delete_offsets(self, name: str) -> str:
+        """Forget how far a stopped connector is; a source connector copies as if it never had."""
+        self._stopped(name).reset()
+        return RESET
+
+    def _stopped(self, name: str) -> ConnectorOffsets:
+        spec, part, flow = self._known(name)
+        if spec.target_state is not TargetState.STOPPED:
+            raise ValueError(f"connector {name} must be stopped before its offsets can be set")
+        if flow is None or part.role is None or part.failure:
+            raise ValueError(part.failure or f"connector {name} can't be run")
+        self._others.forget(name)
+        return ConnectorOffsets(self._mirror, flow, name, part.role, use_lease=self._use_lease)
+
+    # --- in the background ----------------------------------------------------------------------
+
+    def _driver(self, flow: str) -> FlowDriver | None:
+        return next((driver for driver in self._mirror.drivers if driver.name == flow), None)
+
+    def _keep(self) -> None:
+        store_at = 0.0
+        while not self._closing.wait(_LOOK_S):
+            try:
+                self._note_topics()
+                if time.monotonic() > store_at:
+                    store_at = time.monotonic() + FLUSH_S
+                    self._store_others()
+            except (ConnectionError, SparkMirrorError) as error:
+                log.warning("offsets of connectors can't be stored: %s", error)
+            except Exception:  # this thread must not end
+                log.exception("connectors")
+
+    def _running(self) -> Iterator[tuple[str, Role, FlowConfig, FlowDriver | None]]:
+        """The connectors that are at work here: name, kind, flow, and its driver."""
+        state = self._state
+        for name, part in state.flows.parts.items():
+            flow = state.flows.known.get(part.flow)
+            if flow is None or part.role is None or part.idle or self._status(state, name).state != "RUNNING":
+                continue
+            yield name, part.role, flow, self._driver(part.flow)
+
+    def _note_topics(self) -> None:
+        for name, role, flow, driver in self._running():
+            if role is Role.SOURCE and driver is not None:
+                self._topics.copied(name, driver)
+            elif role is Role.CHECKPOINT and driver is not None and driver.groups.current:
+                self._topics.written(name, functools.partial(_checkpoints_topic, flow))
+            elif role is Role.HEARTBEAT:
+                self._topics.written(name, functools.partial(_heartbeats_topic, flow))
+
+    def _store_others(self) -> None:
+        for name, role, flow, driver in self._running():
+            self._others.store(flow, name, role, driver)
+
+
+def _checkpoints_topic(flow: FlowConfig) -> str:
+    return topic_rules(flow, flow.originals).policy.checkpoints_topic(flow.source.alias)
+
+
+def _heartbeats_topic(flow: FlowConfig) -> str:
+    return topic_rules(flow, flow.originals).policy.heartbeats_topic()
+
+
+def _spark_settings(file: Worker) -> dict[str, str]:
+    """What the file says, over a local Spark. Raises `ConfigError`."""
+    providers = declared_providers(file.settings.values())
+    settings = {MASTER: f"local[{LOCAL_TASKS}]"}
+    for key, entry in file.settings.items():
+        if key.startswith("spark."):
+            try:
+                settings[key] = resolve(entry.value, providers).strip()
+            except ValueError as error:
+                raise entry.error(str(error)) from None
+    return settings

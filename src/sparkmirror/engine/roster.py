@@ -1,0 +1,243 @@
+"""Which flows a mirror works on: their drivers, opened, exchanged between epochs, and closed.
+
+What is asked for while it runs is opened in the background, beside the epoch that runs. What stands ready is taken in
+when that epoch has ended: a flow that stays as it is keeps its driver, one that changed hands its lease on.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from sparkmirror.config import FlowConfig, MirrorConfig
+from sparkmirror.engine.beats import Beats
+from sparkmirror.engine.duties import LAST_TURNS_S
+from sparkmirror.engine.flow_driver import FlowDriver
+from sparkmirror.errors import ConfigError, SparkMirrorError
+from sparkmirror.policy import shared_cluster
+
+CLOSE_S = 6.0
+"""How long leaving the groups and hanging up may take, beside the duties' last turns."""
+
+REOPEN_S = 30.0
+"""How often a flow that could not be opened is tried again."""
+
+log = logging.getLogger(__name__)
+
+
+class Roster:
+    """`open` and `start` for what a mirror begins with; `change`, from any thread, and `exchange` between epochs.
+
+    `make` makes a flow's driver; `check` raises `ConfigError` for a flow that can't be run by this mirror.
+    """
+
+    def __init__(
+        self, config: MirrorConfig, make: Callable[[FlowConfig], FlowDriver], check: Callable[[FlowConfig], None]
+    ) -> None:
+        self.drivers = [make(flow) for flow in config.flows]
+        """Those at work. Only `exchange` puts others in."""
+        self.beats = [Beats(flow) for flow in config.beats]
+        self._path = config.path
+        self._make = make
+        self._check = check
+        self._lock = threading.Lock()
+        self._wanted = {flow.name: flow for flow in config.flows}
+        self._wanted_beats = {flow.name: flow for flow in config.beats}
+        self._anew: set[str] = set()
+        """Flows whose drivers are to be replaced though they are as wanted."""
+        self._opened: dict[str, FlowDriver] = {}
+        """They wait for the epoch's end."""
+        self._opening: dict[str, tuple[FlowConfig, threading.Event]] = {}
+        """By name: the flow, and what is set where it need not be opened any more."""
+        self._failed: dict[str, str] = {}
+        self._exchanging = False
+
+    @property
+    def failed(self) -> Mapping[str, str]:
+        """Flows that could not be opened, and why in one line. They are tried again."""
+        with self._lock:
+            return dict(self._failed)
+
+    def open(self) -> None:
+        """Connect to all clusters, side by side; raises `ClusterUnreachable` and `ConfigError`."""
+        for driver in self.drivers:
+            self._check(driver.flow)
+        with ThreadPoolExecutor(max(len(self.drivers), 1)) as pool:
+            list(pool.map(lambda driver: driver.open(), self.drivers))
+        self._refuse_shared_clusters(self.drivers)
+
+    def start(self) -> None:
+        """Have all begin."""
+        for driver in self.drivers:
+            driver.start()
+        for beats in self.beats:
+            beats.start()
+
+    def _refuse_shared_clusters(self, drivers: Sequence[FlowDriver]) -> None:
+        """What the names of topics can't show: that two aliases are one cluster."""
+        ids = {alias: cluster_id for driver in drivers for alias, cluster_id in driver.cluster_ids.items()}
+        reason = shared_cluster(ids)
+        if reason is not None:
+            raise ConfigError(reason, where=self._path)
+
+    # --- changes --------------------------------------------------------------------------------
+
+    def change(self, config: MirrorConfig, anew: Collection[str] = ()) -> None:
+        """Take note of what shall be from now on; flows of `anew` begin anew though they are the same."""
+        with self._lock:
+            self._wanted = {flow.name: flow for flow in config.flows}
+            self._wanted_beats = {flow.name: flow for flow in config.beats}
+            working = {driver.name: driver.flow for driver in self.drivers}
+            self._anew = {name for name in {*self._anew, *anew} if name in self._wanted}
+            coming = {name: flow for name, (flow, _) in self._opening.items()}
+            coming |= {name: driver.flow for name, driver in self._opened.items()}
+            for name, flow in coming.items():
+                if name in anew or flow != self._wanted.get(name):
+                    self._give_up(name)
+            for name, flow in self._wanted.items():
+                if name not in {*self._opening, *self._opened} and (working.get(name) != flow or name in self._anew):
+                    self._begin_to_open(flow)
+
+    def _give_up(self, name: str) -> None:
+        """What was being opened, or stands ready, is not wanted so any more."""
+        self._failed.pop(name, None)
+        if (opening := self._opening.pop(name, None)) is not None:
+            opening[1].set()
+        if (opened := self._opened.pop(name, None)) is not None:
+            threading.Thread(target=opened.close, daemon=True).start()
+
+    def _begin_to_open(self, flow: FlowConfig) -> None:
+        stop = threading.Event()
+        self._opening[flow.name] = flow, stop
+        threading.Thread(target=self._open, args=(flow, stop), name=f"open {flow.name}", daemon=True).start()
+
+    def _open(self, flow: FlowConfig, stop: threading.Event) -> None:
+        """Until it is open, or not wanted any more."""
+        while not stop.is_set():
+            driver: FlowDriver | None = None
+            why = ""
+            try:
+                self._check(flow)
+                driver = self._make(flow)
+                driver.open()
+                others = [other for other in self.drivers if self._wanted.get(other.name) == other.flow]
+                self._refuse_shared_clusters([*others, driver])
+            except (ConnectionError, SparkMirrorError) as error:
+                why = str(error)
+                log.warning("flow %s: %s", flow.name, why)
+            except Exception as error:  # what we did not think of must not be silent
+                why = repr(error)
+                log.exception("flow %s can't be opened", flow.name)
+            with self._lock:
+                if not stop.is_set() and not why and driver is not None:
+                    self._opened[flow.name] = driver
+                    self._opening.pop(flow.name, None)
+                    self._failed.pop(flow.name, None)
+                    return
+                if not stop.is_set():
+                    self._failed[flow.name] = why
+            if driver is not None:
+                driver.close()
+            stop.wait(REOPEN_S)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether `exchange` has something to do."""
+        with self._lock:
+            return bool(self._opened) or bool(self._leaving())
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all is as was asked for last, or has failed."""
+        with self._lock:
+            waiting = self._opening.keys() - self._failed.keys()
+            beats_stand = {beats.name: beats.flow for beats in self.beats} == self._wanted_beats
+            moving = self._exchanging or not beats_stand
+        return not waiting and not moving and not self.is_due
+
+    def is_restarting(self, flow: str) -> bool:
+        """Whether a flow is going to begin anew."""
+        return flow in self._anew
+
+    def _leaving(self) -> list[FlowDriver]:
+        """Drivers of flows that shall not be, or not so, and whose successors stand ready or have failed."""
+        return [
+            driver
+            for driver in self.drivers
+            if driver.name not in self._wanted
+            or driver.name in self._opened
+            or (driver.name in self._failed and self._wanted[driver.name] != driver.flow)
+        ]
+
+    def exchange(self) -> list[FlowDriver]:
+        """No epoch runs: close what shall not be any more, start what stands ready. Returns the new drivers."""
+        if not self.is_due:
+            return []
+        with self._lock:
+            leaving, opened = self._leaving(), self._opened
+            self._opened = {}
+            self._anew -= opened.keys()
+            # Known from now on, so that what is asked for meanwhile is not begun twice.
+            self.drivers = [driver for driver in self.drivers if driver not in leaving] + list(opened.values())
+            self._exchanging = True
+        heirs = {driver.name: driver for driver in leaving if _inherits(opened.get(driver.name), driver)}
+        at_once(leaving, lambda driver: driver.close(keep_lease=driver.name in heirs), CLOSE_S + LAST_TURNS_S)
+        for name, driver in opened.items():
+            driver.start(heirs.get(name))
+        for driver in leaving:
+            log.info("flow %s: %s", driver.name, "has other settings now" if driver.name in opened else "is ended")
+        self._exchanging = False
+        return list(opened.values())
+
+    def exchange_beats(self) -> None:
+        """Send heartbeats for the pairs that want them now; no epoch has to end for that."""
+        with self._lock:
+            wanted = dict(self._wanted_beats)
+        gone = [beats for beats in self.beats if wanted.get(beats.name) != beats.flow]
+        if not gone and len(wanted) == len(self.beats):
+            return
+        stay = [beats for beats in self.beats if beats not in gone]
+        new = [Beats(flow) for name, flow in wanted.items() if name not in {beats.name for beats in stay}]
+        for beats in gone:
+            beats.close()
+        for beats in new:
+            beats.start()
+        self.beats = stay + new
+
+    def close(self, duties_s: float) -> None:
+        """End all; the duties have so long for their last turns."""
+        with self._lock:
+            self._wanted = {}
+            for name in {*self._opening, *self._opened}:
+                self._give_up(name)
+        at_once(self.drivers, lambda driver: driver.close(duties_s), CLOSE_S + duties_s)
+        for beats in self.beats:
+            beats.close()
+
+
+def _inherits(heir: FlowDriver | None, driver: FlowDriver) -> bool:
+    """Whether a driver can go on with the lease of the one before it."""
+    if heir is None:
+        return False
+    mine, theirs = heir.flow, driver.flow
+    return (mine.target, mine.group_session_timeout_ms) == (theirs.target, theirs.group_session_timeout_ms)
+
+
+def at_once(drivers: Sequence[FlowDriver], do: Callable[[FlowDriver], None], wait_s: float) -> None:
+    """Do something with all flows side by side: a cluster that hangs holds up nobody else."""
+
+    def one(driver: FlowDriver) -> None:
+        try:
+            do(driver)
+        except Exception as error:
+            log.debug("flow %s: %s", driver.name, error)
+
+    threads = [threading.Thread(target=one, args=(driver,), daemon=True) for driver in drivers]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + wait_s
+    for thread in threads:
+        thread.join(max(deadline - time.monotonic(), 0))

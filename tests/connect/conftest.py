@@ -1,0 +1,36 @@
+"""A worker over the session's brokers and Spark, and one flow's topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.connect.connectors import RunningWorker, StartWorker
+
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.engine.session import open_session
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A session with slots for the flows of one worker."""
+    session = open_session({}, tasks=4)
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def start_worker(
+    source_cluster: KafkaCluster, target_cluster: KafkaCluster, spark: SparkSession
+) -> Iterator[StartWorker]:
+    """Start workers that end with the test."""
+    with ExitStack() as stack:
+
+        def start(settings: Mapping[str, str] | None = None, *, name: str = "worker:8083") -> RunningWorker:
+            worker = RunningWorker(source_cluster, target_cluster, spark, settings, name)
+            stack.callback(worker.close)
+            return worker
+
+        yield start

@@ -1,0 +1,184 @@
+"""The two migrations of the mm2-demo's page, step by step: a consumer group moves first, its producer later.
+
+The group must read every record, none twice, and in order, through all steps.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import mirror_process as mp
+import pytest
+from kafka import KafkaConsumer, KafkaProducer
+from tests.connect.connectors import CUSTOM_POLICY, StartWorker
+
+from sparkmirror.client import MirrorClient
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.groups import Committed, Groups
+from sparkmirror.config import ClusterConfig
+from sparkmirror.connect.model import TargetState
+from sparkmirror.demo import KafkaCluster
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
+
+PARTITIONS = 2
+
+
+class ConsoleProducer:
+    """Writes numbers for the length of a `with`, the same sequence through all of its lives."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+
+    @contextmanager
+    def at(self, servers: str, topic: str) -> Iterator[None]:
+        """Write to a topic of this cluster."""
+        stop = threading.Event()
+
+        def write() -> None:
+            producer = KafkaProducer(bootstrap_servers=servers, linger_ms=5)
+            while not stop.wait(0.02):
+                for _ in range(10):
+                    producer.send(topic, value=b"%d" % self.sent, partition=self.sent % PARTITIONS)
+                    self.sent += 1
+            producer.flush()
+            producer.close()
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join(60)
+
+
+class ConsoleConsumer:
+    """Reads as a member of a group, and commits what it has read after each poll, as the page's consumer does."""
+
+    def __init__(self, group: str, pattern: str) -> None:
+        self.group = group
+        self.pattern = pattern
+        self.read: dict[int, list[int]] = defaultdict(list)
+        """The numbers, by partition."""
+
+    @property
+    def count(self) -> int:
+        """How many records it has read."""
+        return sum(map(len, self.read.values()))
+
+    @contextmanager
+    def at(self, servers: str) -> Iterator[None]:
+        """Read from this cluster for the length of a `with`."""
+        stop = threading.Event()
+
+        def consume() -> None:
+            consumer = KafkaConsumer(
+                bootstrap_servers=servers,
+                group_id=self.group,
+                auto_offset_reset="earliest",
+                enable_auto_commit=False,
+                metadata_max_age_ms=1000,
+            )
+            consumer.subscribe(pattern=self.pattern)
+            while not stop.is_set():
+                found = consumer.poll(timeout_ms=200, max_records=100)
+                for where, records in found.items():
+                    self.read[where.partition] += [int(record.value) for record in records]
+                if found:
+                    consumer.commit()
+            consumer.close()
+
+        thread = threading.Thread(target=consume)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join(60)
+
+
+class GroupOffsetSync:
+    """What MM2GroupOffsetSync does each interval: a group's checkpoints are set at the target while it is empty."""
+
+    def __init__(self, target: str, alias: str, group: str, policy: str) -> None:
+        self._alias, self._group = alias, group
+        settings = {"bootstrap.servers": target, "source.cluster.alias": alias}
+        self._mirror = MirrorClient(settings | ({"replication.policy.class": policy} if policy else {}))
+        self._client = ClusterClient(ClusterConfig(alias="target", bootstrap_servers=(target,)), "sync")
+
+    def tick(self) -> dict[int, int]:
+        """Set what is known; returns the target's offsets by partition."""
+        found = self._mirror.remote_consumer_offsets(self._group, self._alias, 10)
+        groups = Groups(self._client)
+        if found:
+            offsets = {
+                (where.topic, where.partition): Committed(one.offset, one.metadata) for where, one in found.items()
+            }
+            groups.commit({self._group: offsets})
+        there = groups.committed([self._group]).offsets.get(self._group, {})
+        return {where[1]: one.offset for where, one in there.items()}
+
+    def close(self) -> None:
+        """Hang up."""
+        self._mirror.close()
+        self._client.close()
+
+
+def committed(servers: str, group: str) -> dict[int, int]:
+    client = ClusterClient(ClusterConfig(alias="source", bootstrap_servers=(servers,)), "test")
+    try:
+        found = Groups(client).committed([group]).offsets.get(group, {})
+        return {where[1]: one.offset for where, one in found.items()}
+    finally:
+        client.close()
+
+
+@pytest.mark.parametrize("policy", ["", CUSTOM_POLICY], ids=["default", "custom"])
+def test_a_group_and_then_its_producer_move(
+    start_worker: StartWorker,
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    policy: str,
+) -> None:
+    source, target = source_cluster.bootstrap_servers, target_cluster.bootstrap_servers
+    alias = "M" + topic_name[-3:].replace("-", "")
+    topic, group = topic_name, f"{topic_name}-group"
+    remote = topic if policy else f"{alias}.{topic}"
+    mp.create_topic(source, topic, PARTITIONS)
+    producer = ConsoleProducer()
+    consumer = ConsoleConsumer(group, f"^({topic}|{remote})$")
+    with producer.at(source, topic):
+        with consumer.at(source):
+            mp.wait_for(lambda: consumer.count > 100, 40, "the group reading at the source")
+            worker = start_worker()
+            for name, config in worker.connectors(topic, alias, policy).items():
+                worker.put(name, config)
+            for name in worker.specs:
+                worker.wait_for(name, "RUNNING")
+            sync = GroupOffsetSync(target, alias, group, policy)
+            mp.wait_for(lambda: worker.copied(remote, PARTITIONS) > 0, 60, "the copy")
+        at = committed(source, group)
+        mp.wait_for(lambda: sync.tick() == at, 60, "the group's last offsets at the target")
+        sync.close()
+        before = consumer.count
+        with consumer.at(target):
+            mp.wait_for(lambda: consumer.count > before + 100, 60, "the group reading at the target")
+    # The producer has stopped; it goes on at the target when everything is copied and read.
+    if not policy:
+        mp.create_topic(target, topic, PARTITIONS)
+    with consumer.at(target):
+        mp.wait_for(lambda: worker.copied(remote, PARTITIONS) == producer.sent, 60, "everything copied")
+        mp.wait_for(lambda: consumer.count == producer.sent, 60, "everything read")
+        worker.to(TargetState.STOPPED, *worker.specs)
+        worker.delete(*list(worker.specs))
+        with producer.at(target, topic):
+            time.sleep(2)
+        mp.wait_for(lambda: consumer.count >= producer.sent, 60, "what was written to the target")
+    expected = {index: list(range(index, producer.sent, PARTITIONS)) for index in range(PARTITIONS)}
+    assert consumer.read == expected
