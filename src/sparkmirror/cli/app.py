@@ -14,6 +14,7 @@ from sparkmirror.cli.losses import losses
 from sparkmirror.cli.offsets import offsets
 from sparkmirror.cli.pack import pack
 from sparkmirror.cli.run import run
+from sparkmirror.cli.serve import serve
 from sparkmirror.cli.verify import verify
 from sparkmirror.errors import SparkMirrorError
 
@@ -23,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Copy and move Kafka clusters exactly once, with MirrorMaker 2's own configuration, on Spark.",
 )
-for verb in (run, config, demo, verify, pause, resume, throttle, losses, pack):
+for verb in (run, serve, config, demo, verify, pause, resume, throttle, losses, pack):
     app.command()(verb)
 app.add_typer(offsets, name="offsets")
 

@@ -86,7 +86,7 @@ class ConfigState:
         """All connectors that there shall be."""
         return {
             name: ConnectorSpec(name, dict(config), self.targets.get(name, TargetState.STARTED))
-            for name, config in self.configs.items()
+            for name, config in self.configs.copy().items()
         }
 
 

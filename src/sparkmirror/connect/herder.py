@@ -23,7 +23,8 @@ from sparkmirror.connect.java_maps import java_text
 from sparkmirror.connect.masking import masked, unmasked
 from sparkmirror.connect.model import ConnectorStatus, Offset, TargetState, TaskStatus, Worker
 from sparkmirror.connect.offset_checks import OffsetRefused, check_offsets
-from sparkmirror.connect.plugins import PACKAGE, find_class, not_found as class_not_found
+from sparkmirror.connect.plugins import PACKAGE, find_class
+from sparkmirror.connect.plugins import not_found as class_not_found
 from sparkmirror.connect.status_log import StatusState, leader_record, status_records, topic_records
 from sparkmirror.connect.storage_topic import StorageTopic
 from sparkmirror.connect.validation import Validation, validate
@@ -33,9 +34,6 @@ log = logging.getLogger(__name__)
 Config = Mapping[str, str | None]
 
 _PUBLISH_S = 0.5
-_STALE = (
-    "Cannot complete request momentarily due to stale configuration (typically caused by a concurrent config change)"
-)
 _INVALID_HINT = (
     "You can also find the above list of errors at the endpoint `/connector-plugins/{connectorType}/config/validate`"
 )
@@ -144,7 +142,7 @@ class Herder:
         stated = config.get("connector.class")
         if stated is None:
             shown = masked({key: value or "" for key, value in config.items()})
-            raise bad_request(f"Connector config {java_text(shown)} contains no connector type")
+            raise bad_request(f"Connector config {java_text(shown, copied=True)} contains no connector type")
         if find_class(stated) is None:
             raise bad_request(class_not_found(stated))
         return validate(config)
@@ -164,7 +162,9 @@ class Herder:
             if stored is None:
                 raise not_found(f"Connector {name} not found")
             merged: dict[str, str | None] = {**stored, **self._meant(changes, stored)}
-            return self._put(name, {key: value for key, value in merged.items() if value is not None}, None, replace=True)[1]
+            return self._put(
+                name, {key: value for key, value in merged.items() if value is not None}, None, replace=True
+            )[1]
 
     def delete(self, name: str) -> None:
         with self._writing:
@@ -349,7 +349,3 @@ class Herder:
         if self._leading:
             self._publish()
 
-
-def stale() -> RestError:
-    """While nobody is known to work."""
-    return conflict(_STALE)

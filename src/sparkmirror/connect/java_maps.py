@@ -8,20 +8,23 @@ _CAPACITY = 16
 """Buckets of a new `HashMap`; it doubles when three quarters are taken."""
 
 
-def java_text(value: object) -> str:
-    """`String.valueOf` of what JSON can hold, maps in the order of their buckets."""
+def java_text(value: object, *, copied: bool = False) -> str:
+    """`String.valueOf` of what JSON can hold, maps in the order of their buckets.
+
+    A map that was `copied` from another has as few buckets as it needs.
+    """
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}={java_text(value[key])}" for key in _bucket_order(value)) + "}"
+        ordered = _bucket_order(value, 1 if copied else _CAPACITY)
+        return "{" + ", ".join(f"{key}={java_text(value[key])}" for key in ordered) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(java_text, value)) + "]"
     return str(value)
 
 
-def _bucket_order(keys: Mapping[str, object]) -> list[str]:
-    capacity = _CAPACITY
-    while len(keys) > capacity * 3 // 4:
+def _bucket_order(keys: Mapping[str, object], capacity: int) -> list[str]:
+    while len(keys) > capacity * 3 / 4:
         capacity *= 2
     return sorted(keys, key=lambda key: _hash(key) & (capacity - 1))
 

@@ -16,7 +16,15 @@ from sparkmirror.connect.validation import HIDDEN
 _JAAS = "sasl.jaas.config"
 _SECRET_WORD = re.compile(r"(^|[._-])(password|passphrase|secret|secret[._]key|token|credentials?)$", re.IGNORECASE)
 _JAAS_OPTION = re.compile(r"""(\w+)\s*=\s*("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^\s;]+)""")
-_JAAS_OPEN = ("username", "serviceName", "principal", "awsRoleArn", "awsProfileName", "awsRoleSessionName", "awsStsRegion")
+_JAAS_OPEN = (
+    "username",
+    "serviceName",
+    "principal",
+    "awsRoleArn",
+    "awsProfileName",
+    "awsRoleSessionName",
+    "awsStsRegion",
+)
 """Options of a JAAS line that say who we are and not how we prove it."""
 
 
@@ -39,7 +47,9 @@ def unmasked(config: Mapping[str, str | None], stored: Mapping[str, str]) -> dic
     for key, value in config.items():
         if is_secret(key) and value == HIDDEN:
             if key not in stored:
-                raise ValueError(f"{key} is {HIDDEN}, which stands for the value that is stored, and none is: write it out")
+                raise ValueError(
+                    f"{key} is {HIDDEN}, which stands for the value that is stored, and none is: write it out"
+                )
             meant[key] = stored[key]
     return meant
 

@@ -62,7 +62,9 @@ def _check_there(partition: Mapping[str, object], key: str) -> None:
 
 def _wrong_part(partition: Mapping[str, object], key: str, why: str) -> OffsetRefused:
     shown = java_text(partition[key])
-    return OffsetRefused(f"Source partition {java_text(partition)} has an invalid value {shown} for the '{key}' key, {why}")
+    return OffsetRefused(
+        f"Source partition {java_text(partition)} has an invalid value {shown} for the '{key}' key, {why}"
+    )
 
 
 def _check_offset(partition: Mapping[str, object], offset: Mapping[str, object], *, only_zero: bool) -> None:

@@ -71,7 +71,7 @@ class StatusState:
             return None
         tasks = tuple(
             TaskStatus(number, task.state, task.worker_id, task.trace)
-            for number, task in sorted(self.tasks.get(name, {}).items())
+            for number, task in sorted(self.tasks.get(name, {}).copy().items())
         )
         return ConnectorStatus(name, known.state, known.worker_id, known.trace, tasks)
 
@@ -92,10 +92,16 @@ def status_records(state: StatusState, wanted: Mapping[str, ConnectorStatus], ge
     for name, status in wanted.items():
         before = state.status(name)
         known = {} if before is None else {task.id: task for task in before.tasks}
-        if before is None or (before.state, before.worker_id, before.trace) != (status.state, status.worker_id, status.trace):
+        if before is None or (before.state, before.worker_id, before.trace) != (
+            status.state,
+            status.worker_id,
+            status.trace,
+        ):
             records.append(_state_record(CONNECTOR + name, status, generation))
         records += [
-            _state_record(f"{TASK}{name}-{task.id}", task, generation) for task in status.tasks if known.get(task.id) != task
+            _state_record(f"{TASK}{name}-{task.id}", task, generation)
+            for task in status.tasks
+            if known.get(task.id) != task
         ]
         gone = set(known) - {task.id for task in status.tasks}
         records += [_record(f"{TASK}{name}-{number}", None) for number in sorted(gone)]
@@ -107,7 +113,10 @@ def topic_records(state: StatusState, name: str, used: set[str]) -> list[Record]
     known = state.used.get(name, set())
     now_ms = int(time.time() * 1000)
     added = [
-        _record(_topic_key(topic, name), {"topic": {"name": topic, "connector": name, "task": 0, "discoverTimestamp": now_ms}})
+        _record(
+            _topic_key(topic, name),
+            {"topic": {"name": topic, "connector": name, "task": 0, "discoverTimestamp": now_ms}},
+        )
         for topic in sorted(used - known)
     ]
     return [*added, *(_record(_topic_key(topic, name), None) for topic in sorted(known - used))]

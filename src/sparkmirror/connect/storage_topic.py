@@ -104,7 +104,9 @@ class StorageTopic:
 
         with self._moved:
             if not self._moved.wait_for(reached, _CATCH_UP_S):
-                raise ConnectionError(f"topic {self.name}: what was written could not be read again in {_CATCH_UP_S:.0f} s")
+                raise ConnectionError(
+                    f"topic {self.name}: what was written could not be read again in {_CATCH_UP_S:.0f} s"
+                )
 
     def _read(self, source: TopicLog, partition: int, offset: int, wait_ms: int = 0) -> int:
         entries, following = source.read(partition, offset, wait_ms=wait_ms)
@@ -136,4 +138,4 @@ class StorageTopic:
 
 def _partition(key: bytes, partitions: int) -> int:
     """Where Java's producer would put the key."""
-    return (murmur2(key) & 0x7FFFFFFF) % partitions
+    return int(murmur2(key) & 0x7FFFFFFF) % partitions

@@ -116,7 +116,11 @@ def _name(name: str, value: Value) -> None:
         raise _invalid(name, text, "String may not be empty")
     controls = "".join(f"0x{ord(letter):02X} " for letter in text if _is_control(letter)).strip()
     if controls:
-        raise _invalid(name, text, f"String may not contain control sequences but had the following ASCII chars: {controls.replace(' ', ', ')}")
+        raise _invalid(
+            name,
+            text,
+            f"String may not contain control sequences but had the following ASCII chars: {controls.replace(' ', ', ')}",
+        )
 
 
 def _is_control(letter: str) -> bool:
@@ -247,7 +251,9 @@ def validate(config: Mapping[str, str | None]) -> Validation:
         raise KeyError(stated)
     known = definitions(class_name)
     names = {definition.name for definition in known}
-    unknown = [CheckedValue(key, None, None, [_NULL]) for key, value in config.items() if value is None and key not in names]
+    unknown = [
+        CheckedValue(key, None, None, [_NULL]) for key, value in config.items() if value is None and key not in names
+    ]
     checked = {definition.name: _check(definition, config) for definition in known}
     for definition in SOURCE_CONNECTOR:
         if definition.name in config and config[definition.name] is None:
@@ -298,14 +304,15 @@ def _check_source(config: Mapping[str, str | None], checked: Mapping[str, Checke
     """What the source connector itself checks: settings that contradict each other."""
     if config.get("exactly.once.support") == "required" and "read_committed" not in map(config.get, _ISOLATION):
         value = checked["exactly.once.support"]
-        value.value, value.errors = None, [
-            "MirrorSourceConnector can only provide exactly-once guarantees when its source consumer is configured with "
-            "isolation.level set to 'read_committed'; otherwise, records from aborted and uncommitted transactions will "
-            "be replicated from the source cluster to the target cluster."
-        ]
+        value.value, value.errors = (
+            None,
+            [
+                "MirrorSourceConnector can only provide exactly-once guarantees when its source consumer is configured with "
+                "isolation.level set to 'read_committed'; otherwise, records from aborted and uncommitted transactions will "
+                "be replicated from the source cluster to the target cluster."
+            ],
+        )
     if config.get("emit.offset-syncs.enabled") == "false" and any(key.startswith(_SYNCS_SET_UP) for key in config):
         checked["emit.offset-syncs.enabled"].errors.append(
             "MirrorSourceConnector can't setup offset-syncs feature while emit.offset-syncs.enabled set to false"
         )
-
-
