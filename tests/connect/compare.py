@@ -72,7 +72,9 @@ def compare(source: KafkaCluster, target: KafkaCluster, directory: Path) -> list
     _prepare(source)
     cases = rest_cases(source.bootstrap_servers, target.bootstrap_servers)
     port = free_ports(1)[0]
-    settings = worker_settings(target.bootstrap_servers, f"real-{port}", port, **{"rest.advertised.host.name": "127.0.0.1"})
+    settings = worker_settings(
+        target.bootstrap_servers, f"real-{port}", port, **{"rest.advertised.host.name": "127.0.0.1"}
+    )
     real = RealConnectWorker(settings, directory / "real", jvm_options=QUICK_START)
     directory.joinpath("ours").mkdir(parents=True, exist_ok=True)
     with real, serving(directory / "ours", target.bootstrap_servers, f"ours-{port}") as (url, _):
@@ -96,7 +98,9 @@ def page(compared: list[Compared]) -> str:
     for one in compared:
         said = "same" if one.same else f"**differs**: {STATED.get(one.case.name, 'NOT STATED')}"
         path = one.case.path.replace("org.apache.kafka.connect.mirror.", "…").replace("|", "\\|")
-        status = str(one.ours.status) if one.ours.status == one.real.status else f"{one.ours.status}, not {one.real.status}"
+        status = (
+            str(one.ours.status) if one.ours.status == one.real.status else f"{one.ours.status}, not {one.real.status}"
+        )
         lines.append(f"| {one.case.name} | `{one.case.method} {path}` | {status} | {said} |")
     return "\n".join(lines) + "\n"
 

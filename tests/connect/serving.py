@@ -44,10 +44,19 @@ def worker_config(directory: Path, settings: dict[str, str]) -> WorkerConfig:
 
 @contextmanager
 def serving(
-    directory: Path, bootstrap_servers: str, group: str, users: Users | None = None, **more: str
+    directory: Path,
+    bootstrap_servers: str,
+    group: str,
+    users: Users | None = None,
+    *,
+    secure: bool = False,
+    **more: str,
 ) -> Iterator[tuple[str, InMemoryWorker]]:
-    """Its URL and its worker."""
-    config = worker_config(directory, worker_settings(bootstrap_servers, group, free_ports(1)[0], **more))
+    """Its URL and its worker; `secure` is over https."""
+    settings = worker_settings(bootstrap_servers, group, free_ports(1)[0], **more)
+    if secure:
+        settings["listeners"] = settings["listeners"].replace("http:", "https:")
+    config = worker_config(directory, settings)
     worker = InMemoryWorker(config.worker_id)
     with ConnectServer(config, worker, users):
         yield config.url, worker

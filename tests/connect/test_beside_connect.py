@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.broker, pytest.mark.full]
 
 
-def test_only_what_is_stated_differs(source_cluster: KafkaCluster, target_cluster: KafkaCluster, tmp_path: Path) -> None:
+def test_only_what_is_stated_differs(
+    source_cluster: KafkaCluster, target_cluster: KafkaCluster, tmp_path: Path
+) -> None:
     compared = compare(source_cluster, target_cluster, tmp_path)
     assert len(compared) >= 80
     print(page(compared))

@@ -277,7 +277,10 @@ def _expanded(herder: Herder, wanted: list[str]) -> dict[str, dict[str, object]]
     found: dict[str, dict[str, object]] = {}
     for name in herder.names():
         try:
-            parts = {"status": lambda name=name: _status(herder.status(name)), "info": lambda name=name: herder.info(name)}
+            parts = {
+                "status": lambda name=name: _status(herder.status(name)),
+                "info": lambda name=name: herder.info(name),
+            }
             found[name] = {word: parts[word]() for word in wanted if word in parts}
         except RestError:
             continue

@@ -50,9 +50,7 @@ def with_name(name: str, config: dict[str, str | None]) -> dict[str, str | None]
     """The configuration with the connector's name in it."""
     included = config.get("name")
     if included is not None and included != name:
-        raise bad_request(
-            f"Connector name configuration ({included}) doesn't match connector name in the URL ({name})"
-        )
+        raise bad_request(f"Connector name configuration ({included}) doesn't match connector name in the URL ({name})")
     return {**config, "name": name}
 
 

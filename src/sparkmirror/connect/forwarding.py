@@ -25,10 +25,10 @@ _TIMEOUT_S = 90.0
 _PATIENCE_S = 30.0
 """How long a request waits until it is clear who works, as a real worker's requests wait for a rebalance."""
 _POLL_S = 0.05
-NO_LEADER = (
-    "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway."
+NO_LEADER = "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway."
+STALE = (
+    "Cannot complete request momentarily due to stale configuration (typically caused by a concurrent config change)"
 )
-STALE = "Cannot complete request momentarily due to stale configuration (typically caused by a concurrent config change)"
 
 
 class Forwarding:

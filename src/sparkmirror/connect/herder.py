@@ -348,4 +348,3 @@ class Herder:
             self._worker.apply({})
         if self._leading:
             self._publish()
-

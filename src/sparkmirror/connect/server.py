@@ -95,7 +95,9 @@ class ConnectServer:
         )
         api = build_api(paths)
         app: ASGIApp = Forwarding(api, lambda: herder.leads, lambda: herder.leader_url, config.url, self._client_tls)
-        app = Manners(app, [route for router in paths for route in router.routes], config.cross_origin, config.response_headers)
+        app = Manners(
+            app, [route for router in paths for route in router.routes], config.cross_origin, config.response_headers
+        )
         return app if self._users is None else BasicAuth(app, self._users)
 
     def _tls(self, listener: Listener) -> ssl.SSLContext | None:
@@ -110,7 +112,9 @@ class ConnectServer:
 
     def _https_cluster(self) -> ClusterConfig:
         https = self._config.https
-        return self._config.cluster.model_copy(update={"alias": "listeners.https", "security_protocol": "SSL", "ssl": https})
+        return self._config.cluster.model_copy(
+            update={"alias": "listeners.https", "security_protocol": "SSL", "ssl": https}
+        )
 
 
 @contextmanager

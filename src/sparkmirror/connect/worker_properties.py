@@ -207,7 +207,9 @@ class _Reader:
             fields[setting.field] = SecretStr(str(value)) if setting.secret else value
         if "keystore_location" not in fields and "keystore_key" not in fields:
             key = (prefix or _HTTPS) + "ssl.keystore.location"
-            raise ConfigError("is missing: https listeners need a key and a certificate", where=self._lookup.path, key=key)
+            raise ConfigError(
+                "is missing: https listeners need a key and a certificate", where=self._lookup.path, key=key
+            )
         return SslConfig.model_validate(fields)
 
     def _resolved(self, entry: Entry) -> str:
@@ -254,5 +256,3 @@ def _own_address() -> str:
         return socket.gethostbyname(socket.gethostname())
     except OSError:
         return "127.0.0.1"
-
-
