@@ -90,7 +90,7 @@ def page(compared: list[Compared]) -> str:
     """The table of `docs/connect_rest.md`."""
     equal = sum(one.same for one in compared)
     lines = [
-        f"{len(compared)} requests, sent to both in this order; {equal} answers are the same in status, headers and body.",
+        f"{len(compared)} requests, sent to both in this order; {equal} answers are equal: status, headers and body.",
         "",
         "| what | request | status | answer |",
         "|---|---|---|---|",

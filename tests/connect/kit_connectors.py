@@ -64,7 +64,11 @@ def _common(kind: str, name: str, auth: str) -> dict[str, str]:
 
 
 def _source(auth: str) -> dict[str, str]:
-    sizes = {f"{who}.{key}": value for who in ("source.cluster", "target.cluster", "producer.override") for key, value in _SIZES.items()}
+    sizes = {
+        f"{who}.{key}": value
+        for who in ("source.cluster", "target.cluster", "producer.override")
+        for key, value in _SIZES.items()
+    }
     return {
         **_common("Source", "mm2-msc", auth),
         "replication.policy.class": _AWS_POLICY,

@@ -84,7 +84,7 @@ def offsets_of(*parts: tuple[object, object]) -> dict[str, object]:
 
 
 def rest_cases(source: str, target: str) -> list[Case]:
-    """All of them; `source` and `target` are bootstrap servers, and `source` has a topic `compared` with 2 partitions."""
+    """All of them; `source` and `target` are bootstrap servers; `source` has a topic `compared` with 2 partitions."""
     msc, cpc, hbc = (connector(kind, source, target) for kind in ("Source", "Checkpoint", "Heartbeat"))
     at = {"cluster": "a", "topic": "compared", "partition": 0}
     put_msc = {**msc, "name": "msc"}

@@ -15,7 +15,10 @@ SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required "
         ("source.cluster.ssl.keystore.password", "${file:/run/secrets:keystore}"),
         ("sasl.jaas.config", SCRAM + 'username="ann" password="${env:PASSWORD}";'),
         ("target.cluster.sasl.jaas.config", "software.amazon.msk.auth.iam.IAMLoginModule required;"),
-        ("target.cluster.sasl.jaas.config", 'software.amazon.msk.auth.iam.IAMLoginModule required awsProfileName="dev";'),
+        (
+            "target.cluster.sasl.jaas.config",
+            'software.amazon.msk.auth.iam.IAMLoginModule required awsProfileName="dev";',
+        ),
         ("topics", "passwords"),
         ("sasl.oauthbearer.token.endpoint.url", "https://login.example"),
         ("ssl.truststore.location", "/tmp/trust.jks"),
@@ -46,5 +49,5 @@ def test_what_was_shown_stands_for_what_is_stored() -> None:
     stored = {"ssl.key.password": "p", "topics": "a"}
     assert unmasked({**masked(stored), "topics": "b"}, stored) == {"ssl.key.password": "p", "topics": "b"}
     assert unmasked({"ssl.key.password": "q"}, stored) == {"ssl.key.password": "q"}
-    with pytest.raises(ValueError, match="ssl.keystore.password is"):
+    with pytest.raises(ValueError, match=r"ssl\.keystore\.password is"):
         unmasked({"ssl.keystore.password": "[hidden]"}, stored)

@@ -59,7 +59,13 @@ def test_tasks_count_when_all_are_there() -> None:
 
 def test_what_is_not_understood_is_left_alone() -> None:
     state = ConfigState()
-    for key, value in [(None, b"{}"), (b"session-key", b"{}"), (b"connector-a", b"[]"), (b"\xff", b"{}"), (b"commit-a", b"{}")]:
+    for key, value in [
+        (None, b"{}"),
+        (b"session-key", b"{}"),
+        (b"connector-a", b"[]"),
+        (b"\xff", b"{}"),
+        (b"commit-a", b"{}"),
+    ]:
         assert not state.take(key, value)
     assert state == ConfigState()
 
@@ -73,7 +79,9 @@ def test_only_changes_of_states_are_written() -> None:
             assert state.take(key, value)
         return [key.decode() + ("" if value else " removed") for key, value in records]
 
-    running = ConnectorStatus("a", "RUNNING", "w:1", tasks=(TaskStatus(0, "RUNNING", "w:1"), TaskStatus(1, "RUNNING", "w:1")))
+    running = ConnectorStatus(
+        "a", "RUNNING", "w:1", tasks=(TaskStatus(0, "RUNNING", "w:1"), TaskStatus(1, "RUNNING", "w:1"))
+    )
     assert write({"a": running}) == ["status-connector-a", "status-task-a-0", "status-task-a-1"]
     assert write({"a": running}) == []
     assert state.status("a") == running
@@ -95,7 +103,9 @@ def test_topics_and_the_leader() -> None:
 
 def test_maps_as_java_prints_them() -> None:
     """The orders are those of a Connect 4.3.1 worker's messages."""
-    assert java_text({"topic": "compared", "partition": 0, "cluster": "a"}) == "{cluster=a, partition=0, topic=compared}"
+    assert (
+        java_text({"topic": "compared", "partition": 0, "cluster": "a"}) == "{cluster=a, partition=0, topic=compared}"
+    )
     assert java_text({"group": "g", "topic": "t", "partition": True}) == "{partition=true, topic=t, group=g}"
     assert java_text({"topics": "x", "name": "x"}, copied=True) == "{name=x, topics=x}"
     assert java_text([None, 1, {}]) == "[null, 1, {}]"

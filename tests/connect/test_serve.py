@@ -29,9 +29,10 @@ pytestmark = pytest.mark.broker
 
 def _ask(url: str, path: str, method: str = "GET", body: object = None, **headers: str) -> tuple[int, object]:
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url + path, data, {"Content-Type": "application/json", **headers}, method=method)
+    headers = {"Content-Type": "application/json", **headers}
+    request = urllib.request.Request(url + path, data, headers, method=method)  # noqa: S310
     try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
             content = answer.read()
             return answer.status, json.loads(content) if content else None
     except urllib.error.HTTPError as error:
@@ -169,12 +170,19 @@ def test_who_may_ask_and_over_what(
     with serving(tmp_path, target_cluster.bootstrap_servers, topic_name, users, secure=True, **https) as (url, _):
         assert url.startswith("https://")
         curl = ("curl", "-s", "-i", "--cacert", str(authority.certificate))
-        let_in = subprocess.run((*curl, "-u", f"ann:{SECRET}", "-H", "Origin: https://ui.example", url + "/"), capture_output=True, text=True, check=True).stdout
+        let_in = subprocess.run(
+            (*curl, "-u", f"ann:{SECRET}", "-H", "Origin: https://ui.example", url + "/"),
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
         assert "200 OK" in let_in
         assert "access-control-allow-origin: https://ui.example" in let_in
         assert "x-frame-options: DENY" in let_in.replace("X-Frame-Options", "x-frame-options")
         for credentials in ((), ("-u", "ann:wrong"), ("-u", f"bob:{SECRET}")):
-            kept_out = subprocess.run((*curl, *credentials, url + "/"), capture_output=True, text=True, check=True).stdout
+            kept_out = subprocess.run(
+                (*curl, *credentials, url + "/"), capture_output=True, text=True, check=True
+            ).stdout
             assert "401 Unauthorized" in kept_out
             assert kept_out.endswith("User cannot access the resource.")
 

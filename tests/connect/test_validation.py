@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sparkmirror.connect.definitions import MIRROR, OWN
+from sparkmirror.connect.model import Offset
 from sparkmirror.connect.offset_checks import OffsetRefused, check_offsets
 from sparkmirror.connect.plugins import PACKAGE, definitions, find_class
 from sparkmirror.connect.validation import validate
@@ -28,12 +29,24 @@ def test_what_is_fine_has_no_errors() -> None:
     [
         ("tasks_max", "0", "Invalid value 0 for configuration tasks.max: Value must be at least 1"),
         ("tasks_max", "1.5", "Invalid value 1.5 for configuration tasks.max: Not a number of type INT"),
-        ("admin_timeout_ms", "9" * 20, f"Invalid value {'9' * 20} for configuration admin.timeout.ms: Not a number of type LONG"),
+        (
+            "admin_timeout_ms",
+            "9" * 20,
+            f"Invalid value {'9' * 20} for configuration admin.timeout.ms: Not a number of type LONG",
+        ),
         ("topics", "a,,b", "Configuration 'topics' values must not be empty."),
         ("topics", "a,a", "Configuration 'topics' values must not be duplicated."),
         ("topics", None, "Configuration 'topics' values must not be null."),
-        ("refresh_topics_enabled", "yes", "Invalid value yes for configuration refresh.topics.enabled: Expected value to be either true or false"),
-        ("topic_filter_class", "com.example.Filter", "Invalid value com.example.Filter for configuration topic.filter.class: Class com.example.Filter could not be found."),
+        (
+            "refresh_topics_enabled",
+            "yes",
+            "Invalid value yes for configuration refresh.topics.enabled: Expected value to be either true or false",
+        ),
+        (
+            "topic_filter_class",
+            "x.Filter",
+            "Invalid value x.Filter for configuration topic.filter.class: Class x.Filter could not be found.",
+        ),
         ("no_such_key", None, "Null value can not be supplied as the configuration value."),
     ],
 )
@@ -62,7 +75,12 @@ def test_offsets() -> None:
     at = {"cluster": "a", "topic": "t", "partition": 0}
     check_offsets("MirrorSourceConnector", [(at, {"offset": 7}), ({}, None)])
     check_offsets("MirrorHeartbeatConnector", [({"sourceClusterAlias": "a", "targetClusterAlias": "b"}, {"offset": 0})])
-    for partition, offset in [(at, {"offset": True}), ({**at, "partition": 2**31}, {"offset": 0}), (at, {"offset": -1})]:
+    wrong: list[Offset] = [
+        (at, {"offset": True}),
+        ({**at, "partition": 2**31}, {"offset": 0}),
+        (at, {"offset": -1}),
+    ]
+    for partition, offset in wrong:
         with pytest.raises(OffsetRefused, match="has an invalid value"):
             check_offsets("MirrorSourceConnector", [(partition, offset)])
     with pytest.raises(OffsetRefused, match="the only accepted value is 0"):

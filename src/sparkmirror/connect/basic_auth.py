@@ -1,4 +1,4 @@
-"""Basic authentication as Connect's `BasicAuthSecurityRestExtension` does it, with a JAAS file's `PropertyFileLoginModule`.
+"""Basic authentication as Connect's extension does it, with the `PropertyFileLoginModule` of a JAAS file.
 
 The JAAS file is the one that Java would be given: `-Djava.security.auth.login.config=FILE` in `KAFKA_OPTS`.
 """

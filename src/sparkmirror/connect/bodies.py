@@ -1,4 +1,4 @@
-"""Request bodies, read as Connect reads them; what it can't read it answers with 500, and so do we, in our own words."""
+"""Request bodies, read as Connect reads them; what it can't read it answers with 500, and so do we, in our words."""
 
 from __future__ import annotations
 

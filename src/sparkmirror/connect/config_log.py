@@ -1,8 +1,8 @@
 """The records of `config.storage.topic`, in Connect's own format, and what they add up to.
 
-Keys are `connector-NAME`, `task-NAME-N`, `commit-NAME` and `target-state-NAME`; values are JSON without a schema. A real
-worker's topic is read as it is, and a real worker reads ours. Other records of Connect's (session keys, fencing, restarts)
-are left alone.
+Keys are `connector-NAME`, `task-NAME-N`, `commit-NAME` and `target-state-NAME`; values are JSON without a schema.
+A real worker's topic is read as it is, and a real worker reads ours. Other records of Connect's (session keys,
+fencing, restarts) are left alone.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class ConfigState:
             self.targets[name] = TargetState(str(content.get("state.v2") or content["state"]))
 
     def _commit(self, name: str, count: int) -> None:
-        """Tasks count together, when the commit comes; compaction may have taken some of an older set (`KafkaConfigBackingStore`)."""
+        """Tasks count together, when the commit comes; compaction may have taken some of an older set."""
         update = self._uncommitted.pop(name, {})
         if set(range(count)) <= set(update):
             self.tasks[name] = [update[number] for number in range(count)]
@@ -92,7 +92,8 @@ class ConfigState:
 
 def _properties(content: Mapping[str, object]) -> dict[str, str]:
     properties = content["properties"]
-    assert isinstance(properties, dict)
+    if not isinstance(properties, dict):
+        raise TypeError("properties are no object")
     return {str(key): str(value) for key, value in properties.items() if value is not None}
 
 

@@ -94,7 +94,8 @@ def _table(text: str) -> tuple[Definition, ...]:
     return tuple(definitions)
 
 
-COMMON = _table("""
+COMMON = _table(
+    """
     name STRING HIGH ! | Common | 1 | MEDIUM | Connector name
     connector.class STRING HIGH ! | Common | 2 | LONG | Connector class
     connector.plugin.version STRING MEDIUM - | Common | 3 | MEDIUM | Connector version
@@ -110,11 +111,12 @@ COMMON = _table("""
     predicates LIST LOW = | Predicates | 13 | LONG | Predicates
     config.action.reload STRING LOW = restart | Common | 14 | MEDIUM | Reload Action
     errors.retry.timeout LONG MEDIUM = 0 | Error Handling | 1 | MEDIUM | Retry Timeout for Errors
-    errors.retry.delay.max.ms LONG MEDIUM = 60000 | Error Handling | 2 | MEDIUM | Maximum Delay Between Retries for Errors
+    errors.retry.delay.max.ms LONG MEDIUM = 60000 | Error Handling | 2 | MEDIUM | {DELAY}
     errors.tolerance STRING MEDIUM = none | Error Handling | 3 | SHORT | Error Tolerance
     errors.log.enable BOOLEAN MEDIUM = false | Error Handling | 4 | SHORT | Log Errors
     errors.log.include.messages BOOLEAN MEDIUM = false | Error Handling | 5 | SHORT | Log Error Details
-""")
+""".replace("{DELAY}", "Maximum Delay Between Retries for Errors")
+)
 """Of every connector."""
 
 SOURCE_CONNECTOR = _table("""

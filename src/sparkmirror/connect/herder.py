@@ -1,7 +1,7 @@
 """What the requests do: Connect's rules for connectors, over the storage topics and whoever runs the connectors.
 
-The one process with the lease works: it writes the topics, and gives its worker what there shall be. Every process answers
-what stands in the topics.
+The one process with the lease works: it writes the topics, and gives its worker what there shall be. Every process
+answers what stands in the topics.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""HTTP as Connect's server speaks it, around the application: slashes, HEAD, OPTIONS, media types, cross-origin requests."""
+"""HTTP as Connect's server speaks it, around the application: slashes, HEAD, OPTIONS, media types, other origins."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Protocol
 
 Offset = tuple[Mapping[str, object], Mapping[str, object] | None]
-"""A source partition and its source offset, as a connector defines them; the offset is None where it is to be removed."""
+"""A source partition and its source offset, as a connector defines them; an offset of None is to be removed."""
 
 
 class TargetState(StrEnum):

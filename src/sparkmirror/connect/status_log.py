@@ -1,4 +1,4 @@
-"""The records of `status.storage.topic`, in Connect's own format: how connectors and tasks are, and which topics they used.
+"""The records of `status.storage.topic`, in Connect's own format: states of connectors and tasks, and topics used.
 
 So each process answers for all, and a real worker that takes over finds what it would have written.
 One key is ours, `sparkmirror-leader`: where the process is that works. A real worker logs that it can't read it.

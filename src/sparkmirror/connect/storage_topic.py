@@ -26,19 +26,17 @@ _CATCH_UP_S = 30.0
 
 
 class StorageTopic:
-    """`take` is given each record in order, `changed` is called after some were taken; both in a thread of this topic."""
+    """`take` is given each record in order, in a thread of this topic."""
 
     def __init__(
         self,
         cluster: ClusterConfig,
         name: str,
         take: Callable[[bytes | None, bytes | None], object],
-        changed: Callable[[], None] = lambda: None,
     ) -> None:
         self.name = name
         self._cluster = cluster
         self._take = take
-        self._changed = changed
         self._writing = threading.Lock()
         self._moved = threading.Condition()
         self._positions: dict[int, int] = {}
@@ -112,8 +110,6 @@ class StorageTopic:
         entries, following = source.read(partition, offset, wait_ms=wait_ms)
         for entry in entries:
             self._take(entry.key, entry.value)
-        if entries:
-            self._changed()
         return following
 
     def _follow(self, partition: int, offset: int) -> None:

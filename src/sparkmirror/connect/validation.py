@@ -1,4 +1,4 @@
-"""Checking a connector's configuration as Connect does: its `ConfigDef`'s parsing, checks and messages, word for word."""
+"""Checking a connector's configuration as Connect does: its parsing, checks and messages, word for word."""
 
 from __future__ import annotations
 
@@ -46,9 +46,8 @@ def _invalid(name: str, value: object, reason: str) -> _Wrong:
 
 def _at_least(low: float, high: float = math.inf) -> Callable[[str, Value], None]:
     def check(name: str, value: Value) -> None:
-        if value is None:
+        if not isinstance(value, int | float):
             raise _invalid(name, None, "Value must be non-null")
-        assert isinstance(value, int | float)
         if value < low:
             raise _invalid(name, value, f"Value must be at least {low}")
         if value > high:
@@ -74,9 +73,8 @@ def _one_of_any_case(*words: str) -> Callable[[str, Value], None]:
 
 
 def _aliases(name: str, value: Value) -> None:
-    if value is None:
+    if not isinstance(value, list):
         raise _invalid(name, None, "entry must be non null")
-    assert isinstance(value, list)
     if len(set(value)) < len(value):
         raise _invalid(name, f"[{', '.join(value)}]", "Duplicate alias provided.")
 
@@ -84,15 +82,13 @@ def _aliases(name: str, value: Value) -> None:
 def _nothing(name: str, value: Value) -> None:
     """Connect would load what is named; here records are copied unchanged, and that must not stay unsaid."""
     _aliases(name, value)
-    if value:
-        assert isinstance(value, list)
+    if isinstance(value, list) and value:
         raise _invalid(name, f"[{', '.join(value)}]", "records are copied unchanged here: take it out")
 
 
 def _list(name: str, value: Value) -> None:
-    if value is None:
+    if not isinstance(value, list):
         raise _Wrong(f"Configuration '{name}' values must not be null.")
-    assert isinstance(value, list)
     if "" in value:
         raise _Wrong(f"Configuration '{name}' values must not be empty.")
     if len(set(value)) < len(value):
@@ -114,13 +110,10 @@ def _name(name: str, value: Value) -> None:
     text = str(value)
     if not text:
         raise _invalid(name, text, "String may not be empty")
-    controls = "".join(f"0x{ord(letter):02X} " for letter in text if _is_control(letter)).strip()
+    controls = ", ".join(str(ord(letter)) for letter in text if _is_control(letter))
     if controls:
-        raise _invalid(
-            name,
-            text,
-            f"String may not contain control sequences but had the following ASCII chars: {controls.replace(' ', ', ')}",
-        )
+        reason = f"String may not contain control sequences but had the following ASCII chars: {controls}"
+        raise _invalid(name, text, reason)
 
 
 def _is_control(letter: str) -> bool:
@@ -297,6 +290,11 @@ def _shown(definition: Definition, value: Value) -> str | None:
 
 
 _SYNCS_SET_UP = ("offset-syncs.topic.", "offset-syncs.client.")
+_NEEDS_COMMITTED = (
+    "MirrorSourceConnector can only provide exactly-once guarantees when its source consumer is configured with "
+    "isolation.level set to 'read_committed'; otherwise, records from aborted and uncommitted transactions will be "
+    "replicated from the source cluster to the target cluster."
+)
 _ISOLATION = ("source.consumer.isolation.level", "consumer.isolation.level", "source.cluster.isolation.level")
 
 
@@ -304,14 +302,7 @@ def _check_source(config: Mapping[str, str | None], checked: Mapping[str, Checke
     """What the source connector itself checks: settings that contradict each other."""
     if config.get("exactly.once.support") == "required" and "read_committed" not in map(config.get, _ISOLATION):
         value = checked["exactly.once.support"]
-        value.value, value.errors = (
-            None,
-            [
-                "MirrorSourceConnector can only provide exactly-once guarantees when its source consumer is configured with "
-                "isolation.level set to 'read_committed'; otherwise, records from aborted and uncommitted transactions will "
-                "be replicated from the source cluster to the target cluster."
-            ],
-        )
+        value.value, value.errors = None, [_NEEDS_COMMITTED]
     if config.get("emit.offset-syncs.enabled") == "false" and any(key.startswith(_SYNCS_SET_UP) for key in config):
         checked["emit.offset-syncs.enabled"].errors.append(
             "MirrorSourceConnector can't setup offset-syncs feature while emit.offset-syncs.enabled set to false"

@@ -1,4 +1,4 @@
-"""The real MirrorMaker 2 as its dedicated process, and the real Connect worker: the oracles, and the ones to measure against.
+"""The real MirrorMaker 2 as its dedicated process, and the real Connect worker: our oracles, and our measure.
 
     with RealMirrorMaker({"clusters": "a, b", "a->b.enabled": "true", ...}, Path("mm2")) as mirror:
         print(mirror.log)
