@@ -1,4 +1,4 @@
-"""A real Connect worker and ours, asked the same: `python -m tests.connect.compare > docs/connect_rest_answers.md`.
+"""A real Connect worker and ours, asked the same: `python -m tests.connect.compare > docs/connect_rest.md`.
 
 What stays different is listed in `STATED`, with the reason; anything else is an error of ours.
 """
@@ -52,6 +52,16 @@ STATED = {
 
 _START_S = 120.0
 
+_HEAD = """\
+# Kafka Connect's REST interface, beside a real worker
+
+This page is made by `python -m tests.connect.compare > docs/connect_rest.md`, which starts a real Connect 4.3.1 worker
+and ours, and sends both the same. Ours has a worker that copies nothing, as this is about the interface
+([connect.md](connect.md)). Compared are the status, the headers `Content-Type`, `Location`, `Allow` and
+`WWW-Authenticate`, and the JSON, but not the settings' documentation, which is our own, commit and cluster ids, and the
+order of lists, which has no meaning. Where the answer depends on who works, only what has to be equal is compared.
+"""
+
 
 @dataclass(frozen=True)
 class Compared:
@@ -87,9 +97,10 @@ def compare(source: KafkaCluster, target: KafkaCluster, directory: Path) -> list
 
 
 def page(compared: list[Compared]) -> str:
-    """The table of `docs/connect_rest.md`."""
+    """`docs/connect_rest.md`."""
     equal = sum(one.same for one in compared)
     lines = [
+        _HEAD,
         f"{len(compared)} requests, sent to both in this order; {equal} answers are equal: status, headers and body.",
         "",
         "| what | request | status | answer |",
