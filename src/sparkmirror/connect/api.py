@@ -33,7 +33,7 @@ Body = Annotated[bytes, Depends(_read_body)]
 
 
 def routers(
-    herder: Herder, loggers: Loggers, cluster_id: str, commit: str, *, topic_tracking: bool = True
+    herder: Herder, loggers: Loggers, cluster_id: str, commit: str, *, topic_tracking: bool, topic_reset: bool
 ) -> list[APIRouter]:
     """All paths; `commit` is what it says it was built from."""
     return [
@@ -41,7 +41,7 @@ def routers(
         _plugins(herder),
         _connectors(herder),
         _offsets(herder),
-        _topics(herder, tracking=topic_tracking),
+        _topics(herder, tracking=topic_tracking, resetting=topic_reset),
         _loggers(herder, loggers),
     ]
 
@@ -222,7 +222,7 @@ def _offsets(herder: Herder) -> APIRouter:
     return router
 
 
-def _topics(herder: Herder, *, tracking: bool) -> APIRouter:
+def _topics(herder: Herder, *, tracking: bool, resetting: bool) -> APIRouter:
     router = APIRouter(prefix="/connectors/{name}/topics")
 
     def must_be_tracked() -> None:
@@ -237,6 +237,8 @@ def _topics(herder: Herder, *, tracking: bool) -> APIRouter:
     @router.put("/reset", status_code=202, response_class=Response)
     def reset(name: str) -> Response:
         must_be_tracked()
+        if not resetting:
+            raise RestError(403, "Topic tracking reset is disabled.")
         herder.reset_topics(name)
         return Response(status_code=202)
 

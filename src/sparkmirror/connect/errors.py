@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+STALE = (
+    "Cannot complete request momentarily due to stale configuration (typically caused by a concurrent config change)"
+)
+"""While nobody is known to work, or another does."""
+
 
 class RestError(Exception):
     """Answered as `{"error_code": status, "message": message}`; `message` never holds a secret."""

@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from sparkmirror.connect.errors import STALE
+
 _ONLY_THERE = re.compile(
     r"(POST|PUT|PATCH|DELETE) /connectors(/.*)?|GET /connectors/[^/]+/offsets/?|PUT /admin/loggers/.*scope=cluster.*"
 )
@@ -26,9 +28,6 @@ _PATIENCE_S = 30.0
 """How long a request waits until it is clear who works, as a real worker's requests wait for a rebalance."""
 _POLL_S = 0.05
 NO_LEADER = "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway."
-STALE = (
-    "Cannot complete request momentarily due to stale configuration (typically caused by a concurrent config change)"
-)
 
 
 class Forwarding:

@@ -18,9 +18,9 @@ from sparkmirror.connect.config_log import (
     target_records,
     task_records,
 )
-from sparkmirror.connect.errors import RestError, bad_request, conflict, not_found
+from sparkmirror.connect.errors import STALE, RestError, bad_request, conflict, not_found
 from sparkmirror.connect.java_maps import java_text
-from sparkmirror.connect.masking import masked, unmasked
+from sparkmirror.connect.masking import is_secret, masked, unmasked
 from sparkmirror.connect.model import ConnectorStatus, Offset, TargetState, TaskStatus, Worker
 from sparkmirror.connect.offset_checks import OffsetRefused, check_offsets
 from sparkmirror.connect.plugins import PACKAGE, find_class
@@ -56,6 +56,7 @@ class Herder:
         leads: Callable[[], bool],
         url: str,
         on_log_level: Callable[[str, str], object],
+        resolve: Callable[[str], str] = str,
     ) -> None:
         self._worker = worker
         self._configs, self._statuses = configs, statuses
@@ -63,6 +64,7 @@ class Herder:
         self._leads = leads
         self._url = url
         self._on_log_level = on_log_level
+        self._resolve = resolve
         self._writing = threading.RLock()
         self._closing = threading.Event()
         self._leading = False
@@ -145,7 +147,10 @@ class Herder:
             raise bad_request(f"Connector config {java_text(shown, copied=True)} contains no connector type")
         if find_class(stated) is None:
             raise bad_request(class_not_found(stated))
-        return validate(config)
+        try:
+            return validate({key: self._resolved(key, value) for key, value in config.items()})
+        except ValueError as error:
+            raise bad_request(str(error)) from None
 
     def create(self, name: str, config: Config, initial: TargetState | None) -> dict[str, object]:
         """A new connector."""
@@ -238,6 +243,10 @@ class Herder:
             raise bad_request(_NOT_STOPPED.format(name))
         return find_class(self._config_state.configs[name].get("connector.class", "")) or ""
 
+    def _resolved(self, key: str, value: str | None) -> str | None:
+        """A value to be checked: what a config provider has of it, but no secret."""
+        return value if value is None or is_secret(key) else self._resolve(value)
+
     def _must_be_known(self, name: str, message: str) -> None:
         if name not in self._config_state.configs:
             raise not_found(message.format(name))
@@ -287,6 +296,8 @@ class Herder:
 
     def _write(self, records: list[tuple[bytes, bytes | None]]) -> None:
         """Write to the configurations, and let the worker and the other topic follow."""
+        if not self.leads:  # since the request came
+            raise conflict(STALE)
         self._append(records)
         self._worker.apply(self._config_state.specs())
         self._publish()

@@ -69,7 +69,15 @@ class ConnectServer:
         statuses.start()
         lease = Lease(config.cluster, config.group_id, config.configs.topic, config.session_timeout_ms)
         herder = Herder(
-            self._worker, configs, statuses, config_state, status_state, lease.held, config.url, loggers.set
+            self._worker,
+            configs,
+            statuses,
+            config_state,
+            status_state,
+            lease.held,
+            config.url,
+            loggers.set,
+            config.resolve,
         )
         app = self._application(herder, loggers)
         lease.start()
@@ -91,7 +99,12 @@ class ConnectServer:
         client.metadata([config.configs.topic])
         client.close()
         paths = routers(
-            herder, loggers, client.cluster_id, f"sparkmirror-{__version__}", topic_tracking=config.topic_tracking
+            herder,
+            loggers,
+            client.cluster_id,
+            f"sparkmirror-{__version__}",
+            topic_tracking=config.topic_tracking,
+            topic_reset=config.topic_reset,
         )
         api = build_api(paths)
         app: ASGIApp = Forwarding(api, lambda: herder.leads, lambda: herder.leader_url, config.url, self._client_tls)

@@ -13,7 +13,7 @@ from sparkmirror.config.clusters import read_cluster
 from sparkmirror.config.entries import Entry, Properties, read_entries
 from sparkmirror.config.known_keys import CONNECT, CONNECT_FAMILIES, CONNECTOR_BASE
 from sparkmirror.config.lookup import Lookup
-from sparkmirror.config.model import SslConfig
+from sparkmirror.config.model import ProviderConfig, SslConfig
 from sparkmirror.config.providers import declared_providers, resolve
 from sparkmirror.config.settings import SSL_SETTINGS, TARGET_SERVERS
 from sparkmirror.config.values import FACTOR, PORT_MAX, Boolean, Integer, Kind, Names, Value
@@ -35,6 +35,13 @@ _NEEDED = {
 _PASSED_ON = ("producer.", "consumer.", "admin.")
 _READ_BY_FLOWS = ("offset.flush.interval.ms", "session.timeout.ms", "request.timeout.ms", "client.id")
 """What whoever runs the connectors reads for itself."""
+_IDLE = {
+    "admin.listeners": "the admin endpoints are at all listeners",
+    "config.storage.": "the topic is compacted, and otherwise as the broker makes it",
+    "status.storage.": "the topic is compacted, and otherwise as the broker makes it",
+    "inter.worker.": "a request is sent on with its own credentials",
+}
+"""Beginnings of keys without effect, where it is not as in MirrorMaker 2's own file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +85,19 @@ class WorkerConfig:
     """`none`, `requested` or `required`: whether clients of https show a certificate."""
     basic_auth: bool
     topic_tracking: bool
+    topic_reset: bool
+    """Whether topics in use can be forgotten."""
+    providers: tuple[ProviderConfig, ...]
     warnings: tuple[str, ...]
 
     @property
     def worker_id(self) -> str:
         """`host:port`, as Connect names its workers."""
         return f"{self.advertised.host}:{self.advertised.port}"
+
+    def resolve(self, text: str) -> str:
+        """Put in what the file's config providers have. Raises ValueError, which names the reference and no value."""
+        return resolve(text, self.providers)
 
     @property
     def url(self) -> str:
@@ -128,6 +142,8 @@ class _Reader:
             client_auth=self._text(_HTTPS + "ssl.client.auth", self._text("ssl.client.auth", "none")),
             basic_auth=self._basic_auth(),
             topic_tracking=bool(self._value("topic.tracking.enable", Boolean(), True)),
+            topic_reset=bool(self._value("topic.tracking.allow.reset", Boolean(), True)),
+            providers=lookup.providers,
             warnings=(*lookup.warnings, *self._unused()),
         )
 
@@ -228,17 +244,21 @@ class _Reader:
 
     def _unused(self) -> list[str]:
         """A line for each key without effect."""
-        idle = {**CONNECT, **CONNECTOR_BASE}
         lines = []
         for key, entry in self._lookup.properties.items():
             if key in self._known or key in self._lookup.looked_up or key.startswith((*_PASSED_ON, "config.providers")):
                 continue
             if key in _READ_BY_FLOWS or key in _NEEDED or key.startswith(("ssl.", "sasl.", "spark.", _HTTPS)):
                 continue
-            family = next((reason for start, reason in CONNECT_FAMILIES.items() if key.startswith(start)), "")
-            reason = idle[key].reason if key in idle else family or "it is no setting of a Connect worker"
-            lines.append(entry.note(f"has no effect: {reason}"))
+            lines.append(entry.note(f"has no effect: {_why_idle(key)}"))
         return lines
+
+
+def _why_idle(key: str) -> str:
+    own = next((reason for start, reason in _IDLE.items() if key.startswith(start)), "")
+    known = {**CONNECT, **CONNECTOR_BASE}.get(key)
+    family = next((reason for start, reason in CONNECT_FAMILIES.items() if key.startswith(start)), "")
+    return own or (known.reason if known else family) or "it is no setting of a Connect worker"
 
 
 def _parsed(entry: Entry, kind: Kind, text: str) -> Value:
