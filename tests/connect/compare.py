@@ -135,7 +135,7 @@ def _wait_until_it_works(url: str) -> None:
         try:
             urllib.request.urlopen(request, timeout=_START_S)  # noqa: S310
         except urllib.error.HTTPError as error:
-            if error.code == 404:
+            if b"error_code" in error.read() and error.code == 404:
                 return
         if time.monotonic() > deadline:
             raise TimeoutError(f"{url} has no leader after {_START_S:.0f} s")

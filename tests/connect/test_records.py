@@ -97,6 +97,8 @@ def test_topics_and_the_leader() -> None:
     for key, value in [*topic_records(state, "a", {"t1", "t2"}), leader_record("http://w:1")]:
         assert state.take(key, value)
     assert (state.used, state.leader) == ({"a": {"t1", "t2"}}, "http://w:1")
+    assert state.take(*leader_record(None))
+    assert state.leader == ""
     [(key, value)] = topic_records(state, "a", {"t1"})
     assert (key, value) == (b"status-topic-t2:connector-a", None)
 

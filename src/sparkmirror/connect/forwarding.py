@@ -13,13 +13,16 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sparkmirror.connect.errors import STALE
 
 _ONLY_THERE = re.compile(
     r"(POST|PUT|PATCH|DELETE) /connectors(/.*)?|GET /connectors/[^/]+/offsets/?|PUT /admin/loggers/.*scope=cluster.*"
 )
+Answer = tuple[int, dict[bytes, str], bytes]
+"""Status, headers and body."""
+
 _MARK = "x-sparkmirror-forwarded"
 _KEPT = ("authorization", "content-type", "accept")
 _TIMEOUT_S = 90.0
@@ -48,35 +51,36 @@ class Forwarding:
         self._tls = tls
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not _ONLY_THERE.fullmatch(_request_line(scope)):
+        if scope["type"] != "http" or self._leads() or not _ONLY_THERE.fullmatch(_request_line(scope)):
             await self._app(scope, receive, send)
             return
+        body = await _body(receive)
         forwarded = _MARK in Headers(scope=scope)
-        leader = await self._wait_for_leader(forwarded=forwarded)
-        if self._leads():
-            await self._app(scope, receive, send)
-        elif forwarded:
-            await _refuse(STALE, send)
-        elif not leader:
-            await _refuse(NO_LEADER, send)
+        answer = await self._from_leader(scope, body, forwarded=forwarded)
+        if answer is not None:
+            await _send(*answer, send)
+        elif self._leads():
+            await self._app(scope, _again(body), send)
         else:
-            status, content_type, body = await asyncio.to_thread(self._ask, leader, scope, await _body(receive))
-            headers = [(b"content-length", b"%d" % len(body))]
-            headers += [(name, value.encode()) for name, value in content_type.items()]
-            await send({"type": "http.response.start", "status": status, "headers": headers})
-            await send({"type": "http.response.body", "body": body})
+            await _refuse(STALE if forwarded else NO_LEADER, send)
 
-    async def _wait_for_leader(self, *, forwarded: bool) -> str:
-        """Where another process is that leads; nothing if it is this one, or if none is known for too long."""
+    async def _from_leader(self, scope: Scope, body: bytes, *, forwarded: bool) -> Answer | None:
+        """What the leader answers; None if it is this process, or if none is found for too long.
+
+        The one that is known may be gone, and another on its way; what was sent on once is not sent on again.
+        """
         deadline = time.monotonic() + _PATIENCE_S
         while not self._leads() and time.monotonic() < deadline:
             leader = self._leader_url()
             if leader not in ("", self._own_url) and not forwarded:
-                return leader
+                answer = await asyncio.to_thread(self._ask, leader, scope, body)
+                if answer is not None:
+                    return answer
             await asyncio.sleep(_POLL_S)
-        return ""
+        return None
 
-    def _ask(self, leader: str, scope: Scope, body: bytes) -> tuple[int, dict[bytes, str], bytes]:
+    def _ask(self, leader: str, scope: Scope, body: bytes) -> Answer | None:
+        """Its answer; None if nobody listens there."""
         headers = Headers(scope=scope)
         kept = {name: headers[name] for name in _KEPT if name in headers}
         path = scope.get("raw_path", scope["path"].encode()).decode("latin-1")
@@ -94,6 +98,8 @@ class Forwarding:
         except urllib.error.HTTPError as error:
             return error.code, _headers(error.headers), error.read()
         except OSError as error:
+            if isinstance(getattr(error, "reason", error), ConnectionRefusedError):
+                return None
             text = {"error_code": 500, "message": f"IO Error trying to forward REST request: {error}"}
             return 500, {b"content-type": "application/json"}, json.dumps(text).encode()
 
@@ -117,8 +123,22 @@ async def _body(receive: Receive) -> bytes:
     return body
 
 
+def _again(body: bytes) -> Receive:
+    """A body that was read, to be read again."""
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return receive
+
+
+async def _send(status: int, headers: dict[bytes, str], body: bytes, send: Send) -> None:
+    encoded = [(name, value.encode()) for name, value in headers.items()]
+    encoded.append((b"content-length", b"%d" % len(body)))
+    await send({"type": "http.response.start", "status": status, "headers": encoded})
+    await send({"type": "http.response.body", "body": body})
+
+
 async def _refuse(message: str, send: Send) -> None:
     body = json.dumps({"error_code": 409, "message": message}).encode()
-    headers = [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json")]
-    await send({"type": "http.response.start", "status": 409, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    await _send(409, {b"content-type": "application/json"}, body, send)

@@ -76,9 +76,14 @@ class Herder:
         self._thread.start()
 
     def close(self) -> None:
-        """End; the worker is left as it is."""
+        """End, and let nobody look for this process; the worker is left as it is."""
         self._closing.set()
         self._thread.join(5.0)
+        if self._leading and self.leader_url == self._url:
+            try:
+                self._statuses.append([leader_record(None)])
+            except ConnectionError as error:
+                log.warning("%s", error)
 
     @property
     def leads(self) -> bool:

@@ -122,9 +122,9 @@ def topic_records(state: StatusState, name: str, used: set[str]) -> list[Record]
     return [*added, *(_record(_topic_key(topic, name), None) for topic in sorted(known - used))]
 
 
-def leader_record(url: str) -> Record:
-    """Where the process is that works."""
-    return _record(LEADER, {"url": url})
+def leader_record(url: str | None) -> Record:
+    """Where the process is that works; None: nowhere."""
+    return _record(LEADER, None if url is None else {"url": url})
 
 
 def _topic_key(topic: str, name: str) -> str:
