@@ -35,6 +35,7 @@ _NEEDED = {
 _PASSED_ON = ("producer.", "consumer.", "admin.")
 _READ_BY_FLOWS = ("offset.flush.interval.ms", "session.timeout.ms", "request.timeout.ms", "client.id")
 """What whoever runs the connectors reads for itself."""
+_READ_ELSEWHERE = ("ssl.", "sasl.", "spark.", "offset.storage.", _HTTPS)
 _IDLE = {
     "admin.listeners": "the admin endpoints are at all listeners",
     "config.storage.": "the topic is compacted, and otherwise as the broker makes it",
@@ -248,7 +249,7 @@ class _Reader:
         for key, entry in self._lookup.properties.items():
             if key in self._known or key in self._lookup.looked_up or key.startswith((*_PASSED_ON, "config.providers")):
                 continue
-            if key in _READ_BY_FLOWS or key in _NEEDED or key.startswith(("ssl.", "sasl.", "spark.", _HTTPS)):
+            if key in _READ_BY_FLOWS or key in _NEEDED or key.startswith(_READ_ELSEWHERE):
                 continue
             lines.append(entry.note(f"has no effect: {_why_idle(key)}"))
         return lines
