@@ -36,11 +36,14 @@ _PASSED_ON = ("producer.", "consumer.", "admin.")
 _READ_BY_FLOWS = ("offset.flush.interval.ms", "session.timeout.ms", "request.timeout.ms", "client.id")
 """What whoever runs the connectors reads for itself."""
 _READ_ELSEWHERE = ("ssl.", "sasl.", "spark.", "offset.storage.", _HTTPS)
+_BYTES = "records are copied as bytes; where this is no ByteArrayConverter, each connector must name one"
 _IDLE = {
     "admin.listeners": "the admin endpoints are at all listeners",
     "config.storage.": "the topic is compacted, and otherwise as the broker makes it",
     "status.storage.": "the topic is compacted, and otherwise as the broker makes it",
     "inter.worker.": "a request is sent on with its own credentials",
+    "key.converter": _BYTES,
+    "value.converter": _BYTES,
 }
 """Beginnings of keys without effect, where it is not as in MirrorMaker 2's own file."""
 
