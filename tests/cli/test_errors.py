@@ -98,3 +98,10 @@ def test_options_that_are_wrong(tmp_path: Path, arguments: tuple[str, ...], says
 @pytest.mark.parametrize(("rate", "says"), [("fast", "500K or 20M"), ("0", "500K or 20M")])
 def test_a_rate_that_is_none(tmp_path: Path, rate: str, says: str) -> None:
     assert says in only_line(sparkmirror("throttle", write(tmp_path / "mm2.properties"), rate), 2)
+
+
+def test_a_connect_workers_file_that_is_incomplete(tmp_path: Path) -> None:
+    file = tmp_path / "connect-distributed.properties"
+    file.write_text("bootstrap.servers = 127.0.0.1:1\ngroup.id = workers\n")
+    line = only_line(sparkmirror("serve", str(file)), 2)
+    assert "connect-distributed.properties: config.storage.topic: is missing" in line

@@ -16,6 +16,7 @@ from sparkmirror.cli.losses import losses
 from sparkmirror.cli.offsets import offsets
 from sparkmirror.cli.pack import pack
 from sparkmirror.cli.run import run
+from sparkmirror.cli.serve import serve
 from sparkmirror.cli.sync_groups import sync_groups
 from sparkmirror.cli.verify import verify
 from sparkmirror.errors import SparkMirrorError
@@ -26,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Copy and move Kafka clusters exactly once, with MirrorMaker 2's own configuration, on Spark.",
 )
-for verb in (run, config, convert, lint, demo, verify, pause, resume, throttle, losses, pack):
+for verb in (run, serve, config, convert, lint, demo, verify, pause, resume, throttle, losses, pack):
     app.command()(verb)
 app.command(context_settings={"help_option_names": ["-h", "--help"]})(sync_groups)
 app.add_typer(offsets, name="offsets")

@@ -61,6 +61,25 @@ def _context(config: ClusterConfig, trusted: bytes | None, own: bytes | None) ->
     return context
 
 
+def server_context(config: ClusterConfig, client_auth: str) -> ssl.SSLContext:
+    """How to be spoken to: with the keystore of `config`, and as `client_auth` says of clients' certificates.
+
+    `client_auth` is Kafka's `ssl.client.auth`: none, requested or required. Raises `ConfigError`.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    versions = [_VERSIONS[name] for name in config.ssl.enabled_protocols]
+    context.minimum_version, context.maximum_version = min(versions), max(versions)
+    pair = read_key_store(config, store_bytes(config, "keystore", config.ssl.keystore_location))
+    if pair is None:
+        raise store_error(config, "keystore.location", "is missing: a server needs a key and a certificate")
+    _load(context, pair)
+    if client_auth != "none":
+        trusted = read_trust_store(config, store_bytes(config, "truststore", config.ssl.truststore_location))
+        context.load_verify_locations(cadata=b"".join(map(_der, trusted or ())))
+        context.verify_mode = ssl.CERT_REQUIRED if client_auth == "required" else ssl.CERT_OPTIONAL
+    return context
+
+
 def _load(context: ssl.SSLContext, pair: KeyPair) -> None:
     """`ssl` takes keys from files only: for that moment it lies in one, encrypted, and readable by us alone."""
     password = secrets.token_bytes(32).hex().encode()

@@ -2,6 +2,6 @@
 
 from sparkmirror.demo.authority import Authority
 from sparkmirror.demo.brokers import Broker, KafkaCluster
-from sparkmirror.demo.connect import RealMirrorMaker
+from sparkmirror.demo.connect import RealConnectWorker, RealMirrorMaker
 
-__all__ = ["Authority", "Broker", "KafkaCluster", "RealMirrorMaker"]
+__all__ = ["Authority", "Broker", "KafkaCluster", "RealConnectWorker", "RealMirrorMaker"]

@@ -1,16 +1,16 @@
-"""The real MirrorMaker 2, run as its dedicated process: the oracle, and the one to measure against.
+"""The real MirrorMaker 2 as its dedicated process, and the real Connect worker: our oracles, and our measure.
 
     with RealMirrorMaker({"clusters": "a, b", "a->b.enabled": "true", ...}, Path("mm2")) as mirror:
         print(mirror.log)
 
-It dies with this process, however that ends.
+They die with this process, however that ends.
 """
 
 from __future__ import annotations
 
 import signal
 import time
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from javaproperties import dumps
 
@@ -25,15 +25,19 @@ if TYPE_CHECKING:
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 30.0
 _POLL_S = 0.1
-_STARTED = "Kafka MirrorMaker started"
 
 
-class RealMirrorMaker:
-    """One node of MirrorMaker 2, run from `properties`, an mm2.properties file's keys and values.
+class _ConnectProcess:
+    """One Java process run from `properties`, its file's keys and values.
 
     Its settings and its log are in `directory`, and stay. `jvm_options` is empty by default, as it is
     measured against; `QUICK_START` of `sparkmirror.demo.jvm` halves its start-up time.
     """
+
+    _name: ClassVar[str]
+    _main_class: ClassVar[str]
+    _file: ClassVar[str]
+    _started_words: ClassVar[str]
 
     def __init__(
         self,
@@ -78,11 +82,11 @@ class RealMirrorMaker:
         is no Java or the jars can't be had.
         """
         self.directory.mkdir(parents=True, exist_ok=True)
-        settings = self.directory / "mm2.properties"
+        settings = self.directory / self._file
         settings.write_text(dumps(self._properties))
         self._jvm = Jvm(
             self.directory,
-            main_class="org.apache.kafka.connect.mirror.MirrorMaker",
+            main_class=self._main_class,
             arguments=[str(settings)],
             class_path=class_path(MIRROR_MAKER),
             heap_mb=self._heap_mb,
@@ -116,7 +120,7 @@ class RealMirrorMaker:
     def _wait_until_started(self, logged_before: int, timeout_s: float) -> None:
         jvm = self._started()
         deadline = time.monotonic() + timeout_s
-        while not _says(jvm.log, _STARTED, logged_before):
+        while not _says(jvm.log, self._started_words, logged_before):
             if not jvm.running:
                 reason = f"died (exit code {jvm.exit_code})"
             elif time.monotonic() > deadline:
@@ -124,12 +128,30 @@ class RealMirrorMaker:
             else:
                 time.sleep(_POLL_S)
                 continue
-            raise SetupError(f"MirrorMaker 2 {reason}; {jvm.log} ends with:\n{jvm.last_lines()}")
+            raise SetupError(f"{self._name} {reason}; {jvm.log} ends with:\n{jvm.last_lines()}")
 
     def _started(self) -> Jvm:
         if self._jvm is None:
-            raise RuntimeError("MirrorMaker 2 was never started")
+            raise RuntimeError(f"{self._name} was never started")
         return self._jvm
+
+
+class RealMirrorMaker(_ConnectProcess):
+    """One node of MirrorMaker 2, from an mm2.properties file's keys and values."""
+
+    _name = "MirrorMaker 2"
+    _main_class = "org.apache.kafka.connect.mirror.MirrorMaker"
+    _file = "mm2.properties"
+    _started_words = "Kafka MirrorMaker started"
+
+
+class RealConnectWorker(_ConnectProcess):
+    """One distributed Connect worker with MirrorMaker 2's connectors, from a connect-distributed.properties file's."""
+
+    _name = "Kafka Connect"
+    _main_class = "org.apache.kafka.connect.cli.ConnectDistributed"
+    _file = "connect-distributed.properties"
+    _started_words = "Finished starting connectors and tasks"
 
 
 def _says(log: Path, words: str, offset: int) -> bool:

@@ -1,0 +1,53 @@
+"""`sparkmirror serve`: a Kafka Connect worker's own file, and its REST interface."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from contextlib import closing
+from typing import Annotated
+
+import typer
+
+from sparkmirror.cli.logs import set_up_logging, warn
+
+File = Annotated[
+    str, typer.Argument(metavar="FILE", help="A connect-distributed.properties file, as a Connect worker takes it.")
+]
+
+
+def serve(
+    file: File,
+    jaas: Annotated[
+        str | None,
+        typer.Option("--jaas", metavar="FILE", help="The JAAS file of basic authentication, if KAFKA_OPTS names none."),
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
+) -> None:
+    """Answer Kafka Connect's REST interface and run MirrorMaker 2's connectors, until stopped.
+
+    For instance: sparkmirror serve connect-distributed.properties, then curl -X PUT -H "Content-Type: application/json"
+    --data @mm2-msc.json http://localhost:8083/connectors/mm2-msc/config
+
+    Exit codes: 0 stopped, 2 the file is wrong, 3 a cluster can't be reached.
+    """
+    set_up_logging(verbose)
+    from sparkmirror.connect.basic_auth import jaas_file, read_users
+    from sparkmirror.connect.worker_properties import read_worker_properties
+
+    config = read_worker_properties(file)
+    for line in config.warnings:
+        warn(line)
+    users = read_users(jaas or jaas_file(), file) if config.basic_auth else None
+    # Spark is slow to import; errors in the file come first
+    from sparkmirror.connect.server import ConnectServer
+    from sparkmirror.connect.worker import ConnectWorker
+    from sparkmirror.formats.connect import Worker as WorkerFile
+
+    stopped = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopped.set())
+    with closing(ConnectWorker(WorkerFile(config.settings, config.path), config.worker_id)) as worker:
+        worker.start()
+        with ConnectServer(config, worker, users):
+            stopped.wait()

@@ -1,0 +1,324 @@
+"""The paths of Connect's REST interface, each a few lines over the herder."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from sparkmirror.connect.bodies import read_creation, read_offsets, read_settings, with_name
+from sparkmirror.connect.errors import RestError, bad_request, not_found
+from sparkmirror.connect.herder import Herder
+from sparkmirror.connect.loggers import LEVELS, Loggers
+from sparkmirror.connect.model import ConnectorStatus, TargetState, TaskStatus
+from sparkmirror.connect.plugins import VERSION, plugin_config, plugin_list, without_suffix
+
+log = logging.getLogger(__name__)
+
+_HEALTHY = {"status": "healthy", "message": "Worker has completed startup and is ready to handle requests."}
+_PHRASES = {404: "Not Found", 405: "Method Not Allowed"}
+_WRAPPED = "org.apache.kafka.connect.runtime.rest.errors.BadRequestException: "
+
+
+async def _read_body(request: Request) -> bytes:
+    return await request.body()
+
+
+Body = Annotated[bytes, Depends(_read_body)]
+
+
+def routers(
+    herder: Herder, loggers: Loggers, cluster_id: str, commit: str, *, topic_tracking: bool, topic_reset: bool
+) -> list[APIRouter]:
+    """All paths; `commit` is what it says it was built from."""
+    return [
+        _about(cluster_id, commit),
+        _plugins(herder),
+        _connectors(herder),
+        _offsets(herder),
+        _topics(herder, tracking=topic_tracking, resetting=topic_reset),
+        _loggers(herder, loggers),
+    ]
+
+
+def build_api(paths: Iterable[APIRouter]) -> FastAPI:
+    """The application, with Connect's error bodies."""
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+    app.add_exception_handler(RestError, _answer_refusal)
+    app.add_exception_handler(HTTPException, _answer_http_error)
+    app.add_exception_handler(Exception, _answer_failure)
+    for router in paths:
+        app.include_router(router)
+    return app
+
+
+def _answer_refusal(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RestError)  # noqa: S101 - it is registered for nothing else
+    return _error(error.status, error.message)
+
+
+def _answer_http_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 - it is registered for nothing else
+    phrase = _PHRASES.get(error.status_code, error.detail)
+    answer = _error(error.status_code, f"HTTP {error.status_code} {phrase}")
+    del answer.headers["content-type"]
+    return answer
+
+
+def _answer_failure(_: Request, error: Exception) -> Response:
+    log.error("a request failed", exc_info=error)
+    return _error(500, f"{type(error).__name__}: the log of this process has more")
+
+
+def _error(status: int, message: str) -> JSONResponse:
+    return JSONResponse({"error_code": status, "message": message}, status)
+
+
+def _about(cluster_id: str, commit: str) -> APIRouter:
+    router = APIRouter()
+
+    @router.get("/")
+    def about() -> dict[str, str]:
+        return {"version": VERSION, "commit": commit, "kafka_cluster_id": cluster_id}
+
+    @router.get("/health")
+    def health() -> dict[str, str]:
+        return _HEALTHY
+
+    return router
+
+
+def _plugins(herder: Herder) -> APIRouter:
+    router = APIRouter(prefix="/connector-plugins")
+
+    @router.get("")
+    def plugins(request: Request) -> list[dict[str, str]]:
+        return plugin_list(connectors_only=_flag(request, "connectorsOnly", default=True))
+
+    @router.get("/{plugin}/config")
+    def config(plugin: str) -> list[dict[str, object]]:
+        found = plugin_config(plugin)
+        if found is None:
+            raise not_found(f"Unknown plugin {plugin}.")
+        return found
+
+    @router.put("/{plugin}/config/validate")
+    def validate(plugin: str, body: Body) -> dict[str, object]:
+        settings = read_settings(body)
+        stated = settings.get("connector.class")
+        if stated is not None and not without_suffix(stated).endswith(without_suffix(plugin)):
+            raise bad_request(f"Included connector type {stated} does not match request type {plugin}")
+        try:
+            return herder.validate(settings).as_json()
+        except RestError as error:  # Connect fails here, while it refuses elsewhere
+            raise RestError(500, _WRAPPED + error.message) from None
+
+    return router
+
+
+def _connectors(herder: Herder) -> APIRouter:
+    router = APIRouter(prefix="/connectors")
+
+    @router.get("")
+    def connectors(request: Request) -> Any:
+        if "expand" not in request.query_params:
+            return herder.names()
+        return _expanded(herder, request.query_params.getlist("expand"))
+
+    @router.post("", status_code=201)
+    def create(request: Request, response: Response, body: Body) -> dict[str, object]:
+        creation = read_creation(body)
+        info = herder.create(creation.name, creation.config, creation.initial)
+        response.headers["location"] = _location(request, creation.name)
+        return info
+
+    @router.get("/{name}")
+    def info(name: str) -> dict[str, object]:
+        return herder.info(name)
+
+    @router.delete("/{name}", status_code=204, response_class=Response)
+    def delete(name: str) -> Response:
+        herder.delete(name)
+        return Response(status_code=204)
+
+    @router.get("/{name}/config")
+    def config(name: str) -> dict[str, str]:
+        return herder.config(name)
+
+    @router.put("/{name}/config")
+    def put(name: str, request: Request, response: Response, body: Body) -> dict[str, object]:
+        created, info = herder.put(name, with_name(name, read_settings(body)))
+        if created:
+            response.status_code = 201
+            response.headers["location"] = _location(request, name)
+        return info
+
+    @router.patch("/{name}/config")
+    def patch(name: str, body: Body) -> dict[str, object]:
+        return herder.patch(name, read_settings(body))
+
+    @router.get("/{name}/status")
+    def status(name: str) -> dict[str, object]:
+        return _status(herder.status(name))
+
+    @router.put("/{name}/pause", status_code=202, response_class=Response)
+    def pause(name: str) -> Response:
+        herder.set_target(name, TargetState.PAUSED)
+        return Response(status_code=202)
+
+    @router.put("/{name}/resume", status_code=202, response_class=Response)
+    def resume(name: str) -> Response:
+        herder.set_target(name, TargetState.STARTED)
+        return Response(status_code=202)
+
+    @router.put("/{name}/stop", status_code=204, response_class=Response)
+    def stop(name: str) -> Response:
+        herder.set_target(name, TargetState.STOPPED)
+        return Response(status_code=204)
+
+    @router.post("/{name}/restart")
+    def restart(name: str, request: Request) -> Response:
+        include_tasks, only_failed = _flag(request, "includeTasks"), _flag(request, "onlyFailed")
+        plan = herder.restart(name, include_tasks=include_tasks, only_failed=only_failed)
+        # Without either flag it is the old request, which has no answer
+        return JSONResponse(_status(plan), 202) if include_tasks or only_failed else Response(status_code=204)
+
+    @router.get("/{name}/tasks")
+    def tasks(name: str) -> list[dict[str, object]]:
+        return herder.tasks(name)
+
+    @router.get("/{name}/tasks/{task}/status")
+    def task_status(name: str, task: str) -> dict[str, object]:
+        return _task(herder.task_status(name, _number(task)))
+
+    @router.post("/{name}/tasks/{task}/restart", status_code=204, response_class=Response)
+    def restart_task(name: str, task: str) -> Response:
+        herder.restart_task(name, _number(task))
+        return Response(status_code=204)
+
+    return router
+
+
+def _offsets(herder: Herder) -> APIRouter:
+    router = APIRouter(prefix="/connectors/{name}/offsets")
+
+    @router.get("")
+    def offsets(name: str) -> dict[str, object]:
+        return {"offsets": [{"partition": part, "offset": offset} for part, offset in herder.offsets(name)]}
+
+    @router.patch("")
+    def alter(name: str, body: Body) -> dict[str, str]:
+        return {"message": herder.alter_offsets(name, read_offsets(body))}
+
+    @router.delete("")
+    def delete(name: str) -> dict[str, str]:
+        return {"message": herder.delete_offsets(name)}
+
+    return router
+
+
+def _topics(herder: Herder, *, tracking: bool, resetting: bool) -> APIRouter:
+    router = APIRouter(prefix="/connectors/{name}/topics")
+
+    def must_be_tracked() -> None:
+        if not tracking:
+            raise RestError(403, "Topic tracking is disabled.")
+
+    @router.get("")
+    def topics(name: str) -> dict[str, dict[str, list[str]]]:
+        must_be_tracked()
+        return {name: {"topics": herder.topics(name)}}
+
+    @router.put("/reset", status_code=202, response_class=Response)
+    def reset(name: str) -> Response:
+        must_be_tracked()
+        if not resetting:
+            raise RestError(403, "Topic tracking reset is disabled.")
+        herder.reset_topics(name)
+        return Response(status_code=202)
+
+    return router
+
+
+def _loggers(herder: Herder, loggers: Loggers) -> APIRouter:
+    router = APIRouter(prefix="/admin/loggers")
+
+    @router.get("")
+    def all_loggers() -> dict[str, dict[str, object]]:
+        return loggers.all()
+
+    @router.get("/{name}")
+    def logger(name: str) -> dict[str, object]:
+        found = loggers.one(name)
+        if found is None:
+            raise not_found(f"Logger {name} not found.")
+        return found
+
+    @router.put("/{name}")
+    def set_level(name: str, request: Request, body: Body) -> Any:
+        level = read_settings(body).get("level")
+        if level is None:
+            raise bad_request("Desired 'level' parameter was not specified in request.")
+        if level.upper() not in LEVELS:
+            raise not_found(f"invalid log level '{level}'.")
+        if request.query_params.get("scope", "worker").lower() != "cluster":
+            return loggers.set(name, level)
+        herder.set_cluster_log_level(name, level.upper())
+        return Response(status_code=204)
+
+    return router
+
+
+def _expanded(herder: Herder, wanted: list[str]) -> dict[str, dict[str, object]]:
+    """All connectors with what is wanted of each; one that goes in the meantime is left out."""
+    found: dict[str, dict[str, object]] = {}
+    for name in herder.names():
+        try:
+            parts = {
+                "status": lambda name=name: _status(herder.status(name)),
+                "info": lambda name=name: herder.info(name),
+            }
+            found[name] = {word: parts[word]() for word in wanted if word in parts}
+        except RestError:
+            continue
+    return found
+
+
+def _status(status: ConnectorStatus) -> dict[str, object]:
+    """Connect's `ConnectorStateInfo`."""
+    return {
+        "name": status.name,
+        "connector": _state(status),
+        "tasks": [_task(task) for task in status.tasks],
+        "type": status.type,
+    }
+
+
+def _task(task: TaskStatus) -> dict[str, object]:
+    return {"id": task.id, **_state(task)}
+
+
+def _state(status: ConnectorStatus | TaskStatus) -> Mapping[str, object]:
+    traced = {"trace": status.trace} if status.trace else {}
+    return {"state": status.state, "worker_id": status.worker_id, **traced, "version": VERSION}
+
+
+def _location(request: Request, name: str) -> str:
+    return f"{request.base_url}connectors/{quote(name, safe='')}"
+
+
+def _number(task: str) -> int:
+    if not task.lstrip("-").isascii() or not task.lstrip("-").isdigit():
+        raise not_found("HTTP 404 Not Found")
+    return int(task)
+
+
+def _flag(request: Request, name: str, *, default: bool = False) -> bool:
+    """A query's boolean as Java reads it: whatever isn't true is false."""
+    given = request.query_params.get(name)
+    return default if given is None else given.lower() == "true"

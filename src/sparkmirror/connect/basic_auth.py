@@ -1,0 +1,99 @@
+"""Basic authentication as Connect's extension does it, with the `PropertyFileLoginModule` of a JAAS file.
+
+The JAAS file is the one that Java would be given: `-Djava.security.auth.login.config=FILE` in `KAFKA_OPTS`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import os
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import javaproperties
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from sparkmirror.errors import ConfigError
+
+EXTENSION = "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension"
+_MODULE = "org.apache.kafka.connect.rest.basic.auth.extension.PropertyFileLoginModule"
+_SECTION = "KafkaConnect"
+_FLAG = "-Djava.security.auth.login.config="
+_REFUSED = b"User cannot access the resource."
+
+
+@dataclass(frozen=True, slots=True)
+class Users:
+    """Who may ask, with their passwords; without any, everyone may, as in Connect."""
+
+    passwords: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"Users({', '.join(self.passwords)})"
+
+    def admit(self, authorization: str | None) -> bool:
+        """Whether the header `Authorization` names one of them, with the right password."""
+        if not self.passwords:
+            return True
+        scheme, _, encoded = (authorization or "").partition(" ")
+        if scheme.lower() != "basic":
+            return False
+        try:
+            name, colon, password = base64.b64decode(encoded, validate=True).decode().partition(":")
+        except (binascii.Error, UnicodeDecodeError):
+            return False
+        known = self.passwords.get(name)
+        return bool(colon) and known is not None and hmac.compare_digest(known.encode(), password.encode())
+
+
+class BasicAuth:
+    """An ASGI application around another: lets in whom `users` admit."""
+
+    def __init__(self, app: ASGIApp, users: Users) -> None:
+        self._app = app
+        self._users = users
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or self._users.admit(Headers(scope=scope).get("authorization")):
+            await self._app(scope, receive, send)
+            return
+        # Connect names no scheme in WWW-Authenticate, so that browsers show no window; and the text is plain.
+        headers = [(b"content-length", b"%d" % len(_REFUSED))]
+        await send({"type": "http.response.start", "status": 401, "headers": headers})
+        await send({"type": "http.response.body", "body": _REFUSED})
+
+
+def jaas_file(environment: Mapping[str, str] = os.environ) -> str | None:
+    """The JAAS file that `KAFKA_OPTS` names."""
+    flags = [word for word in shlex.split(environment.get("KAFKA_OPTS", "")) if word.startswith(_FLAG)]
+    return flags[-1].removeprefix(_FLAG) if flags else None
+
+
+def read_users(jaas: str | None, where: str) -> Users:
+    """The users of the credentials file that the JAAS file names. `where`: the worker's file. Raises `ConfigError`."""
+    if jaas is None:
+        reason = f"asks for users, but no JAAS file is named: set KAFKA_OPTS={_FLAG}FILE, or --jaas FILE"
+        raise ConfigError(reason, where=where, key="rest.extension.classes")
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", "", _text(jaas, where), flags=re.DOTALL)
+    section = re.search(rf"\b{_SECTION}\s*\{{(.*?)\}}", text, re.DOTALL)
+    if section is None:
+        raise ConfigError(f"has no section {_SECTION} {{ … }};", where=jaas)
+    if _MODULE not in section[1]:
+        raise ConfigError(f"its {_SECTION} names another login module: only {_MODULE} is known here", where=jaas)
+    named = re.search(r"""\bfile\s*=\s*["']?([^"';\s]+)""", section[1])
+    if named is None:
+        raise ConfigError(f'its {_SECTION} names no file: write file="/path/to/credentials.properties"', where=jaas)
+    return Users(javaproperties.loads(_text(named[1], jaas)))
+
+
+def _text(path: str, where: str) -> str:
+    try:
+        return Path(path).read_text("latin-1")
+    except OSError as error:
+        raise ConfigError(f"{path} can't be read: {error.strerror}", where=where) from None

@@ -1,0 +1,104 @@
+"""Request bodies, read as Connect reads them; what it can't read it answers with 500, and so do we, in our words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sparkmirror.connect.errors import RestError, bad_request
+from sparkmirror.connect.model import Offset, TargetState
+
+_INITIAL_STATES = {
+    "RUNNING": TargetState.STARTED,
+    "PAUSED": TargetState.PAUSED,
+    "STOPPED": TargetState.STOPPED,
+}
+_CREATION_FIELDS = ("name", "config", "initial_state")
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """The body of `POST /connectors`."""
+
+    name: str
+    config: dict[str, str | None]
+    initial: TargetState | None
+
+
+def read_settings(body: bytes) -> dict[str, str | None]:
+    """A flat object of settings; numbers and booleans count as their text."""
+    content = _read_object(body)
+    return {key: _as_text(key, value) for key, value in content.items()}
+
+
+def read_creation(body: bytes) -> Creation:
+    """A new connector, its name trimmed; a name in the configuration must be the same."""
+    content = _read_object(body)
+    _no_other_fields(content, _CREATION_FIELDS)
+    config, initial = content.get("config"), content.get("initial_state")
+    if not isinstance(config, dict):
+        raise _unreadable("it has no object config, the connector's configuration")
+    state = None if initial is None else _INITIAL_STATES.get(str(initial).upper())
+    if initial is not None and state is None:
+        raise _unreadable(f"initial_state {initial!r} is none of {', '.join(_INITIAL_STATES)}")
+    name = str(content.get("name") or "").strip("".join(map(chr, range(0x21))))
+    return Creation(name, with_name(name, {key: _as_text(key, value) for key, value in config.items()}), state)
+
+
+def with_name(name: str, config: dict[str, str | None]) -> dict[str, str | None]:
+    """The configuration with the connector's name in it."""
+    included = config.get("name")
+    if included is not None and included != name:
+        raise bad_request(f"Connector name configuration ({included}) doesn't match connector name in the URL ({name})")
+    return {**config, "name": name}
+
+
+def read_offsets(body: bytes) -> list[Offset]:
+    """The body of `PATCH /connectors/{name}/offsets`; of a partition that comes twice the last counts."""
+    content = _read_object(body)
+    _no_other_fields(content, ("offsets",))
+    items = content.get("offsets")
+    if not items:
+        raise bad_request("Partitions / offsets need to be provided for an alter offsets request")
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise _unreadable("offsets must be a list of objects with partition and offset")
+    by_partition: dict[str, Offset] = {}
+    for item in items:
+        _no_other_fields(item, ("partition", "offset"))
+        partition, offset = item.get("partition"), item.get("offset")
+        if not isinstance(partition, dict | None) or not isinstance(offset, dict | None):
+            raise _unreadable("a partition and an offset must be objects, or null")
+        by_partition[json.dumps(partition, sort_keys=True)] = (partition, offset)  # type: ignore[assignment]
+    return list(by_partition.values())
+
+
+def _read_object(body: bytes) -> dict[str, object]:
+    try:
+        content = json.loads(body)
+    except ValueError as error:
+        reason = "it is empty" if not body.strip() else str(error)
+        raise _unreadable(reason) from None
+    if not isinstance(content, dict):
+        raise _unreadable("it is no object")
+    return content
+
+
+def _as_text(key: str, value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return str(value)
+    raise _unreadable(f"{key} must be text")
+
+
+def _no_other_fields(content: Mapping[str, object], known: tuple[str, ...]) -> None:
+    other = [key for key in content if key not in known]
+    if other:
+        raise _unreadable(f"it has a field {other[0]!r}; known are {', '.join(known)}")
+
+
+def _unreadable(reason: str) -> RestError:
+    return RestError(500, f"the body can't be read as JSON of what is asked for: {reason}")

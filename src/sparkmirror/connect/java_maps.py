@@ -1,0 +1,37 @@
+"""How Java prints a `HashMap`: what Connect's messages show of partitions, offsets and configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_CAPACITY = 16
+"""Buckets of a new `HashMap`; it doubles when three quarters are taken."""
+
+
+def java_text(value: object, *, copied: bool = False) -> str:
+    """`String.valueOf` of what JSON can hold, maps in the order of their buckets.
+
+    A map that was `copied` from another has as few buckets as it needs.
+    """
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, Mapping):
+        ordered = _bucket_order(value, 1 if copied else _CAPACITY)
+        return "{" + ", ".join(f"{key}={java_text(value[key])}" for key in ordered) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(java_text, value)) + "]"
+    return str(value)
+
+
+def _bucket_order(keys: Mapping[str, object], capacity: int) -> list[str]:
+    while len(keys) > capacity * 3 / 4:
+        capacity *= 2
+    return sorted(keys, key=lambda key: _hash(key) & (capacity - 1))
+
+
+def _hash(text: str) -> int:
+    """`String.hashCode`, spread as `HashMap` spreads it."""
+    code = 0
+    for unit in memoryview(text.encode("utf-16-le")).cast("H"):
+        code = (31 * code + unit) & 0xFFFFFFFF
+    return code ^ (code >> 16)

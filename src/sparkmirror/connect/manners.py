@@ -1,0 +1,126 @@
+"""HTTP as Connect's server speaks it, around the application: slashes, HEAD, OPTIONS, media types, other origins."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.routing import BaseRoute, Match
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_JSON = "application/json"
+_TAKEN = (_JSON, "application/*", "*/*")
+
+
+@dataclass(frozen=True, slots=True)
+class CrossOrigin:
+    """`access.control.allow.origin` and `.methods`; no origins: nothing is said."""
+
+    origins: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ("GET", "POST", "HEAD")
+    """What Connect allows if nothing is set."""
+
+    def headers(self, origin: str | None, *, preflight: bool) -> dict[str, str]:
+        """What is added to an answer to a request from `origin`."""
+        if not origin or not ({origin, "*"} & set(self.origins)):
+            return {}
+        allowed = {"access-control-allow-origin": origin, "access-control-allow-credentials": "true", "vary": "Origin"}
+        if preflight:
+            allowed["access-control-allow-methods"] = ",".join(self.methods)
+            allowed["access-control-allow-headers"] = "X-Requested-With,Content-Type,Accept,Origin"
+        return allowed
+
+
+class Manners:
+    """An ASGI application around another; `routes` are its, to know a path's methods."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        routes: Sequence[BaseRoute],
+        cross_origin: CrossOrigin,
+        headers: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        self._app = app
+        self._routes = routes
+        self._cross_origin = cross_origin
+        self._headers = headers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers, method = Headers(scope=scope), scope["method"]
+        scope = {**scope, "path": scope["path"].rstrip("/") or "/"}
+        answer_with = self._decorated(send, headers, method)
+        if method == "HEAD":
+            scope["method"], answer_with = "GET", _without_body(answer_with)
+        methods = self._methods(scope)
+        if method == "OPTIONS" and methods:
+            await _answer_options(methods, answer_with)
+        elif refused := _refused(scope["method"], methods, headers):
+            await _answer_error(*refused, answer_with)
+        else:
+            await self._app(scope, receive, answer_with)
+
+    def _methods(self, scope: Scope) -> list[str]:
+        """The methods that the path has."""
+        found: list[str] = []
+        for route in self._routes:
+            if route.matches(scope)[0] is not Match.NONE:
+                found += sorted(getattr(route, "methods", None) or ())
+        return found
+
+    def _decorated(self, send: Send, headers: Headers, method: str) -> Send:
+        """Add the headers that each answer has."""
+        preflight = method == "OPTIONS" and "access-control-request-method" in headers
+        added = [*self._headers, *self._cross_origin.headers(headers.get("origin"), preflight=preflight).items()]
+
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start" and added:
+                present = MutableHeaders(raw=list(message.get("headers", ())))
+                for name, value in added:
+                    present[name] = value
+                message = {**message, "headers": present.raw}
+            await send(message)
+
+        return answer
+
+
+def _refused(method: str, methods: Sequence[str], headers: Headers) -> tuple[int, str] | None:
+    """Why a request is none of ours: its path, its method, or its media types."""
+    if not methods:
+        return 404, "HTTP 404 Not Found"
+    if method not in methods:
+        return 405, "HTTP 405 Method Not Allowed"
+    given = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if given and given != _JSON:
+        return 415, "HTTP 415 Unsupported Media Type"
+    accepted = [part.partition(";")[0].strip().lower() for part in headers.get("accept", "*/*").split(",")]
+    if not any(word in _TAKEN for word in accepted):
+        return 406, "HTTP 406 Not Acceptable"
+    return None
+
+
+async def _answer_error(status: int, message: str, send: Send) -> None:
+    body = json.dumps({"error_code": status, "message": message}).encode()
+    await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"%d" % len(body))]})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _answer_options(methods: list[str], send: Send) -> None:
+    allowed = ", ".join(dict.fromkeys([*methods, *(["HEAD"] if "GET" in methods else []), "OPTIONS"])).encode()
+    headers = [(b"allow", allowed), (b"content-type", b"text/plain"), (b"content-length", b"%d" % len(allowed))]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": allowed})
+
+
+def _without_body(send: Send) -> Send:
+    async def answer(message: Message) -> None:
+        if message["type"] == "http.response.body":
+            message = {**message, "body": b""}
+        await send(message)
+
+    return answer

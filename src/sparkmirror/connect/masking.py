@@ -1,0 +1,67 @@
+"""Secrets in connectors' configurations: they never reach an answer of the REST interface.
+
+A provider reference (`${file:/path:key}`) is no secret and is shown; a literal one is shown as `[hidden]`. Who sends
+back what was shown keeps what is stored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from sparkmirror.config.model import REFERENCE
+from sparkmirror.connect.definitions import SECRETS
+from sparkmirror.connect.validation import HIDDEN
+
+_JAAS = "sasl.jaas.config"
+_SECRET_WORD = re.compile(r"(^|[._-])(password|passphrase|secret|secret[._]key|token|credentials?)$", re.IGNORECASE)
+_JAAS_OPTION = re.compile(r"""(\w+)\s*=\s*("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^\s;]+)""")
+_JAAS_OPEN = (
+    "username",
+    "serviceName",
+    "principal",
+    "awsRoleArn",
+    "awsProfileName",
+    "awsRoleSessionName",
+    "awsStsRegion",
+)
+"""Options of a JAAS line that say who we are and not how we prove it."""
+
+
+def is_secret(key: str) -> bool:
+    """Whether the value of `key` must not be shown, whatever client it is for."""
+    return any(key == name or key.endswith("." + name) for name in SECRETS) or bool(_SECRET_WORD.search(key))
+
+
+def masked(config: Mapping[str, str]) -> dict[str, str]:
+    """The configuration as it may be shown."""
+    return {key: _masked_value(key, value) if is_secret(key) else value for key, value in config.items()}
+
+
+def unmasked(config: Mapping[str, str | None], stored: Mapping[str, str]) -> dict[str, str | None]:
+    """The configuration as it is meant: where it says `[hidden]`, what is stored.
+
+    Raises ValueError where nothing is stored for it.
+    """
+    meant = dict(config)
+    for key, value in config.items():
+        if is_secret(key) and value == HIDDEN:
+            if key not in stored:
+                raise ValueError(
+                    f"{key} is {HIDDEN}, which stands for the value that is stored, and none is: write it out"
+                )
+            meant[key] = stored[key]
+    return meant
+
+
+def _masked_value(key: str, value: str | None) -> str:
+    if not value:
+        return value or ""
+    return value if _holds_no_secret(key, value) else HIDDEN
+
+
+def _holds_no_secret(key: str, value: str) -> bool:
+    if key.endswith(_JAAS):
+        options = _JAAS_OPTION.findall(value)
+        return all(name in _JAAS_OPEN or REFERENCE.fullmatch(text.strip("\"'")) for name, text in options)
+    return REFERENCE.fullmatch(value.strip()) is not None

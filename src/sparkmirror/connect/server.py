@@ -1,0 +1,168 @@
+"""One process of `sparkmirror serve`: the storage topics, the lease, the herder, and HTTP on each listener."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from sparkmirror import __version__
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.tls import server_context, ssl_context
+from sparkmirror.config import ClusterConfig
+from sparkmirror.connect.api import build_api, routers
+from sparkmirror.connect.basic_auth import BasicAuth, Users
+from sparkmirror.connect.config_log import ConfigState
+from sparkmirror.connect.forwarding import Forwarding
+from sparkmirror.connect.herder import Herder
+from sparkmirror.connect.loggers import Loggers
+from sparkmirror.connect.manners import Manners
+from sparkmirror.connect.model import Worker
+from sparkmirror.connect.status_log import StatusState
+from sparkmirror.connect.storage_topic import StorageTopic
+from sparkmirror.connect.worker_properties import Listener, WorkerConfig
+from sparkmirror.engine.lease import Lease
+from sparkmirror.errors import ConfigError
+
+log = logging.getLogger(__name__)
+
+_BACKLOG = 128
+
+
+class ConnectServer:
+    """As a context it answers; `worker` runs the connectors where this process has the lease."""
+
+    def __init__(self, config: WorkerConfig, worker: Worker, users: Users | None = None) -> None:
+        self._config = config
+        self._worker = worker
+        self._users = users
+        self._opened = ExitStack()
+
+    def __enter__(self) -> ConnectServer:
+        """Raises `ClusterUnreachable`, and `ConfigError` where it can't listen."""
+        try:
+            self._open()
+        except BaseException:
+            self._opened.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
+
+    def _open(self) -> None:
+        config = self._config
+        sockets = [self._opened.enter_context(_listening(one, config.path)) for one in config.listeners]
+        config_state, status_state, loggers = ConfigState(), StatusState(), Loggers()
+        configs = self._storage(config.configs.topic, config_state.take)
+        statuses = self._storage(config.statuses.topic, status_state.take)
+        configs.create(1, config.configs.replication_factor, "config.storage.replication.factor")
+        status_partitions = config.statuses.partitions
+        statuses.create(status_partitions, config.statuses.replication_factor, "status.storage.replication.factor")
+        configs.start()
+        statuses.start()
+        lease = Lease(config.cluster, config.group_id, config.configs.topic, config.session_timeout_ms)
+        herder = Herder(
+            self._worker,
+            configs,
+            statuses,
+            config_state,
+            status_state,
+            lease.held,
+            config.url,
+            loggers.set,
+            config.resolve,
+        )
+        app = self._application(herder, loggers)
+        lease.start()
+        self._opened.callback(lease.release)
+        herder.start()
+        self._opened.callback(herder.close)
+        for one, listener in zip(sockets, config.listeners, strict=True):
+            self._opened.enter_context(_serving(app, one, self._tls(listener)))
+        log.info("answering at %s", ", ".join(f"{one.scheme}://{one.host}:{one.port}" for one in config.listeners))
+
+    def _storage(self, name: str, take: Callable[[bytes | None, bytes | None], object]) -> StorageTopic:
+        topic = StorageTopic(self._config.cluster, name, take)
+        self._opened.callback(topic.close)
+        return topic
+
+    def _application(self, herder: Herder, loggers: Loggers) -> ASGIApp:
+        config = self._config
+        client = ClusterClient(config.cluster, "sparkmirror-connect")
+        client.metadata([config.configs.topic])
+        client.close()
+        paths = routers(
+            herder,
+            loggers,
+            client.cluster_id,
+            f"sparkmirror-{__version__}",
+            topic_tracking=config.topic_tracking,
+            topic_reset=config.topic_reset,
+        )
+        api = build_api(paths)
+        app: ASGIApp = Forwarding(api, lambda: herder.leads, lambda: herder.leader_url, config.url, self._client_tls)
+        app = Manners(
+            app, [route for router in paths for route in router.routes], config.cross_origin, config.response_headers
+        )
+        return app if self._users is None else BasicAuth(app, self._users)
+
+    def _tls(self, listener: Listener) -> ssl.SSLContext | None:
+        if listener.scheme != "https" or self._config.https is None:
+            return None
+        return server_context(self._https_cluster(), self._config.client_auth)
+
+    def _client_tls(self) -> ssl.SSLContext:
+        """How other processes' https is spoken: with the same stores."""
+        context = ssl_context(self._https_cluster())
+        return context if context is not None else ssl.create_default_context()
+
+    def _https_cluster(self) -> ClusterConfig:
+        https = self._config.https
+        return self._config.cluster.model_copy(
+            update={"alias": "listeners.https", "security_protocol": "SSL", "ssl": https}
+        )
+
+
+@contextmanager
+def _listening(listener: Listener, path: str) -> Iterator[socket.socket]:
+    family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
+    with socket.socket(family) as bound:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            bound.bind((listener.host, listener.port))
+            bound.listen(_BACKLOG)
+        except OSError as error:
+            where = f"{listener.scheme}://{listener.host}:{listener.port}"
+            raise ConfigError(f"can't listen on {where}: {error.strerror}", where=path, key="listeners") from None
+        yield bound
+
+
+@contextmanager
+def _serving(app: ASGIApp, bound: socket.socket, tls: ssl.SSLContext | None) -> Iterator[None]:
+    """Answer on the socket, in a thread."""
+    settings = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        ws="none",
+        timeout_graceful_shutdown=5,
+    )
+    settings.load()
+    settings.ssl = tls
+    server = uvicorn.Server(settings)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="connect-http", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        thread.join(10.0)

@@ -1,0 +1,147 @@
+"""The records of `status.storage.topic`, in Connect's own format: states of connectors and tasks, and topics used.
+
+So each process answers for all, and a real worker that takes over finds what it would have written.
+One key is ours, `sparkmirror-leader`: where the process is that works. A real worker logs that it can't read it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from sparkmirror.connect.model import ConnectorStatus, TaskStatus
+from sparkmirror.connect.plugins import VERSION
+
+Record = tuple[bytes, bytes | None]
+Key = TypeVar("Key", str, int)
+
+CONNECTOR, TASK, TOPIC, TOPIC_SEPARATOR = "status-connector-", "status-task-", "status-topic-", ":connector-"
+LEADER = "sparkmirror-leader"
+
+
+@dataclass(frozen=True)
+class _State:
+    state: str
+    worker_id: str
+    trace: str
+
+
+@dataclass
+class StatusState:
+    """What the records up to now say."""
+
+    connectors: dict[str, _State] = field(default_factory=dict)
+    tasks: dict[str, dict[int, _State]] = field(default_factory=dict)
+    used: dict[str, set[str]] = field(default_factory=dict)
+    """Topics by connector."""
+    leader: str = ""
+    """URL of the process that works."""
+
+    def take(self, key: bytes | None, value: bytes | None) -> bool:
+        """Take in the next record; False if it is none of these, or can't be read."""
+        try:
+            content = None if value is None else json.loads(value)
+            return self._take((key or b"").decode(), content)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return False
+
+    def _take(self, key: str, content: Mapping[str, str] | None) -> bool:
+        if key.startswith(CONNECTOR):
+            _put(self.connectors, key.removeprefix(CONNECTOR), content)
+        elif key.startswith(TASK):
+            name, _, number = key.removeprefix(TASK).rpartition("-")
+            _put(self.tasks.setdefault(name, {}), int(number), content)
+        elif key.startswith(TOPIC):
+            topic, _, name = key.removeprefix(TOPIC).partition(TOPIC_SEPARATOR)
+            used = self.used.setdefault(name, set())
+            used.discard(topic) if content is None else used.add(topic)
+        elif key == LEADER:
+            self.leader = content["url"] if content else ""
+        else:
+            return False
+        return True
+
+    def status(self, name: str) -> ConnectorStatus | None:
+        """How a connector is; None if nothing is known of it."""
+        known = self.connectors.get(name)
+        if known is None:
+            return None
+        tasks = tuple(
+            TaskStatus(number, task.state, task.worker_id, task.trace)
+            for number, task in sorted(self.tasks.get(name, {}).copy().items())
+        )
+        return ConnectorStatus(name, known.state, known.worker_id, known.trace, tasks)
+
+
+def _put(table: dict[Key, _State], key: Key, content: Mapping[str, str] | None) -> None:
+    if content is None or content["state"] == "DESTROYED":
+        table.pop(key, None)
+    else:
+        table[key] = _State(content["state"], content["worker_id"], content.get("trace") or "")
+
+
+def status_records(state: StatusState, wanted: Mapping[str, ConnectorStatus], generation: int) -> list[Record]:
+    """What must be written so that the records say `wanted`, and nothing of other connectors."""
+    records: list[Record] = []
+    for name in {*state.connectors, *state.tasks} - set(wanted):
+        records += [_record(f"{TASK}{name}-{number}", None) for number in state.tasks.get(name, ())]
+        records += [_record(CONNECTOR + name, None)] if name in state.connectors else []
+    for name, status in wanted.items():
+        before = state.status(name)
+        known = {} if before is None else {task.id: task for task in before.tasks}
+        if before is None or (before.state, before.worker_id, before.trace) != (
+            status.state,
+            status.worker_id,
+            status.trace,
+        ):
+            records.append(_state_record(CONNECTOR + name, status, generation))
+        records += [
+            _state_record(f"{TASK}{name}-{task.id}", task, generation)
+            for task in status.tasks
+            if known.get(task.id) != task
+        ]
+        gone = set(known) - {task.id for task in status.tasks}
+        records += [_record(f"{TASK}{name}-{number}", None) for number in sorted(gone)]
+    return records
+
+
+def topic_records(state: StatusState, name: str, used: set[str]) -> list[Record]:
+    """What must be written so that the records say that the connector has used these topics."""
+    known = state.used.get(name, set())
+    now_ms = int(time.time() * 1000)
+    added = [
+        _record(
+            _topic_key(topic, name),
+            {"topic": {"name": topic, "connector": name, "task": 0, "discoverTimestamp": now_ms}},
+        )
+        for topic in sorted(used - known)
+    ]
+    return [*added, *(_record(_topic_key(topic, name), None) for topic in sorted(known - used))]
+
+
+def leader_record(url: str | None) -> Record:
+    """Where the process is that works; None: nowhere."""
+    return _record(LEADER, None if url is None else {"url": url})
+
+
+def _topic_key(topic: str, name: str) -> str:
+    return f"{TOPIC}{topic}{TOPIC_SEPARATOR}{name}"
+
+
+def _state_record(key: str, status: ConnectorStatus | TaskStatus, generation: int) -> Record:
+    content = {
+        "state": status.state,
+        "trace": status.trace or None,
+        "worker_id": status.worker_id,
+        "generation": generation,
+        "version": VERSION,
+    }
+    return _record(key, content)
+
+
+def _record(key: str, content: Mapping[str, object] | None) -> Record:
+    value = None if content is None else json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()
+    return key.encode(), value

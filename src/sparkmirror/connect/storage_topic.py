@@ -1,0 +1,137 @@
+"""One of Connect's storage topics: created as Connect creates it, read to its end and then followed, written by key."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from kafka.partitioner.default import murmur2
+
+from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.config import ClusterConfig
+from sparkmirror.errors import ClusterUnreachable
+
+log = logging.getLogger(__name__)
+
+Record = tuple[bytes, bytes | None]
+
+_WAIT_MS = 500
+_RETRY_S = 1.0
+_CATCH_UP_S = 30.0
+"""Connect's `READ_WRITE_TOTAL_TIMEOUT_MS`."""
+
+
+class StorageTopic:
+    """`take` is given each record in order, in a thread of this topic."""
+
+    def __init__(
+        self,
+        cluster: ClusterConfig,
+        name: str,
+        take: Callable[[bytes | None, bytes | None], object],
+    ) -> None:
+        self.name = name
+        self._cluster = cluster
+        self._take = take
+        self._writing = threading.Lock()
+        self._moved = threading.Condition()
+        self._positions: dict[int, int] = {}
+        self._closing = threading.Event()
+        role = f"sparkmirror-connect|{name}"
+        self._reader, self._writer = ClusterClient(cluster, role), ClusterClient(cluster, role)
+        self._out = TopicLog(self._writer, name)
+        self._threads: list[threading.Thread] = []
+
+    def create(self, partitions: int, replication_factor: int, factor_key: str) -> None:
+        """Create it, compacted, unless it is there. Raises `ClusterUnreachable`."""
+        with ClusterAdmin.connect(self._cluster, "sparkmirror-connect") as admin:
+            admin.create_compacted_topic(self.name, partitions, replication_factor, factor_key=factor_key)
+
+    def start(self) -> None:
+        """Read all there is, then follow in the background. Raises `ClusterUnreachable`."""
+        deadline = time.monotonic() + _CATCH_UP_S
+        while True:
+            try:
+                source = TopicLog(self._reader, self.name)
+                ends = {partition: self._read(source, partition, 0) for partition in range(source.partitions)}
+                break
+            except ConnectionError as error:
+                if time.monotonic() > deadline:
+                    raise ClusterUnreachable(f"cluster {self._cluster.alias}: {error}") from error
+                self._closing.wait(_RETRY_S)
+        self._positions.update(ends)
+        for partition, offset in ends.items():
+            thread = threading.Thread(
+                target=self._follow, args=(partition, offset), name=f"{self.name}-{partition}", daemon=True
+            )
+            self._threads.append(thread)
+            thread.start()
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Write records, and return when they were read again. Raises `ConnectionError`."""
+        with self._writing:
+            partitions = self._out.partitions
+            ends: dict[int, int] = {}
+            for partition in range(partitions):
+                own = [record for record in records if _partition(record[0], partitions) == partition]
+                if own:
+                    ends[partition] = self._out.append(partition, own) + len(own)
+        self._wait(ends)
+
+    def catch_up(self) -> None:
+        """Return when all that is in the topic now was read. Raises `ConnectionError`."""
+        with self._writing:
+            ends = {partition: self._out.end(partition) for partition in range(self._out.partitions)}
+        self._wait(ends)
+
+    def close(self) -> None:
+        """Stop following, and hang up."""
+        self._closing.set()
+        for thread in self._threads:
+            thread.join(2 * _WAIT_MS / 1000)
+        self._reader.close()
+        self._writer.close()
+
+    def _wait(self, ends: dict[int, int]) -> None:
+        def reached() -> bool:
+            return all(self._positions.get(partition, 0) >= end for partition, end in ends.items())
+
+        with self._moved:
+            if not self._moved.wait_for(reached, _CATCH_UP_S):
+                raise ConnectionError(
+                    f"topic {self.name}: what was written could not be read again in {_CATCH_UP_S:.0f} s"
+                )
+
+    def _read(self, source: TopicLog, partition: int, offset: int, wait_ms: int = 0) -> int:
+        entries, following = source.read(partition, offset, wait_ms=wait_ms)
+        for entry in entries:
+            self._take(entry.key, entry.value)
+        return following
+
+    def _follow(self, partition: int, offset: int) -> None:
+        """Each partition has a connection of its own: waiting for one must not hold up another."""
+        client = ClusterClient(self._cluster, f"sparkmirror-connect|{self.name}")
+        source, said = TopicLog(client, self.name), ""
+        while not self._closing.is_set():
+            try:
+                offset = self._read(source, partition, offset, _WAIT_MS)
+                said = ""
+            except ConnectionError as error:
+                if str(error) != said:
+                    log.warning("%s", error)
+                said = str(error)
+                self._closing.wait(_RETRY_S)
+                continue
+            with self._moved:
+                self._positions[partition] = offset
+                self._moved.notify_all()
+        client.close()
+
+
+def _partition(key: bytes, partitions: int) -> int:
+    """Where Java's producer would put the key."""
+    return int(murmur2(key) & 0x7FFFFFFF) % partitions

@@ -1,0 +1,309 @@
+"""Checking a connector's configuration as Connect does: its parsing, checks and messages, word for word."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from sparkmirror.config.model import (
+    DEFAULT_CONFIG_FILTER,
+    DEFAULT_GROUP_FILTER,
+    DEFAULT_TOPIC_FILTER,
+    POLICIES,
+)
+from sparkmirror.config.values import is_python_class
+from sparkmirror.connect.definitions import COMMON, SOURCE_CONNECTOR, Definition
+from sparkmirror.connect.plugins import definitions, find_class
+
+Value = bool | int | float | str | list[str] | None
+
+HIDDEN = "[hidden]"
+"""What Connect shows of a password."""
+
+_RANGES = {
+    "INT": (-(2**31), 2**31 - 1),
+    "SHORT": (-(2**15), 2**15 - 1),
+    "LONG": (-(2**63), 2**63 - 1),
+}
+_KNOWN_CLASSES = {
+    "replication.policy.class": POLICIES,
+    "topic.filter.class": (DEFAULT_TOPIC_FILTER,),
+    "group.filter.class": (DEFAULT_GROUP_FILTER,),
+    "config.property.filter.class": (DEFAULT_CONFIG_FILTER,),
+}
+"""Where a class must be known; the others that can be named are without effect."""
+
+
+class _Wrong(Exception):
+    """A value that is not allowed; says why in Connect's words."""
+
+
+def _invalid(name: str, value: object, reason: str) -> _Wrong:
+    return _Wrong(f"Invalid value {'null' if value is None else value} for configuration {name}: {reason}")
+
+
+def _at_least(low: float, high: float = math.inf) -> Callable[[str, Value], None]:
+    def check(name: str, value: Value) -> None:
+        if not isinstance(value, int | float):
+            raise _invalid(name, None, "Value must be non-null")
+        if value < low:
+            raise _invalid(name, value, f"Value must be at least {low}")
+        if value > high:
+            raise _invalid(name, value, f"Value must be no more than {high}")
+
+    return check
+
+
+def _one_of(*words: str) -> Callable[[str, Value], None]:
+    def check(name: str, value: Value) -> None:
+        if value not in words:
+            raise _invalid(name, value, f"String must be one of: {', '.join(words)}")
+
+    return check
+
+
+def _one_of_any_case(*words: str) -> Callable[[str, Value], None]:
+    def check(name: str, value: Value) -> None:
+        if value is None or str(value).upper() not in words:
+            raise _invalid(name, value, f"String must be one of (case insensitive): {', '.join(words)}")
+
+    return check
+
+
+def _aliases(name: str, value: Value) -> None:
+    if not isinstance(value, list):
+        raise _invalid(name, None, "entry must be non null")
+    if len(set(value)) < len(value):
+        raise _invalid(name, f"[{', '.join(value)}]", "Duplicate alias provided.")
+
+
+def _nothing(name: str, value: Value) -> None:
+    """Connect would load what is named; here records are copied unchanged, and that must not stay unsaid."""
+    _aliases(name, value)
+    if isinstance(value, list) and value:
+        raise _invalid(name, f"[{', '.join(value)}]", "records are copied unchanged here: take it out")
+
+
+def _list(name: str, value: Value) -> None:
+    if not isinstance(value, list):
+        raise _Wrong(f"Configuration '{name}' values must not be null.")
+    if "" in value:
+        raise _Wrong(f"Configuration '{name}' values must not be empty.")
+    if len(set(value)) < len(value):
+        raise _Wrong(f"Configuration '{name}' values must not be duplicated.")
+
+
+def _formats(name: str, value: Value) -> None:
+    if value == []:
+        raise _Wrong(f"Configuration '{name}' must not be empty. Valid values include: [legacy, new]")
+    for word in value if isinstance(value, list) else ():
+        if word:
+            _one_of("legacy", "new")(name, word)
+    _list(name, value)
+
+
+def _name(name: str, value: Value) -> None:
+    if value is None:
+        return
+    text = str(value)
+    if not text:
+        raise _invalid(name, text, "String may not be empty")
+    controls = ", ".join(str(ord(letter)) for letter in text if _is_control(letter))
+    if controls:
+        reason = f"String may not contain control sequences but had the following ASCII chars: {controls}"
+        raise _invalid(name, text, reason)
+
+
+def _is_control(letter: str) -> bool:
+    """As Java's `Character.isISOControl` says."""
+    return ord(letter) < 0x20 or 0x7F <= ord(letter) < 0xA0
+
+
+def _not_empty(name: str, value: Value) -> None:
+    if value == "":
+        raise _invalid(name, value, "String must be non-empty")
+
+
+def _from_zero_if_any(name: str, value: Value) -> None:
+    if value is not None:
+        _at_least(0)(name, value)
+
+
+CHECKS: dict[str, Callable[[str, Value], None]] = {
+    "name": _name,
+    "tasks.max": _at_least(1),
+    "transforms": _nothing,
+    "predicates": _nothing,
+    "config.action.reload": _one_of("none", "restart"),
+    "errors.tolerance": _one_of("none", "all"),
+    "topic.creation.groups": _aliases,
+    "exactly.once.support": _one_of_any_case("REQUIRED", "REQUESTED"),
+    "transaction.boundary": _one_of_any_case("INTERVAL", "POLL", "CONNECTOR"),
+    "transaction.boundary.interval.ms": _from_zero_if_any,
+    "offsets.storage.topic": _not_empty,
+    "security.protocol": _one_of_any_case("SASL_SSL", "PLAINTEXT", "SSL", "SASL_PLAINTEXT"),
+    "sasl.login.refresh.window.factor": _at_least(0.5, 1.0),
+    "sasl.login.refresh.window.jitter": _at_least(0.0, 0.25),
+    "sasl.login.refresh.min.period.seconds": _at_least(0),
+    "sasl.login.refresh.buffer.seconds": _at_least(0),
+    "sasl.oauthbearer.assertion.algorithm": _one_of_any_case("ES256", "RS256"),
+    "sasl.oauthbearer.assertion.claim.exp.seconds": _at_least(0),
+    "sasl.oauthbearer.assertion.claim.nbf.seconds": _at_least(0),
+    "offset-syncs.topic.location": _one_of("source", "target"),
+    "metric.names.formats": _formats,
+}
+"""What is checked of a value beyond its type; every other list must have no empty and no repeated item."""
+
+
+def _parse(definition: Definition, given: str | None) -> Value:
+    """The value that `given` stands for, trimmed, as `ConfigDef.parseType` reads it."""
+    if given is None:
+        return None
+    name, text = definition.name, given.strip("".join(map(chr, range(0x21))))
+    match definition.type:
+        case "BOOLEAN":
+            if text.lower() not in ("true", "false"):
+                raise _invalid(name, text, "Expected value to be either true or false")
+            return text.lower() == "true"
+        case "INT" | "LONG" | "SHORT":
+            low, high = _RANGES[definition.type]
+            if not re.fullmatch(r"[+-]?[0-9]{1,20}", text) or not low <= int(text) <= high:
+                raise _invalid(name, text, f"Not a number of type {definition.type}")
+            return int(text)
+        case "DOUBLE":
+            try:
+                return float(text)
+            except ValueError:
+                raise _invalid(name, text, "Not a number of type DOUBLE") from None
+        case "LIST":
+            return re.split(r"\s*,\s*", text) if text else []
+        case "CLASS":
+            known = _KNOWN_CLASSES.get(name)
+            if not text or (known is not None and text not in known and not is_python_class(text)):
+                raise _invalid(name, text, f"Class {text} could not be found.")
+            return text
+        case "PASSWORD":
+            return given
+    return text
+
+
+@dataclass
+class CheckedValue:
+    """Connect's `ConfigValueInfo`, with its definition, if there is one."""
+
+    name: str
+    definition: Definition | None
+    value: str | None = None
+    errors: list[str] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, object]:
+        """As an item of `configs`."""
+        return {
+            "definition": self.definition.as_json() if self.definition else None,
+            "value": {
+                "name": self.name,
+                "value": self.value,
+                "recommended_values": [],
+                "errors": self.errors,
+                "visible": not self.name.endswith("converter.plugin.version"),
+            },
+        }
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Connect's `ConfigInfos`."""
+
+    class_name: str
+    """As the configuration has it."""
+    values: tuple[CheckedValue, ...]
+
+    @property
+    def errors(self) -> list[str]:
+        """All of them, in order."""
+        return [error for value in self.values for error in value.errors]
+
+    def as_json(self) -> dict[str, object]:
+        """What `/config/validate` answers."""
+        grouped = [*COMMON, *SOURCE_CONNECTOR]
+        return {
+            "name": self.class_name,
+            "error_count": len(self.errors),
+            "groups": list(dict.fromkeys(one.group for one in grouped)),
+            "configs": [value.as_json() for value in self.values],
+        }
+
+
+def validate(config: Mapping[str, str | None]) -> Validation:
+    """Check a configuration whose `connector.class` is known; raises KeyError if it isn't."""
+    stated = config["connector.class"] or ""
+    class_name = find_class(stated)
+    if class_name is None:
+        raise KeyError(stated)
+    known = definitions(class_name)
+    names = {definition.name for definition in known}
+    unknown = [
+        CheckedValue(key, None, None, [_NULL]) for key, value in config.items() if value is None and key not in names
+    ]
+    checked = {definition.name: _check(definition, config) for definition in known}
+    for definition in SOURCE_CONNECTOR:
+        if definition.name in config and config[definition.name] is None:
+            checked[definition.name].errors.append(_NULL)
+    if class_name.endswith("MirrorSourceConnector"):
+        _check_source(config, checked)
+    return Validation(stated, (*unknown, *checked.values()))
+
+
+_NULL = "Null value can not be supplied as the configuration value."
+
+
+def _check(definition: Definition, config: Mapping[str, str | None]) -> CheckedValue:
+    name = definition.name
+    result = CheckedValue(name, definition)
+    value: Value = None
+    try:
+        if name not in config and definition.required:
+            raise _Wrong(f'Missing required configuration "{name}" which has no default value.')
+        value = _parse(definition, config.get(name, definition.default))
+    except _Wrong as wrong:
+        result.errors.append(str(wrong))
+    check = CHECKS.get(name, _list if definition.type == "LIST" else None)
+    if check is not None and not (definition.required and name not in config):
+        try:
+            check(name, value)
+        except _Wrong as wrong:
+            result.errors.append(str(wrong))
+    result.value = _shown(definition, value)
+    return result
+
+
+def _shown(definition: Definition, value: Value) -> str | None:
+    if value is None:
+        return None
+    if definition.secret:
+        return HIDDEN
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(value) if isinstance(value, list) else str(value)
+
+
+_SYNCS_SET_UP = ("offset-syncs.topic.", "offset-syncs.client.")
+_NEEDS_COMMITTED = (
+    "MirrorSourceConnector can only provide exactly-once guarantees when its source consumer is configured with "
+    "isolation.level set to 'read_committed'; otherwise, records from aborted and uncommitted transactions will be "
+    "replicated from the source cluster to the target cluster."
+)
+_ISOLATION = ("source.consumer.isolation.level", "consumer.isolation.level", "source.cluster.isolation.level")
+
+
+def _check_source(config: Mapping[str, str | None], checked: Mapping[str, CheckedValue]) -> None:
+    """What the source connector itself checks: settings that contradict each other."""
+    if config.get("exactly.once.support") == "required" and "read_committed" not in map(config.get, _ISOLATION):
+        value = checked["exactly.once.support"]
+        value.value, value.errors = None, [_NEEDS_COMMITTED]
+    if config.get("emit.offset-syncs.enabled") == "false" and any(key.startswith(_SYNCS_SET_UP) for key in config):
+        checked["emit.offset-syncs.enabled"].errors.append(
+            "MirrorSourceConnector can't setup offset-syncs feature while emit.offset-syncs.enabled set to false"
+        )

@@ -1,0 +1,282 @@
+"""A Connect worker's own file, `connect-distributed.properties`: what of it counts here, and what has no effect."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import SecretStr
+
+from sparkmirror.config import ClusterConfig
+from sparkmirror.config.clusters import read_cluster
+from sparkmirror.config.entries import Entry, Properties, read_entries
+from sparkmirror.config.known_keys import CONNECT, CONNECT_FAMILIES, CONNECTOR_BASE
+from sparkmirror.config.lookup import Lookup
+from sparkmirror.config.model import ProviderConfig, SslConfig
+from sparkmirror.config.providers import declared_providers, resolve
+from sparkmirror.config.settings import SSL_SETTINGS, TARGET_SERVERS
+from sparkmirror.config.values import FACTOR, PORT_MAX, Boolean, Integer, Kind, Names, Value
+from sparkmirror.connect.basic_auth import EXTENSION
+from sparkmirror.connect.manners import CrossOrigin
+from sparkmirror.errors import ConfigError
+
+ALIAS = "target"
+"""The cluster's name in messages; connectors name it with aliases of their own."""
+
+_LISTENER = re.compile(r"(\w+)://\[?([0-9A-Za-z\-%._:]*)\]?:([0-9]{1,5})")
+_HTTPS = "listeners.https."
+_NEEDED = {
+    "group.id": "the name of the group of workers",
+    "config.storage.topic": "where connectors' configurations are",
+    "offset.storage.topic": "where connectors' offsets are",
+    "status.storage.topic": "where connectors' states are",
+}
+_PASSED_ON = ("producer.", "consumer.", "admin.")
+_READ_BY_FLOWS = ("offset.flush.interval.ms", "session.timeout.ms", "request.timeout.ms", "client.id")
+"""What whoever runs the connectors reads for itself."""
+_READ_ELSEWHERE = ("ssl.", "sasl.", "spark.", "offset.storage.", _HTTPS)
+_BYTES = "records are copied as bytes; where this is no ByteArrayConverter, each connector must name one"
+_IDLE = {
+    "admin.listeners": "the admin endpoints are at all listeners",
+    "config.storage.": "the topic is compacted, and otherwise as the broker makes it",
+    "status.storage.": "the topic is compacted, and otherwise as the broker makes it",
+    "inter.worker.": "a request is sent on with its own credentials",
+    "key.converter": _BYTES,
+    "value.converter": _BYTES,
+}
+"""Beginnings of keys without effect, where it is not as in MirrorMaker 2's own file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """An address that is listened on; without a host all of this machine's."""
+
+    scheme: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class StorageSettings:
+    """Of one of the storage topics."""
+
+    topic: str
+    partitions: int
+    replication_factor: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConfig:
+    """What the file says."""
+
+    path: str
+    settings: Mapping[str, Entry]
+    """All of its keys as they stand, for whoever runs the connectors."""
+    cluster: ClusterConfig
+    """Kafka's cluster, which is the target of all flows."""
+    group_id: str
+    configs: StorageSettings
+    statuses: StorageSettings
+    session_timeout_ms: int
+    listeners: tuple[Listener, ...]
+    advertised: Listener
+    cross_origin: CrossOrigin
+    response_headers: tuple[tuple[str, str], ...]
+    https: SslConfig | None
+    """Of the https listeners; None if there are none."""
+    client_auth: str
+    """`none`, `requested` or `required`: whether clients of https show a certificate."""
+    basic_auth: bool
+    topic_tracking: bool
+    topic_reset: bool
+    """Whether topics in use can be forgotten."""
+    providers: tuple[ProviderConfig, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def worker_id(self) -> str:
+        """`host:port`, as Connect names its workers."""
+        return f"{self.advertised.host}:{self.advertised.port}"
+
+    def resolve(self, text: str) -> str:
+        """Put in what the file's config providers have. Raises ValueError, which names the reference and no value."""
+        return resolve(text, self.providers)
+
+    @property
+    def url(self) -> str:
+        """Where other processes find this one."""
+        return f"{self.advertised.scheme}://{self.worker_id}"
+
+
+def read_worker_properties(path: str) -> WorkerConfig:
+    """Read the file. Raises `ConfigError`."""
+    entries = read_entries(path)
+    lookup = Lookup(path, Properties(entries, [], ()), declared_providers(entries))
+    return _Reader(lookup).read()
+
+
+class _Reader:
+    """One reading of one file."""
+
+    def __init__(self, lookup: Lookup) -> None:
+        self._lookup = lookup
+        self._known: set[str] = set()
+
+    def read(self) -> WorkerConfig:
+        lookup = self._lookup
+        for key, what in _NEEDED.items():
+            if not self._text(key):
+                raise ConfigError(f"is missing: write {key}, {what}", where=lookup.path, key=key)
+        listeners = self._listeners()
+        encrypted = any(listener.scheme == "https" for listener in listeners)
+        return WorkerConfig(
+            path=lookup.path,
+            settings=dict(lookup.properties),
+            cluster=read_cluster(lookup, TARGET_SERVERS, ALIAS, ("", ALIAS)),
+            group_id=self._text("group.id"),
+            configs=self._storage("config", partitions=1),
+            statuses=self._storage("status", partitions=5),
+            session_timeout_ms=int(self._value("session.timeout.ms", Integer(1), 10_000)),
+            listeners=listeners,
+            advertised=self._advertised(listeners),
+            cross_origin=self._cross_origin(),
+            response_headers=self._response_headers(),
+            https=self._https() if encrypted else None,
+            client_auth=self._text(_HTTPS + "ssl.client.auth", self._text("ssl.client.auth", "none")),
+            basic_auth=self._basic_auth(),
+            topic_tracking=bool(self._value("topic.tracking.enable", Boolean(), True)),
+            topic_reset=bool(self._value("topic.tracking.allow.reset", Boolean(), True)),
+            providers=lookup.providers,
+            warnings=(*lookup.warnings, *self._unused()),
+        )
+
+    def _text(self, key: str, default: str = "") -> str:
+        self._known.add(key)
+        entry = self._lookup.properties.get(key)
+        return default if entry is None else self._lookup.text(entry).strip()
+
+    def _value(self, key: str, kind: Kind, default: int) -> int:
+        text = self._text(key)
+        if not text:
+            return default
+        return int(_parsed(self._lookup.properties[key], kind, text))  # type: ignore[arg-type]
+
+    def _names(self, key: str, default: Sequence[str] = ()) -> tuple[str, ...]:
+        text = self._text(key)
+        if not text:
+            return tuple(default)
+        names = _parsed(self._lookup.properties[key], Names(), text)
+        return names if isinstance(names, tuple) else ()
+
+    def _storage(self, kind: str, *, partitions: int) -> StorageSettings:
+        prefix = f"{kind}.storage."
+        own = partitions
+        if kind != "config":  # it must have one partition, whatever is asked
+            own = self._value(prefix + "partitions", Integer(1, also=-1), partitions)
+        return StorageSettings(
+            topic=self._text(prefix + "topic"),
+            partitions=own,
+            replication_factor=self._value(prefix + "replication.factor", FACTOR, 3),
+        )
+
+    def _listeners(self) -> tuple[Listener, ...]:
+        listeners = []
+        for text in self._names("listeners", ("http://:8083",)):
+            match = _LISTENER.fullmatch(text)
+            if match is None or match[1].lower() not in ("http", "https") or int(match[3]) > PORT_MAX:
+                entry = self._lookup.properties["listeners"]
+                raise entry.error(f"{text!r} is not allowed, it must be http://host:port or https://host:port")
+            listeners.append(Listener(match[1].lower(), match[2], int(match[3])))
+        return tuple(listeners)
+
+    def _advertised(self, listeners: Sequence[Listener]) -> Listener:
+        """As Connect's `RestServer.advertisedUrl`: what is not said is the first listener's of the scheme."""
+        scheme = self._text("rest.advertised.listener", self._text("listeners", "http").partition(":")[0]).lower()
+        first = next((one for one in listeners if one.scheme == scheme), listeners[0])
+        port = self._value("rest.advertised.port", Integer(1, PORT_MAX), first.port)
+        return Listener(first.scheme, self._text("rest.advertised.host.name") or first.host or _own_address(), port)
+
+    def _cross_origin(self) -> CrossOrigin:
+        origins = self._names("access.control.allow.origin")
+        methods = self._names("access.control.allow.methods", CrossOrigin().methods)
+        return CrossOrigin(origins, methods)
+
+    def _response_headers(self) -> tuple[tuple[str, str], ...]:
+        """`[action] name: value` items, separated by commas; `set` and `add` are done, dates are not."""
+        found = []
+        for item in self._names("response.http.headers.config"):
+            match = re.fullmatch(r'"?(set|add)\s+([\w-]+)\s*:\s*(.*?)"?', item.strip())
+            if match is None:
+                entry = self._lookup.properties["response.http.headers.config"]
+                raise entry.error(f"{item!r} is not allowed, it must be: set NAME: VALUE, or add NAME: VALUE")
+            found.append((match[2], match[3]))
+        return tuple(found)
+
+    def _https(self) -> SslConfig:
+        """`listeners.https.ssl.*`; if there is none of them, `ssl.*`."""
+        prefix = _HTTPS if any(key.startswith(_HTTPS) for key in self._lookup.properties) else ""
+        fields: dict[str, object] = {}
+        for setting in SSL_SETTINGS:
+            key = prefix + setting.name
+            self._known.add(key)
+            if key not in self._lookup.properties:
+                continue
+            entry = self._lookup.properties[key]
+            value = _parsed(entry, setting.kind, self._resolved(entry))
+            fields[setting.field] = SecretStr(str(value)) if setting.secret else value
+        if "keystore_location" not in fields and "keystore_key" not in fields:
+            key = (prefix or _HTTPS) + "ssl.keystore.location"
+            raise ConfigError(
+                "is missing: https listeners need a key and a certificate", where=self._lookup.path, key=key
+            )
+        return SslConfig.model_validate(fields)
+
+    def _resolved(self, entry: Entry) -> str:
+        try:
+            return resolve(entry.value, self._lookup.providers)
+        except ValueError as error:
+            raise entry.error(str(error)) from None
+
+    def _basic_auth(self) -> bool:
+        extensions = self._names("rest.extension.classes")
+        unknown = [name for name in extensions if name != EXTENSION]
+        if unknown:
+            entry = self._lookup.properties["rest.extension.classes"]
+            raise entry.error(f"{unknown[0]}: Java classes can't be loaded; only {EXTENSION} is known here")
+        return bool(extensions)
+
+    def _unused(self) -> list[str]:
+        """A line for each key without effect."""
+        lines = []
+        for key, entry in self._lookup.properties.items():
+            if key in self._known or key in self._lookup.looked_up or key.startswith((*_PASSED_ON, "config.providers")):
+                continue
+            if key in _READ_BY_FLOWS or key in _NEEDED or key.startswith(_READ_ELSEWHERE):
+                continue
+            lines.append(entry.note(f"has no effect: {_why_idle(key)}"))
+        return lines
+
+
+def _why_idle(key: str) -> str:
+    own = next((reason for start, reason in _IDLE.items() if key.startswith(start)), "")
+    known = {**CONNECT, **CONNECTOR_BASE}.get(key)
+    family = next((reason for start, reason in CONNECT_FAMILIES.items() if key.startswith(start)), "")
+    return own or (known.reason if known else family) or "it is no setting of a Connect worker"
+
+
+def _parsed(entry: Entry, kind: Kind, text: str) -> Value:
+    try:
+        return kind.parse(text)
+    except ValueError as error:
+        raise entry.error(str(error)) from None
+
+
+def _own_address() -> str:
+    """Of this machine, as Java's `InetAddress` would name it for a listener on all addresses."""
+    import socket
+
+    try:
+        return socket.gethostbyname(socket.gethostname())
+    except OSError:
+        return "127.0.0.1"

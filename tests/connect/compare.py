@@ -1,0 +1,161 @@
+"""A real Connect worker and ours, asked the same: `python -m tests.connect.compare > docs/connect_rest.md`.
+
+What stays different is listed in `STATED`, with the reason; anything else is an error of ours.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from kafka import KafkaProducer
+from kafka.admin import KafkaAdminClient, NewTopic
+from tests.connect.rest_cases import Case, rest_cases
+from tests.connect.serving import serving, worker_settings
+from tests.connect.side_by_side import Answer, answers
+
+from sparkmirror.demo import KafkaCluster, RealConnectWorker
+from sparkmirror.demo.jvm import QUICK_START
+from sparkmirror.demo.ports import free_ports
+
+_UNREADABLE = "same status; the message says what is wrong with the body in our words, not in Java's"
+_OVERRIDES = "settings of the producer, `producer.override.`, are not listed: only those that have an effect count"
+STATED = {
+    "all plug-ins": "only those that are here: the three connectors, and the converter of bytes",
+    "validate a transformation": "an error: records are copied unchanged, and that must not stay unsaid",
+    "validate a producer's override": _OVERRIDES,
+    "a configuration with a password": "secrets are shown as `[hidden]`; who sends that back keeps what is stored",
+    "change it, with a password": "secrets are shown as `[hidden]`; who sends that back keeps what is stored",
+    **dict.fromkeys(
+        [
+            "validate no JSON",
+            "create without a configuration",
+            "create with an unknown field",
+            "create with an unknown initial state",
+            "create from what is no JSON",
+            "create from nothing",
+            "PUT what is no JSON",
+            "PUT a list",
+            "alter with what is no JSON",
+        ],
+        _UNREADABLE,
+    ),
+}
+"""By case: what is different, and why it stays so."""
+
+_START_S = 120.0
+
+_HEAD = """\
+# Kafka Connect's REST interface, beside a real worker
+
+This page is made by `python -m tests.connect.compare > docs/connect_rest.md`, which starts a real Connect 4.3.1 worker
+and ours, and sends both the same. Ours has a worker that copies nothing, as this is about the interface
+([connect.md](connect.md)). Compared are the status, the headers `Content-Type`, `Location`, `Allow` and
+`WWW-Authenticate`, and the JSON, but not the settings' documentation, which is our own, commit and cluster ids, and the
+order of lists, which has no meaning. Where the answer depends on who works, only what has to be equal is compared.
+"""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One case, and what both answered."""
+
+    case: Case
+    real: Answer
+    ours: Answer
+
+    @property
+    def same(self) -> bool:
+        """Whether status, headers and body are."""
+        return self.real == self.ours
+
+
+def compare(source: KafkaCluster, target: KafkaCluster, directory: Path) -> list[Compared]:
+    """Ask both, at the same time; `directory` keeps their files."""
+    _prepare(source)
+    cases = rest_cases(source.bootstrap_servers, target.bootstrap_servers)
+    port = free_ports(1)[0]
+    settings = worker_settings(
+        target.bootstrap_servers, f"real-{port}", port, **{"rest.advertised.host.name": "127.0.0.1"}
+    )
+    real = RealConnectWorker(settings, directory / "real", jvm_options=QUICK_START)
+    directory.joinpath("ours").mkdir(parents=True, exist_ok=True)
+    with real, serving(directory / "ours", target.bootstrap_servers, f"ours-{port}") as (url, _):
+        urls = (f"http://127.0.0.1:{port}", url)
+        for one in urls:
+            _wait_until_it_works(one)
+        with ThreadPoolExecutor(len(urls)) as pool:
+            theirs, ours = pool.map(lambda one: answers(one, cases), urls)
+    return [Compared(case, theirs[case.name], ours[case.name]) for case in cases]
+
+
+def page(compared: list[Compared]) -> str:
+    """`docs/connect_rest.md`."""
+    equal = sum(one.same for one in compared)
+    lines = [
+        _HEAD,
+        f"{len(compared)} requests, sent to both in this order; {equal} answers are equal: status, headers and body.",
+        "",
+        "| what | request | status | answer |",
+        "|---|---|---|---|",
+    ]
+    for one in compared:
+        said = "same" if one.same else f"**differs**: {STATED.get(one.case.name, 'NOT STATED')}"
+        path = one.case.path.replace("org.apache.kafka.connect.mirror.", "…").replace("|", "\\|")
+        status = (
+            str(one.ours.status) if one.ours.status == one.real.status else f"{one.ours.status}, not {one.real.status}"
+        )
+        lines.append(f"| {one.case.name} | `{one.case.method} {path}` | {status} | {said} |")
+    return "\n".join(lines) + "\n"
+
+
+def _prepare(source: KafkaCluster) -> None:
+    """A topic with records to copy."""
+    admin = KafkaAdminClient(bootstrap_servers=source.bootstrap_servers)
+    admin.create_topics([NewTopic("compared", num_partitions=2, replication_factor=1)])
+    admin.close()
+    producer = KafkaProducer(bootstrap_servers=source.bootstrap_servers)
+    for number in range(20):
+        producer.send("compared", b"%d" % number, partition=number % 2)
+    producer.close()
+
+
+def _wait_until_it_works(url: str) -> None:
+    """A connector that isn't there is answered with 404 as soon as somebody leads."""
+    deadline = time.monotonic() + _START_S
+    while True:
+        request = urllib.request.Request(url + "/connectors/none/offsets", method="DELETE")  # noqa: S310
+        try:
+            urllib.request.urlopen(request, timeout=_START_S)  # noqa: S310
+        except urllib.error.HTTPError as error:
+            if b"error_code" in error.read() and error.code == 404:
+                return
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{url} has no leader after {_START_S:.0f} s")
+        time.sleep(0.5)
+
+
+def not_stated(compared: list[Compared], stated: Mapping[str, str] = STATED) -> list[Compared]:
+    """What differs though it should not, and what no longer differs."""
+    return [one for one in compared if one.same == (one.case.name in stated)]
+
+
+def main() -> int:
+    """Write the table; 1 if something differs that isn't stated."""
+    with TemporaryDirectory() as directory:
+        root = Path(directory)
+        with KafkaCluster(root / "source") as source, KafkaCluster(root / "target") as target:
+            compared = compare(source, target, root)
+    print(page(compared))
+    return 1 if not_stated(compared) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+"""A worker that copies nothing: it says that all runs, and keeps offsets in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from sparkmirror.connect.model import ConnectorSpec, ConnectorStatus, Offset, TargetState, TaskStatus
+
+_STATES = {TargetState.STARTED: "RUNNING", TargetState.PAUSED: "PAUSED", TargetState.STOPPED: "STOPPED"}
+
+
+class InMemoryWorker:
+    """Started connectors run at once; a source connector has as many tasks as it may have, the others one."""
+
+    def __init__(self, worker_id: str) -> None:
+        self.worker_id = worker_id
+        self.connectors: dict[str, ConnectorSpec] = {}
+        self.failed: dict[str, str] = {}
+        """Why a connector's first task has failed, by connector; a restart mends it."""
+        self.restarted: list[str] = []
+        self._reset: set[str] = set()
+        self._offsets: dict[str, dict[str, Offset]] = {}
+
+    def apply(self, connectors: Mapping[str, ConnectorSpec]) -> None:
+        self.connectors = dict(connectors)
+
+    def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> None:
+        self.restarted.append(f"{name} {include_tasks=} {only_failed=}")
+        if include_tasks:
+            self.failed.pop(name, None)
+
+    def restart_task(self, name: str, task: int) -> None:
+        self.restarted.append(f"{name} {task}")
+        self.failed.pop(name, None)
+
+    def status(self, name: str) -> ConnectorStatus:
+        state = _STATES[self.connectors[name].target_state]
+        tasks = [TaskStatus(number, state, self.worker_id) for number in range(len(self.task_configs(name)))]
+        if name in self.failed and tasks:
+            tasks[0] = replace(tasks[0], state="FAILED", trace=self.failed[name])
+        return ConnectorStatus(name, state, self.worker_id, tasks=tuple(tasks))
+
+    def task_configs(self, name: str) -> list[Mapping[str, str]]:
+        spec = self.connectors[name]
+        if spec.target_state is TargetState.STOPPED:
+            return []
+        count = int(spec.config.get("tasks.max", "1")) if "MirrorSource" in spec.config["connector.class"] else 1
+        return [{**spec.config, "task.class": "sparkmirror", "task.id": str(number)} for number in range(count)]
+
+    def topics(self, name: str) -> set[str]:
+        spec = self.connectors[name]
+        if name in self._reset or "MirrorSource" not in spec.config["connector.class"]:
+            return set()
+        return {f"{spec.config['source.cluster.alias']}.{spec.config['topics']}"}
+
+    def reset_topics(self, name: str) -> None:
+        self._reset.add(name)
+
+    def offsets(self, name: str) -> list[Offset]:
+        return list(self._offsets.get(name, {}).values())
+
+    def alter_offsets(self, name: str, offsets: Sequence[Offset]) -> str:
+        known = self._offsets.setdefault(name, {})
+        for partition, offset in offsets:
+            key = json.dumps(partition, sort_keys=True)
+            if offset is None:
+                known.pop(key, None)
+            else:
+                known[key] = (partition, offset)
+        return "The offsets for this connector have been altered successfully"
+
+    def delete_offsets(self, name: str) -> str:
+        self._offsets.pop(name, None)
+        return "The offsets for this connector have been reset successfully"

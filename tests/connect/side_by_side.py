@@ -1,0 +1,100 @@
+"""Send the same requests to a Connect worker and keep what comes back, made comparable."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tests.connect.rest_cases import Case
+
+HEADERS = ("content-type", "location", "allow", "www-authenticate")
+"""Those that a client can act on."""
+PATIENCE_S = 60.0
+_POLL_S = 0.2
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back: `body` is the JSON, or the text where it is none."""
+
+    status: int
+    headers: dict[str, str]
+    body: object
+
+
+def send(url: str, case: Case) -> Answer:
+    """Send one request; where the case waits for something, again until it is there."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        answer = _send_once(url, case)
+        if case.until is None or time.monotonic() > deadline or _fits(case, answer):
+            return answer
+        time.sleep(_POLL_S)
+
+
+def answers(url: str, cases: Iterable[Case]) -> dict[str, Answer]:
+    """All answers, by the case's name, with what differs from worker to worker replaced by words."""
+    return {case.name: _comparable(url, send(url, case), case) for case in cases}
+
+
+def _fits(case: Case, answer: Answer) -> bool:
+    assert case.until is not None
+    try:
+        return case.until(answer.body)
+    except (KeyError, TypeError):
+        return False
+
+
+def _send_once(url: str, case: Case) -> Answer:
+    request = urllib.request.Request(url + case.path, data=case.content, headers=case.headers, method=case.method)  # noqa: S310
+    try:
+        with urllib.request.urlopen(request, timeout=90) as response:  # noqa: S310
+            return _read(response.status, response.headers, response.read())
+    except urllib.error.HTTPError as error:
+        return _read(error.code, error.headers, error.read())
+
+
+def _read(status: int, headers: object, content: bytes) -> Answer:
+    kept = {name: value for name in HEADERS if (value := headers.get(name)) is not None}  # type: ignore[attr-defined]
+    text = content.decode()
+    try:
+        return Answer(status, kept, json.loads(text))
+    except ValueError:
+        return Answer(status, kept, text)
+
+
+def _comparable(url: str, answer: Answer, case: Case) -> Answer:
+    text = json.dumps(answer.body).replace(url.removeprefix("http://"), "WORKER")
+    text = re.sub(r'"(version|commit|kafka_cluster_id)": "[^"]*"', r'"\1": "…"', text)
+    if case.method == "OPTIONS":
+        text = '""'  # the list of methods, as in the header
+    headers = {name: value.replace(url, "WORKER").replace(" ", "").lower() for name, value in answer.headers.items()}
+    if "allow" in headers:
+        headers["allow"] = ",".join(sorted(headers["allow"].split(",")))
+    return Answer(answer.status, headers, _without_order(_chosen(json.loads(text), case.only)))
+
+
+def _chosen(body: object, only: tuple[str, ...]) -> object:
+    """What is compared of it: fields by their names, `keys` for a dictionary's keys, of lists each item's."""
+    if not only:
+        return body
+    if isinstance(body, list):
+        return [_chosen(item, only) for item in body]
+    if not isinstance(body, dict):
+        return body
+    chosen = {name: body.get(name) for name in only if name != "keys"}
+    return {**chosen, "keys": sorted(body)} if "keys" in only else chosen
+
+
+def _without_order(body: object) -> object:
+    """Connect's lists come from hash maps, in any order; and documentation is everyone's own."""
+    if isinstance(body, list):
+        return sorted(map(_without_order, body), key=lambda item: json.dumps(item, sort_keys=True))
+    if not isinstance(body, dict):
+        return body
+    return {key: _without_order(value) for key, value in body.items() if key != "documentation"}

@@ -1,0 +1,83 @@
+"""A Connect worker's own file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.connect.serving import worker_config, worker_settings
+
+from sparkmirror.connect.basic_auth import EXTENSION, jaas_file, read_users
+from sparkmirror.connect.worker_properties import Listener
+from sparkmirror.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SETTINGS = worker_settings("kafka:9092", "group", 8083)
+
+
+def test_the_kits_file(tmp_path: Path) -> None:
+    more = {
+        "key.converter.schemas.enable": "true",
+        "producer.security.protocol": "PLAINTEXT",
+        "plugin.path": "/opt",
+        "status.storage.partitions": "7",
+        "rest.port": "8083",
+    }
+    config = worker_config(tmp_path, {**SETTINGS, **more})
+    assert config.cluster.bootstrap_servers == ("kafka:9092",)
+    assert (config.configs.topic, config.configs.partitions) == ("connect-configs-group", 1)
+    assert (config.statuses.partitions, config.statuses.replication_factor) == (7, 1)
+    assert config.worker_id == "127.0.0.1:8083"
+    said = "\n".join(config.warnings)
+    for key in ("key.converter", "key.converter.schemas.enable", "plugin.path", "rest.port"):
+        assert f": {key}: has no effect" in said
+    assert ": producer." not in said
+    assert "storage" not in said
+
+
+def test_listeners_and_what_is_advertised(tmp_path: Path) -> None:
+    config = worker_config(tmp_path, {**SETTINGS, "listeners": "http://127.0.0.1:8083, http://[::1]:8084"})
+    assert config.listeners == (Listener("http", "127.0.0.1", 8083), Listener("http", "::1", 8084))
+    named = {"rest.advertised.host.name": "w1.example", "rest.advertised.port": "80"}
+    assert worker_config(tmp_path, {**SETTINGS, **named}).url == "http://w1.example:80"
+    assert worker_config(tmp_path, {**SETTINGS, "listeners": "http://:8083", **named}).listeners[0].host == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "key", "reason"),
+    [
+        ({"group.id": ""}, "group.id", "is missing"),
+        ({"config.storage.topic": ""}, "config.storage.topic", "is missing"),
+        ({"listeners": "ftp://x:1"}, "listeners", "must be http://host:port"),
+        ({"listeners": "https://127.0.0.1:8083"}, "listeners.https.ssl.keystore.location", "need a key"),
+        ({"config.storage.replication.factor": "many"}, "config.storage.replication.factor", "whole number"),
+        ({"rest.extension.classes": "com.example.Own"}, "rest.extension.classes", "can't be loaded"),
+    ],
+)
+def test_refused(tmp_path: Path, change: dict[str, str], key: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason) as caught:
+        worker_config(tmp_path, {**SETTINGS, **change})
+    assert caught.value.key == key
+
+
+def test_users_of_the_jaas_file(tmp_path: Path) -> None:
+    assert worker_config(tmp_path, {**SETTINGS, "rest.extension.classes": EXTENSION}).basic_auth
+    credentials, jaas = tmp_path / "users.properties", tmp_path / "jaas.conf"
+    credentials.write_text("ann=p\nbob=q\n")
+    module = EXTENSION.rpartition(".")[0] + ".PropertyFileLoginModule"
+    jaas.write_text(f'// who may ask\nKafkaConnect {{\n  {module} required\n  file="{credentials}";\n}};\n')
+    named = jaas_file({"KAFKA_OPTS": f"-Xmx1g '-Djava.security.auth.login.config={jaas}'"})
+    assert read_users(named, "worker.properties").passwords == {"ann": "p", "bob": "q"}
+    assert jaas_file({}) is None
+    for text in (
+        "Other {};",
+        "KafkaConnect { com.example.Login required; };",
+        f"KafkaConnect {{ {module} required; }};",
+    ):
+        jaas.write_text(text)
+        with pytest.raises(ConfigError):
+            read_users(str(jaas), "worker.properties")
+    with pytest.raises(ConfigError, match="KAFKA_OPTS"):
+        read_users(None, "worker.properties")
