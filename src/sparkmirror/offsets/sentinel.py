@@ -47,7 +47,7 @@ def look_for_losses(
     the second of these offsets nothing was left at the source below the first: only markers may be between.
     """
     at = Place(target_topic_id, position.downstream)
-    losses = [_foreign(route, Place(target_topic_id, stretch.first), stretch) for stretch in foreign]
+    losses = [foreign_writer(route, target_topic_id, stretch) for stretch in foreign]
     if position.lost:
         end = position.downstream + position.lost
         losses.append(target_truncated(route, target_topic_id, position.downstream, end))
@@ -101,6 +101,16 @@ def target_truncated(route: Route, target_topic_id: bytes, first: int, end: int)
         "(an unclean leader election?): they are copied again from the source"
     )
     return _loss(LossKind.TARGET_TRUNCATED, route, Place(target_topic_id, first), first, end, "healed", words)
+
+
+def foreign_writer(route: Route, target_topic_id: bytes, stretch: ForeignRecords) -> Loss:
+    """Somebody else wrote a stretch of a target partition."""
+    words = (
+        f"somebody else wrote offsets {stretch.first} to {stretch.end - 1} of target {route.target_topic}-"
+        f"{route.partition}: they are stepped over, and offsets still translate exactly; let nobody else write to it"
+    )
+    at = Place(target_topic_id, stretch.first)
+    return _loss(LossKind.FOREIGN, route, at, stretch.first, stretch.end, "continued", words)
 
 
 def shrunk(route: Route, newest: Segment, target_end: int) -> Loss:
@@ -166,14 +176,6 @@ def _recreated(route: Route, at: Place, upstream: int, policy: LossPolicy) -> Lo
         else "; the new one is copied behind it, from its start"
     )
     return _loss(LossKind.RECREATED, route, at, upstream, upstream, "halted" if halts else "restarted", words)
-
-
-def _foreign(route: Route, at: Place, stretch: ForeignRecords) -> Loss:
-    words = (
-        f"somebody else wrote offsets {stretch.first} to {stretch.end - 1} of target {route.target_topic}-"
-        f"{route.partition}: they are stepped over, and offsets still translate exactly; let nobody else write to it"
-    )
-    return _loss(LossKind.FOREIGN, route, at, stretch.first, stretch.end, "continued", words)
 
 
 def _loss(kind: LossKind, route: Route, at: Place, first: int, end: int, action: Action, words: str) -> Loss:
