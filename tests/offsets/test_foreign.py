@@ -16,6 +16,7 @@ from sparkmirror.offsets.evidence import LogProbe
 from sparkmirror.offsets.foreign import Explained, explain
 from sparkmirror.offsets.losses import LossKind
 from sparkmirror.offsets.matching import StoredBatch
+from sparkmirror.offsets.reading import PositionReader
 from sparkmirror.offsets.segments import Segment
 from sparkmirror.wire.splice import Run
 
@@ -142,6 +143,28 @@ def test_what_somebody_else_wrote_before_a_claimed_batch_is_told_too(flow: Flow)
     flow.target.send(flow.target_topic, batch)
     found = flow.bearings().position
     assert (found.sequence, found.upstream, found.downstream) == (COPIED + 5, 45, COPIED + 9)
+    assert foreign(flow) == [(30, 34)]
+
+
+@pytest.mark.broker
+def test_it_is_in_the_ledger_though_nothing_else_came_of_the_reading(
+    flow: Flow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once the claim behind it is confirmed, nobody looks for the stretch again."""
+    flow.copy()
+    batch = built([b"ours"] * 5, flow.producer(COPIED))
+    flow.claim(flow.announce(COPIED, 1 << 40, (batch, (Run(40, 5),))))
+    somebody_else(flow, 4)
+    flow.target.send(flow.target_topic, batch)
+
+    def cut_off(*_: object) -> None:
+        raise ConnectionError("the source is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PositionReader, "_epoch_ends", cut_off)
+        assert "the source is away" in flow.refusal().reason
+    assert any(claim.confirmed for claim in flow.claims() if claim.sequence == COPIED)
+    assert flow.bearings().position.sequence == COPIED + 5
     assert foreign(flow) == [(30, 34)]
 
 

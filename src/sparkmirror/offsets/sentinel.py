@@ -47,7 +47,7 @@ def look_for_losses(
     the second of these offsets nothing was left at the source below the first: only markers may be between.
     """
     at = Place(target_topic_id, position.downstream)
-    losses = [_foreign(route, Place(target_topic_id, stretch.first), stretch) for stretch in foreign]
+    losses = [foreign_writer(route, target_topic_id, stretch) for stretch in foreign]
     if position.lost:
         end = position.downstream + position.lost
         losses.append(target_truncated(route, target_topic_id, position.downstream, end))
@@ -110,6 +110,16 @@ def altered(route: Route, at: Place, copied_to: int, upstream: int) -> Loss:
     words += "what is between them is skipped" if upstream > copied_to else "what is between them is copied again"
     action: Action = "continued" if upstream > copied_to else "restarted"
     return _loss(LossKind.ALTERED, route, at, first, end, action, words)
+
+
+def foreign_writer(route: Route, target_topic_id: bytes, stretch: ForeignRecords) -> Loss:
+    """Somebody else wrote a stretch of a target partition."""
+    words = (
+        f"somebody else wrote offsets {stretch.first} to {stretch.end - 1} of target {route.target_topic}-"
+        f"{route.partition}: they are stepped over, and offsets still translate exactly; let nobody else write to it"
+    )
+    at = Place(target_topic_id, stretch.first)
+    return _loss(LossKind.FOREIGN, route, at, stretch.first, stretch.end, "continued", words)
 
 
 def shrunk(route: Route, newest: Segment, target_end: int) -> Loss:
@@ -175,14 +185,6 @@ def _recreated(route: Route, at: Place, upstream: int, policy: LossPolicy) -> Lo
         else "; the new one is copied behind it, from its start"
     )
     return _loss(LossKind.RECREATED, route, at, upstream, upstream, "halted" if halts else "restarted", words)
-
-
-def _foreign(route: Route, at: Place, stretch: ForeignRecords) -> Loss:
-    words = (
-        f"somebody else wrote offsets {stretch.first} to {stretch.end - 1} of target {route.target_topic}-"
-        f"{route.partition}: they are stepped over, and offsets still translate exactly; let nobody else write to it"
-    )
-    return _loss(LossKind.FOREIGN, route, at, stretch.first, stretch.end, "continued", words)
 
 
 def _loss(kind: LossKind, route: Route, at: Place, first: int, end: int, action: Action, words: str) -> Loss:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from sparkmirror.offsets.arbitration import Evidence, arbitrate, unsettled
@@ -25,12 +25,23 @@ class Settled(NamedTuple):
 
 
 class Settler:
-    """Settles partitions of one flow that are led by one broker. What it finds out is written to the segments topic."""
+    """Settles partitions of one flow that are led by one broker. What it finds out is written to the segments topic.
 
-    def __init__(self, segments: SegmentLog, probe: LogProbe, identity: Identity) -> None:
+    `note` makes a foreign stretch of a target partition known for good. It is called before the claims behind it
+    are written: once they say where the stretch is, nobody looks for it again.
+    """
+
+    def __init__(
+        self,
+        segments: SegmentLog,
+        probe: LogProbe,
+        identity: Identity,
+        note: Callable[[TopicPartition, ForeignRecords], None],
+    ) -> None:
         self._segments = segments
         self._probe = probe
         self._identity = identity
+        self._note = note
 
     def evidence(
         self, readings: Mapping[TopicPartition, TargetReading], topic_ids: Mapping[str, bytes]
@@ -67,9 +78,11 @@ class Settler:
         ruling = arbitrate(claims, evidence, TargetLog(reading.log_start, reading.log_end_after, sequence))
         if ruling.undecided:
             return Settled(Doubt(ruling.undecided, wait=ruling.wait))
+        between = foreign_between(self._probe, where, ruling)
+        for stretch in between:
+            self._note(where, stretch)
         if ruling.confirmed or ruling.false:
             self._segments.settle(ruling.confirmed, ruling.false)
-        between = foreign_between(self._probe, where, ruling)
         position = decide(reading, ruling.true, whole=whole)
         if not isinstance(position, Doubt) or not position.surplus:
             return Settled(position, between)
@@ -87,6 +100,8 @@ class Settler:
         )
         if found is None:
             return Settled(position)
+        for stretch in found.stretches[: len(found.claims)]:
+            self._note(where, stretch)
         if found.claims:
             self._segments.settle(found.claims, ())
         return Settled(decide(reading, (*ruling.true, *found.claims), found.tail), between + found.stretches)

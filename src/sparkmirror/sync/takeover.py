@@ -21,6 +21,7 @@ from sparkmirror.offsets.foreign_ends import ForeignEnds, SoFar
 from sparkmirror.offsets.last_copied import LastCopied, Untold, told_by_bounds
 from sparkmirror.offsets.last_copied_of_many import Answer, LastCopiedOfMany, Unread
 from sparkmirror.offsets.log_bounds import BothLogs, Bounds, read_bounds, read_target_ends
+from sparkmirror.offsets.losses import LossLedger, losses_topic
 from sparkmirror.offsets.mirror_records import OffsetSync
 from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segment_log import SegmentLog
@@ -47,6 +48,7 @@ class Takeover:
         self._source = ClusterClient(flow.source, f"{flow.name}|sparkmirror-takeover")
         self._target = ClusterClient(flow.target, f"{flow.name}|sparkmirror-takeover")
         self._segments = SegmentLog(TopicLog(self._target, segments_topic(flow.source.alias)))
+        self._ledger = LossLedger(TopicLog(self._target, losses_topic(flow.source.alias)))
         self._reader = LastCopiedOfMany(
             flow.source,
             flow.target,
@@ -80,7 +82,7 @@ class Takeover:
         by_leader: dict[int, list[BothLogs]] = defaultdict(list)
         for both in self._located(todo):
             by_leader[both.target_leader].append(both)
-        ends, begun = ForeignEnds(self._target, self._segments, identity), list[SoFar]()
+        ends, begun = ForeignEnds(self._target, self._segments, self._ledger, identity), list[SoFar]()
         for leader, group in by_leader.items():
             try:
                 begun += self._begun(ends, leader, group, stored)
