@@ -26,7 +26,7 @@ from sparkmirror.offsets.position import Doubt, Position
 from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Identity, Segment, segments_topic
-from sparkmirror.offsets.sentinel import Place, altered
+from sparkmirror.offsets.sentinel import Place, altered, foreign_writer
 from sparkmirror.offsets.settling import Settler
 from sparkmirror.offsets.standing import StandingLog, TopicStanding
 from sparkmirror.offsets.target_reading import TargetReader, Unserved, listed_offset
@@ -149,7 +149,13 @@ class AlteredOffsets:
         if not self._identity.own(self._segments.claims(topic_id, where[1])) and reading.last_sequence is None:
             return _Reached(0, None, reading.log_end_after)
         ids = {one.target.name: topic_id}
-        settler = Settler(self._segments, LogProbe(self._target, leader, ids, self._identity), self._identity)
+        probe = LogProbe(self._target, leader, ids, self._identity)
+        settler = Settler(
+            self._segments,
+            probe,
+            self._identity,
+            lambda _, stretch: self._ledger.record(foreign_writer(one.route, topic_id, stretch)),
+        )
         evidence = settler.evidence({where: reading}, ids).get(where, {})
         position: Position | Doubt = settler.settle(where, topic_id, reading, evidence).position
         if isinstance(position, Doubt):
