@@ -10,6 +10,7 @@ from sparkmirror import __version__
 from sparkmirror.cli.config import config
 from sparkmirror.cli.control import pause, resume, throttle
 from sparkmirror.cli.demo import demo
+from sparkmirror.cli.legacy import legacy
 from sparkmirror.cli.losses import losses
 from sparkmirror.cli.offsets import offsets
 from sparkmirror.cli.pack import pack
@@ -23,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Copy and move Kafka clusters exactly once, with MirrorMaker 2's own configuration, on Spark.",
 )
-for verb in (run, config, demo, verify, pause, resume, throttle, losses, pack):
+for verb in (run, legacy, config, demo, verify, pause, resume, throttle, losses, pack):
     app.command()(verb)
 app.add_typer(offsets, name="offsets")
 

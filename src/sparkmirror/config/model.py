@@ -221,6 +221,16 @@ class ConnectStorage(Model):
     offset_flush_interval_ms: int = 60_000
 
 
+class LegacyConfig(Model):
+    """What a flow has of MirrorMaker 1 (`docs/legacy.md`)."""
+
+    group_id: str
+    """The consumer group at the source under which it committed what it had copied."""
+    offset_commit_interval_ms: int = 60_000
+    abort_on_send_failure: bool = True
+    """Whether a partition that can't be copied ends the run."""
+
+
 class FlowConfig(Model):
     """One ordered pair of clusters, `source->target`, and what goes along it."""
 
@@ -251,6 +261,8 @@ class FlowConfig(Model):
     connect: ConnectStorage = ConnectStorage()
     merge_tiny_batches: bool = True
     """Under a backlog, batches of less than 4 KiB become larger ones."""
+    legacy: LegacyConfig | None = None
+    """None: the flow is one of MirrorMaker 2's kind."""
     originals: dict[str, str] = {}
     """For filters and policies in Python: the keys that MirrorMaker 2 would give to its own, without secrets."""
 

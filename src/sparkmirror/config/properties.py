@@ -74,11 +74,24 @@ def explain_mm2_properties(
     path: str, *, clusters: Sequence[str] = (), overrides: Mapping[str, str] = NOTHING
 ) -> tuple[MirrorConfig, tuple[EffectiveValue, ...]]:
     """The same, and where each value of each flow comes from."""
-    in_file = read_entries(path)
+    return explain_entries(path, read_entries(path), clusters=clusters, overrides=overrides)
+
+
+def explain_entries(
+    path: str,
+    in_file: Sequence[Entry],
+    *,
+    clusters: Sequence[str] = (),
+    overrides: Mapping[str, str] = NOTHING,
+    notes: Sequence[str] = (),
+) -> tuple[MirrorConfig, tuple[EffectiveValue, ...]]:
+    """The same for keys and values that another format came to; `notes` are warnings of who read that."""
     on_top = [Entry(key, value, COMMAND_LINE) for key, value in overrides.items()]
     providers = declared_providers([*in_file, *on_top])
     aliases = _aliases(path, [*in_file, *on_top], providers)
     lookup = Lookup(path, Properties(in_file, on_top, aliases), providers)
+    for note in notes:
+        lookup.warn(note)
     config = _Reader(lookup, aliases).read(clusters)
     return config, tuple(effective_values(config, lookup))
 
