@@ -192,7 +192,11 @@ def test_what_is_done_anyway_is_not_named(load: Load) -> None:
     ("consumer", "producer", "says"),
     [
         ({"group.id": ""}, {}, "consumer.properties: group.id: is missing"),
-        ({"bootstrap.servers": ""}, {}, "consumer.properties: bootstrap.servers: is missing: write bootstrap.servers ="),
+        (
+            {"bootstrap.servers": ""},
+            {},
+            "consumer.properties: bootstrap.servers: is missing: write bootstrap.servers =",
+        ),
         ({}, {"bootstrap.servers": ""}, "producer.properties: bootstrap.servers: is missing"),
         (
             {"bootstrap.servers": "", "zookeeper.connect": "zk:2181"},
