@@ -168,7 +168,7 @@ def lost(patch: Patch) -> None:
 
 
 def translated(patch: Patch) -> None:
-    patch.setattr(offsets, "_translated", lambda _, stored, __: [Translation("A.orders", 7, "") for _ in stored])
+    patch.setattr(offsets, "_translated", lambda _, stored, __: [Translation("A.orders", 0, 7) for _ in stored])
 
 
 def nothing(_: Patch) -> None:

@@ -30,7 +30,7 @@ from sparkmirror.sync.group_commits import OURS
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
-PATIENCE_S = 240.0
+PATIENCE_S = 120.0
 """Spark may have to start first, and tests share their machine."""
 
 Configure = Callable[..., MirrorConfig]
@@ -94,8 +94,8 @@ def configure(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_
         }
         for name, keys in files.items():
             (tmp_path / f"{name}.properties").write_text("".join(f"{key}={value}\n" for key, value in keys.items()))
-        paths = (str(tmp_path / f"{name}.properties") for name in files)
-        config = load_legacy(LegacyOptions(*paths, include, **options))
+        consumer, producer = (str(tmp_path / f"{name}.properties") for name in files)
+        config = load_legacy(LegacyOptions(consumer, producer, include, **options))
         with ClusterAdmin.connect(config.flows[0].source, "test", 20.0) as admin:
             return named_after(config, admin.cluster_id())
 
@@ -200,6 +200,7 @@ def test_a_group_is_taken_over_and_given_back(
     }
 
 
+@pytest.mark.full
 def test_a_group_with_members_is_waited_for(
     source_cluster: KafkaCluster,
     target_cluster: KafkaCluster,
