@@ -9,14 +9,21 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from sparkmirror.config import load_mm2_properties
+from sparkmirror.config import MirrorConfig, load_mm2_properties
 from sparkmirror.engine.mirror import Mirror
 
 
 @contextlib.contextmanager
 def run_mirror(path: Path, spark: SparkSession) -> Iterator[Mirror]:
     """Run what a file says in a thread for the length of a `with`; what `run` raises is raised at its end."""
-    mirror = Mirror(load_mm2_properties(str(path)), use_lease=False, spark=spark)
+    with run_config(load_mm2_properties(str(path)), spark) as mirror:
+        yield mirror
+
+
+@contextlib.contextmanager
+def run_config(config: MirrorConfig, spark: SparkSession) -> Iterator[Mirror]:
+    """The same for a configuration."""
+    mirror = Mirror(config, use_lease=False, spark=spark)
     failures: list[BaseException] = []
 
     def run() -> None:

@@ -106,7 +106,7 @@ def test_expired_halts_or_goes_on(pair: Pair, tmp_path: Path) -> None:
     assert pair.ledger() == [("expired", 0, 50, 75, 50, "continued")]
     pair.assert_continued(0, seam=50, upstream=75)
 
-    listed = losses_command(pair.write({}), "--json")
+    listed = losses_command(pair.write({}), "-o", "json")
     (mine,) = [one for one in json.loads(listed) if one["source_topic"] == pair.topic]
     assert (mine["flow"], mine["kind"], mine["first"], mine["end"]) == ("A->B", "expired", 50, 75)
     (line,) = [one for one in losses_command(pair.write({})).splitlines() if f"{pair.topic}-0 " in one]

@@ -263,7 +263,7 @@ def test_the_commands_exit_code_and_its_json(
         mp.create_topic(cluster.bootstrap_servers, topic_name, 1)
         write(cluster, topic_name, plain(range(count)))
     config = config_of(tmp_path, source_cluster, target_cluster, f"{topic_name}.*", IDENTITY)
-    output = run_command(config.path, "--json", "--topics", topic_name)
+    output = run_command(config.path, "-o", "json", "--topics", topic_name)
     assert output.returncode == 1, output.stderr
     lines: Sequence[dict[str, object]] = [json.loads(line) for line in output.stdout.splitlines()]
     assert lines[0] == {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 import typer
 
@@ -11,9 +12,11 @@ from sparkmirror.cli.config import config
 from sparkmirror.cli.control import pause, resume, throttle
 from sparkmirror.cli.convert import convert
 from sparkmirror.cli.demo import demo
+from sparkmirror.cli.legacy import legacy
 from sparkmirror.cli.lint import lint
 from sparkmirror.cli.losses import losses
 from sparkmirror.cli.offsets import offsets
+from sparkmirror.cli.output import Format, Output, print_json
 from sparkmirror.cli.pack import pack
 from sparkmirror.cli.run import run
 from sparkmirror.cli.serve import serve
@@ -23,20 +26,40 @@ from sparkmirror.errors import SparkMirrorError
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     help="Copy and move Kafka clusters exactly once, with MirrorMaker 2's own configuration, on Spark.",
+    epilog="Exit codes: 0 well, 1 something was not copied or differs, 2 a file or the command line is wrong,"
+    " 3 a cluster can't be reached or this machine lacks something.",
 )
-for verb in (run, serve, config, convert, lint, demo, verify, pause, resume, throttle, losses, pack):
-    app.command()(verb)
-app.command(context_settings={"help_option_names": ["-h", "--help"]})(sync_groups)
-app.add_typer(offsets, name="offsets")
 
 
-@app.command()
-def version() -> None:
-    """Print the version."""
-    typer.echo(__version__)
+def version(output: Output = Format.TEXT) -> None:
+    """Print the version.
+
+    Exit codes: 0 always.
+
+    Example: sparkmirror version
+    """
+    if output is Format.JSON:
+        print_json({"version": __version__})
+    else:
+        typer.echo(__version__)
+
+
+PANELS: dict[str, tuple[Callable[..., None], ...]] = {
+    "Mirror": (run, serve, legacy),
+    "Steer a running mirror": (pause, resume, throttle),
+    "Look": (config, lint, verify, losses, version),
+    "Set up": (demo, convert, pack),
+    "Migrate applications": (sync_groups,),
+}
+"""The verbs by task, in the order of the help; `offsets` has verbs of its own."""
+
+for panel, verbs in PANELS.items():
+    for verb in verbs:
+        app.command(rich_help_panel=panel)(verb)
+app.add_typer(offsets, name="offsets", rich_help_panel="Migrate applications")
 
 
 def main() -> None:

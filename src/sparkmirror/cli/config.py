@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -9,6 +10,7 @@ from typing import Annotated
 import typer
 
 from sparkmirror.cli.logs import warn
+from sparkmirror.cli.output import Format, Output, print_json
 from sparkmirror.cli.run import Clusters, File, Secrets, Spark, spark_overrides, wanted_clusters
 from sparkmirror.errors import ConfigError
 from sparkmirror.formats import explain, read
@@ -24,11 +26,16 @@ def config(
     clusters: Clusters = None,
     spark: Spark = None,
     secrets: Secrets = None,
+    output: Output = Format.TEXT,
 ) -> None:
     """Print what counts for each flow of FILE, and where it comes from; secrets are masked.
 
     A line is a flow, a key, its value, and the key that set it or "default"; in a pipe, tabs are between them.
-    Warnings go to standard error. Exit codes: 0 the file can be run, 2 it is wrong.
+    Warnings go to standard error.
+
+    Exit codes: 0 the file can be run, 2 it is wrong.
+
+    Example: sparkmirror config mm2.properties
     """
     if more_clusters and not clusters:
         raise ConfigError("one file only; clusters go after --clusters", where="command line", key=more_clusters[0])
@@ -40,6 +47,9 @@ def config(
         group_filter(flow, flow.originals)
     for line in model.warnings:
         warn(line)
+    if output is Format.JSON:
+        print_json([dataclasses.asdict(value) for value in values])
+        return
     rows = [(value.flow, value.key, value.value, value.where) for value in values]
     for line in _aligned(rows) if sys.stdout.isatty() else map("\t".join, rows):
         typer.echo(line)

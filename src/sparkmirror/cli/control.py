@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from sparkmirror.cli.output import Format, Output, print_json
 from sparkmirror.cli.run import Clusters, File, load
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
@@ -27,8 +28,14 @@ def pause(
     ] = ".*",
     flow: Flow = None,
     clusters: Clusters = None,
+    output: Output = Format.TEXT,
 ) -> None:
-    """Leave topics alone until `resume`. Replaces what was paused before."""
+    """Leave topics alone until `resume`. Replaces what was paused before.
+
+    Exit codes: 0 said, 2 the file or the command line is wrong, 3 the target can't be reached.
+
+    Example: sparkmirror pause mm2.properties --topics orders.*,bills
+    """
     patterns = [pattern.strip() for pattern in topics.split(",") if pattern.strip()]
     for pattern in patterns:
         try:
@@ -36,12 +43,17 @@ def pause(
         except re.error as error:
             raise ConfigError(f"not a regular expression: {error}", where="--topics", key=pattern) from error
     said = f"paused {', '.join(patterns)}"
-    _tell(load(file, clusters, None), flow, lambda control: control.pause(patterns), said)
+    _tell(load(file, clusters, None), flow, lambda control: control.pause(patterns), said, output)
 
 
-def resume(file: File, flow: Flow = None, clusters: Clusters = None) -> None:
-    """Go on with everything that was paused."""
-    _tell(load(file, clusters, None), flow, lambda control: control.pause([]), "resumed")
+def resume(file: File, flow: Flow = None, clusters: Clusters = None, output: Output = Format.TEXT) -> None:
+    """Go on with everything that was paused.
+
+    Exit codes: 0 said, 2 the file or the command line is wrong, 3 the target can't be reached.
+
+    Example: sparkmirror resume mm2.properties
+    """
+    _tell(load(file, clusters, None), flow, lambda control: control.pause([]), "resumed", output)
 
 
 def throttle(
@@ -52,12 +64,18 @@ def throttle(
     ] = "off",
     flow: Flow = None,
     clusters: Clusters = None,
+    output: Output = Format.TEXT,
 ) -> None:
-    """Cap the bandwidth of running flows, at once."""
+    """Cap the bandwidth of running flows, at once.
+
+    Exit codes: 0 said, 2 the file or the command line is wrong, 3 the target can't be reached.
+
+    Example: sparkmirror throttle mm2.properties 20M --backfill 5M
+    """
     limit, backfill_limit = _bytes_per_second(rate, "RATE"), _bytes_per_second(backfill, "--backfill")
     said = "no throttle" if limit is None else f"at most {limit:,.0f} bytes/s"
     said += "" if backfill_limit is None else f", at most {backfill_limit:,.0f} bytes/s of backfill"
-    _tell(load(file, clusters, None), flow, lambda control: control.throttle(limit, backfill_limit), said)
+    _tell(load(file, clusters, None), flow, lambda control: control.throttle(limit, backfill_limit), said, output)
 
 
 def _bytes_per_second(text: str, where: str) -> float | None:
@@ -77,7 +95,8 @@ def chosen_flows(config: MirrorConfig, wanted: str | None) -> list[FlowConfig]:
     return [flow for flow in config.flows if wanted in (None, flow.name)]
 
 
-def _tell(config: MirrorConfig, wanted: str | None, say: Callable[[Control], None], said: str) -> None:
+def _tell(config: MirrorConfig, wanted: str | None, say: Callable[[Control], None], said: str, output: Format) -> None:
+    told = []
     for flow in chosen_flows(config, wanted):
         client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-cli")
         try:
@@ -86,4 +105,8 @@ def _tell(config: MirrorConfig, wanted: str | None, say: Callable[[Control], Non
             raise ClusterUnreachable(f"flow {flow.name}: {error}; has the mirror run before?") from error
         finally:
             client.close()
-        typer.echo(f"{flow.name}: {said}")
+        if output is Format.TEXT:
+            typer.echo(f"{flow.name}: {said}")
+        told.append({"flow": flow.name, "said": said})
+    if output is Format.JSON:
+        print_json(told)

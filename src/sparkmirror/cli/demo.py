@@ -5,6 +5,7 @@ The story goes to standard error, the proof to standard output.
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import signal
 import tempfile
@@ -20,6 +21,7 @@ from rich.status import Status
 from rich.table import Table
 
 from sparkmirror.cli.logs import console, set_up_logging
+from sparkmirror.cli.output import Format, print_json
 from sparkmirror.cli.progress import ProgressView
 from sparkmirror.errors import ConfigError, SetupError
 
@@ -48,11 +50,14 @@ def demo(
             "--directory", help="Work here, and leave logs and mm2.properties; new or empty.", show_default=False
         ),
     ] = None,
+    output: Annotated[Format, typer.Option("--output", "-o", help="How to print the proof.")] = Format.TEXT,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
     """Start two Kafka clusters here, mirror one to the other under load, and prove the copy.
 
     Exit codes: 0 every partition is identical, 1 it is not, 3 this machine lacks something, 130 interrupted.
+
+    Example: sparkmirror demo --records 100000 --keep
     """
     set_up_logging(verbose)
     if not verbose:
@@ -63,7 +68,7 @@ def demo(
     show = show_class(_prepared(directory), brokers=brokers)
     leave = True
     try:
-        identical = _play(show, records, live, keep)
+        identical = _play(show, records, live, keep, output)
         leave = keep or directory is not None or not identical
     except KeyboardInterrupt:
         leave = keep or directory is not None
@@ -92,7 +97,7 @@ def _prepared(directory: Path | None) -> Path:
     return directory
 
 
-def _play(show: Show, records: int, live: float, keep: bool) -> bool:
+def _play(show: Show, records: int, live: float, keep: bool, output: Format) -> bool:
     """The whole story; returns whether all was identical."""
     show.fetch()
     with _step("Clusters", "starting") as step:
@@ -116,7 +121,10 @@ def _play(show: Show, records: int, live: float, keep: bool) -> bool:
     with _step("Proof", "comparing") as step:
         proofs = show.prove()
         step.done("each batch of every partition read from both clusters and compared, byte for byte")
-    _print_proofs(proofs)
+    if output is Format.JSON:
+        print_json([{**dataclasses.asdict(proof), "identical": proof.identical} for proof in proofs])
+    else:
+        _print_proofs(proofs)
     if keep:
         _keep_running(show)
     return all(proof.identical for proof in proofs)

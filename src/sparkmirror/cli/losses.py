@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -14,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from sparkmirror.cli.control import Flow, chosen_flows
+from sparkmirror.cli.output import Format, Output, print_json
 from sparkmirror.cli.run import Clusters, File, load
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
@@ -27,14 +26,19 @@ WIDE = 500
 
 def losses(
     file: File,
-    as_json: Annotated[bool, typer.Option("--json", help="A JSON list instead of a table.")] = False,
     flow: Flow = None,
     clusters: Clusters = None,
+    output: Output = Format.TEXT,
 ) -> None:
-    """List the loss ledger: what was lost where, and what was done about it. Always exits with 0."""
+    """List the loss ledger: what was lost where, and what was done about it.
+
+    Exit codes: 0 whatever it lists, 2 the file is wrong, 3 the target can't be reached.
+
+    Example: sparkmirror losses mm2.properties -o json
+    """
     found = [(one.name, loss) for one in chosen_flows(load(file, clusters, None), flow) for loss in _read(one)]
-    if as_json:
-        typer.echo(json.dumps([{"flow": name, **loss.model_dump(mode="json")} for name, loss in found], indent=2))
+    if output is Format.JSON:
+        print_json([{"flow": name, **loss.model_dump(mode="json")} for name, loss in found])
     elif found:
         # Where it isn't read on a terminal a line stays a line.
         Console(width=None if sys.stdout.isatty() else WIDE).print(_table(found))

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from sparkmirror.cli.control import Flow, chosen_flows
+from sparkmirror.cli.output import Format, Output, print_json
 from sparkmirror.cli.run import Clusters, File, load
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import ConfigError
@@ -41,6 +42,7 @@ def translate(
     ] = None,
     flow: Flow = None,
     clusters: Clusters = None,
+    output: Output = Format.TEXT,
 ) -> None:
     """Say where an application that keeps its own offsets goes on in the other cluster, exactly.
 
@@ -48,17 +50,21 @@ def translate(
 
     Exit codes: 0 all translated, 1 some could not be (each is named), 2 the file or the command line is wrong,
     3 the target can't be reached.
+
+    Example: sparkmirror offsets translate mm2.properties --topic orders --partition 3 --offset 1200
     """
     if (table is None) == (offset is None) or (offset is not None and not topic):
         raise ConfigError("give --topic, --partition and --offset, or --csv", where="command line")
     one_flow = _only_flow(chosen_flows(load(file, clusters, None), flow), file)
     if table is not None:
-        complete = _translate_table(one_flow, table, reverse)
+        complete = _translate_table(one_flow, table, reverse, output)
     else:
         stored = [Stored(topic, partition, offset or 0)]
         found = _translated(one_flow, stored, reverse)
         complete = _name_missing(stored, found)
-        for one in found:
+        if output is Format.JSON:
+            print_json([one._asdict() for one in found])
+        for one in found if output is Format.TEXT else ():
             if one.offset is not None:
                 typer.echo(f"{one.topic} {one.partition} {one.offset}")
     if not complete:
@@ -72,7 +78,7 @@ def _only_flow(flows: Sequence[FlowConfig], file: str) -> FlowConfig:
     return flows[0]
 
 
-def _translate_table(flow: FlowConfig, path: Path, reverse: bool) -> bool:
+def _translate_table(flow: FlowConfig, path: Path, reverse: bool, output: Format) -> bool:
     """Print the table with two columns more; whether no row was left without an offset."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as lines:
@@ -88,11 +94,14 @@ def _translate_table(flow: FlowConfig, path: Path, reverse: bool) -> bool:
         raise ConfigError(f"can't be read: {why}", where=str(path)) from error
     stored = [_stored(row, f"{path}, line {number}") for number, row in enumerate(rows, 2)]
     found = _translated(flow, stored, reverse)
-    writer = csv.DictWriter(sys.stdout, [*names, *ADDED], extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    for row, one in zip(rows, found, strict=True):
-        values = one.topic, "" if one.offset is None else one.offset
-        writer.writerow({**row, **dict(zip(ADDED, values, strict=True))})
+    values = [(one.topic, one.offset) for one in found]
+    translated = [{**row, **dict(zip(ADDED, both, strict=True))} for row, both in zip(rows, values, strict=True)]
+    if output is Format.JSON:
+        print_json(translated)
+    else:
+        writer = csv.DictWriter(sys.stdout, [*names, *ADDED], extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(translated)
     return _name_missing(stored, found)
 
 

@@ -7,18 +7,30 @@ from typing import Annotated
 
 import typer
 
+from sparkmirror.cli.output import Format, Output, print_json
 from sparkmirror.errors import ConfigError
 
 
 def pack(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The archive to write, such as sparkmirror.tar.gz.")],
+    output: Output = Format.TEXT,
 ) -> None:
-    """Pack sparkmirror and what it needs for workers of the same Python version; print how to ship it."""
+    """Pack sparkmirror and what it needs for workers of the same Python version; print how to ship it.
+
+    Exit codes: 0 written, 2 there is no such directory.
+
+    Example: sparkmirror pack sparkmirror.tar.gz
+    """
     from sparkmirror.engine.pack import settings_for, write_pack
 
     if not file.parent.is_dir():
         raise ConfigError("there is no such directory", where=str(file.parent))
     count = write_pack(file)
+    if output is Format.JSON:
+        print_json(
+            {"file": str(file), "files": count, "bytes": file.stat().st_size, "settings": dict(settings_for(file))}
+        )
+        return
     typer.echo(f"{file}: {count} files, {file.stat().st_size / 1e6:.0f} MB. Ship it with")
     for key, value in settings_for(file).items():
         typer.echo(f"  --spark {key}={value}")

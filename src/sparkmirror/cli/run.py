@@ -63,6 +63,8 @@ def run(
 
     Exit codes: 0 done or stopped, 1 something was not copied (--once), 2 the file is wrong,
     3 a cluster can't be reached.
+
+    Example: sparkmirror run mm2.properties --clusters backup
     """
     set_up_logging(verbose)
     if more_clusters and not clusters:

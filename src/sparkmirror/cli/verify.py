@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from sparkmirror.cli.logs import console, set_up_logging, warn
+from sparkmirror.cli.output import Format
 from sparkmirror.cli.run import File, load
 from sparkmirror.errors import ConfigError
 
@@ -52,7 +53,7 @@ def verify(
         Path | None, typer.Option(metavar="JOURNAL", help="Note finished ranges there, and skip those noted before.")
     ] = None,
     limit: Annotated[int, typer.Option(min=0, help="Differences listed of each partition.")] = 100,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON lines instead of tables.")] = False,
+    output: Annotated[Format, typer.Option("--output", "-o", help="JSON comes as lines.")] = Format.TEXT,
     spark: Annotated[
         list[str] | None, typer.Option("--spark", metavar="KEY=VALUE", help="A setting of the Spark session.")
     ] = None,
@@ -61,6 +62,8 @@ def verify(
     """Compare source and target of all that FILE copies: every record once, in order, equal.
 
     Exit codes: 0 equal, 1 something differs, 2 the file or the command line is wrong, 3 a cluster can't be reached.
+
+    Example: sparkmirror verify mm2.properties --topics orders.*
     """
     set_up_logging(verbose)
     config = load(file, clusters, spark)
@@ -87,7 +90,7 @@ def verify(
             found = run_verification(session, config, options, show)
     finally:
         session.stop()
-    if as_json:
+    if output is Format.JSON:
         _print_json(found)
     else:
         _print_tables(found)

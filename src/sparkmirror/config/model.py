@@ -273,6 +273,16 @@ class ConnectStorage(Model):
     """What the source connector is called in there: so by the dedicated driver, otherwise in Connect."""
 
 
+class LegacyConfig(Model):
+    """What a flow has of MirrorMaker 1 (`docs/legacy.md`)."""
+
+    group_id: str
+    """The consumer group at the source under which it committed what it had copied."""
+    offset_commit_interval_ms: int = 60_000
+    abort_on_send_failure: bool = True
+    """Whether a partition that can't be copied ends the run."""
+
+
 class FlowConfig(Model):
     """One ordered pair of clusters, `source->target`, and what goes along it."""
 
@@ -305,6 +315,8 @@ class FlowConfig(Model):
     """Under a backlog, batches of less than 4 KiB become larger ones."""
     copies: bool = True
     """Whether records are copied. Without, only groups, heartbeats and what else concerns the target go on."""
+    legacy: LegacyConfig | None = None
+    """None: the flow is one of MirrorMaker 2's kind."""
     originals: dict[str, str] = {}
     """For filters and policies in Python: the keys that MirrorMaker 2 would give to its own, without secrets."""
 

@@ -31,6 +31,7 @@ from sparkmirror.offsets.topic_memory import TopicMemory
 from sparkmirror.pump.control import TICK_S, Control, ControlState, Epoch, Leader, Phase, control_topic
 from sparkmirror.pump.orders import AddedRoutes, FlowOrder, FlowReport, Receipt, RouteOrder
 from sparkmirror.pump.receipts import read_reports, receipts_topic
+from sparkmirror.sync.group_takeover import GroupTakeover
 from sparkmirror.sync.takeover import Takeover
 from sparkmirror.sync.topic_rules import group_filter, topic_rules
 from sparkmirror.sync.topic_sentinel import TopicSentinel
@@ -100,7 +101,7 @@ class FlowDriver:
         self._standing: StandingLog
         self._lookout: Lookout | None = None
         self._topic_sentinel: TopicSentinel | None = None
-        self.takeover = Takeover(flow)
+        self.takeover = Takeover(flow) if flow.legacy is None else GroupTakeover(flow, flow.legacy)
         self._topics_client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-topics")
         self._source: ClusterAdmin | None = None
         self._target: ClusterAdmin | None = None
@@ -452,6 +453,15 @@ class FlowDriver:
     def _receipts(self) -> list[Receipt]:
         """The newest of each partition."""
         return [view.receipt for view in list(self.view.partitions.values()) if view.receipt is not None]
+
+    @property
+    def send_failure(self) -> str:
+        """With `abort.on.send.failure`: a partition that can't be copied, and why; empty if there is none."""
+        if self.flow.legacy is None or not self.flow.legacy.abort_on_send_failure:
+            return ""
+        awaited = self.takeover.awaited if isinstance(self.takeover, GroupTakeover) else ()
+        parked = [one for one in self._receipts() if one.state == "parked" and one.reason not in awaited]
+        return next((f"{one.source_topic}-{one.partition}: {one.reason}" for one in parked), "")
 
     @property
     def losses(self) -> list[Loss]:

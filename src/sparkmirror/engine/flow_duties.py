@@ -14,6 +14,7 @@ from sparkmirror.policy import GroupFilter
 from sparkmirror.pump.orders import Receipt
 from sparkmirror.sync.checkpoints import Checkpoints
 from sparkmirror.sync.connect_offsets import ConnectOffsets
+from sparkmirror.sync.group_commits import GroupCommits
 from sparkmirror.sync.group_offsets import GroupOffsetSync
 from sparkmirror.sync.group_standing import GroupStanding
 from sparkmirror.sync.heartbeats import Heartbeats
@@ -104,7 +105,10 @@ class FlowDuties:
                 copies and self.flow.offset_sync.emit_offset_syncs_enabled,
                 Schedule("offset syncs", OFFSET_SYNCS_S, self._offset_syncs, at_end=True),
             ),
-            (copies, Schedule("Connect's offsets", flush_s, self._connect_offsets, delayed=True, at_end=True)),
+            (
+                copies and self.flow.legacy is None,
+                Schedule("Connect's offsets", flush_s, self._connect_offsets, delayed=True, at_end=True),
+            ),
             (True, Schedule("standing", STANDING_S, self._standing, delayed=True, at_end=True)),
             (
                 group.emit_checkpoints_enabled,
@@ -127,7 +131,21 @@ class FlowDuties:
                 ),
             ),
         ]
-        return [schedule for is_wanted, schedule in wanted if is_wanted]
+        return [schedule for is_wanted, schedule in wanted if is_wanted] + self._legacy_schedules()
+
+    def _legacy_schedules(self) -> list[Schedule]:
+        legacy = self.flow.legacy
+        if legacy is None:
+            return []
+        return [
+            Schedule(
+                "group commits",
+                legacy.offset_commit_interval_ms / 1000,
+                lambda: GroupCommits(self.flow, legacy, self.copied),
+                delayed=True,
+                at_end=True,
+            )
+        ]
 
     def _old_segments(self) -> Duty:
         return SegmentsTidy(self.flow, self._remotes)

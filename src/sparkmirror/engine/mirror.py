@@ -103,6 +103,7 @@ class Mirror:
         self._progress_at = 0.0
         self._done: set[str] = set()
         self._missing: list[str] = []
+        self._aborted: list[str] = []
         self.troubles: dict[str, str] = {}
         """Flows that can't be worked on now, and why in one line."""
 
@@ -154,7 +155,7 @@ class Mirror:
         """Mirror until stopped or, with `once`, done.
 
         Raises `ClusterUnreachable` or `ConfigError` before anything is copied, and `CopyIncomplete` where
-        `once` could not copy everything.
+        `once` could not copy everything, or a partition can't be copied and that ends the run (`LegacyConfig`).
         """
         try:
             self.roster.open()
@@ -313,6 +314,7 @@ class Mirror:
                 break
             if any(driver.ended_early(self.epoch) for driver in ready):
                 break
+            self._stop_at_send_failure(ready)
             if slots_known is None and self._started(ready):
                 slots_known = time.monotonic() + START_S
             if slots_known is not None and time.monotonic() > slots_known:
@@ -328,6 +330,12 @@ class Mirror:
                     break
         self._end(job, ready)
         self._settle(job, ready)
+
+    def _stop_at_send_failure(self, ready: Sequence[FlowDriver]) -> None:
+        failed = [f"{driver.name}: {driver.send_failure}" for driver in ready if driver.send_failure]
+        if failed and not self._stop.is_set():
+            self._aborted = failed
+            self.stop()
 
     def _refreshed(self, driver: FlowDriver, ready: Sequence[FlowDriver]) -> bool:
         """Run the topic duty if it is due; whether the epoch can go on with what there is now."""
@@ -469,7 +477,9 @@ class Mirror:
                 self._session.result().stop()
 
     def _account(self) -> None:
-        """With `once`: raise if something was not copied."""
+        """Raise if something was not copied, with `once`, or where that ends a run."""
+        if self._aborted:
+            raise CopyIncomplete("\n".join(f"{line}; stopped (abort.on.send.failure)" for line in self._aborted))
         if not self._once or self._stop.is_set():
             return
         lines = list(self._missing)

@@ -60,18 +60,21 @@ class ForeignEnds:
                     foreign.append(both)
         return foreign
 
-    def so_far(self, leader: int, group: Sequence[BothLogs]) -> list[SoFar | Unserved | None]:
-        """What we have in each of these; None if it is not for us to begin there. Raises `ConnectionError`s."""
+    def so_far(self, leader: int, group: Sequence[BothLogs], *, whoever: bool = False) -> list[SoFar | Unserved | None]:
+        """What we have in each of these; None if it is not for us to begin there. Raises `ConnectionError`s.
+
+        `whoever` wrote last: else it is for us only where somebody else did.
+        """
         if not group:
             return []
         try:
-            return self._so_far(leader, group)
+            return self._so_far(leader, group, whoever)
         except TailUnread as unread:
             if len(group) == 1:
                 return [Unserved(str(unread))]
-            return [one for both in group for one in self.so_far(leader, [both])]
+            return [one for both in group for one in self.so_far(leader, [both], whoever=whoever)]
 
-    def _so_far(self, leader: int, group: Sequence[BothLogs]) -> list[SoFar | Unserved | None]:
+    def _so_far(self, leader: int, group: Sequence[BothLogs], whoever: bool) -> list[SoFar | Unserved | None]:
         topics = {both.target.name: both.target for both in group}
         ids = {name: topic.topic_id for name, topic in topics.items()}
         reader = TargetReader(self._target, self._identity)
@@ -100,7 +103,7 @@ class ForeignEnds:
                 if isinstance(position, Doubt):
                     found.append(self._never_sent(both, reading))
                 else:
-                    theirs = bool(settled.foreign) and settled.foreign[-1].end == reading.log_end_after
+                    theirs = whoever or (bool(settled.foreign) and settled.foreign[-1].end == reading.log_end_after)
                     found.append(SoFar(both, position.sequence, position.upstream) if theirs else None)
         return found
 

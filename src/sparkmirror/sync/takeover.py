@@ -8,7 +8,6 @@ sent by then. If MirrorMaker 2 had it back for a while, what we claimed before t
 from __future__ import annotations
 
 import logging
-import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -20,22 +19,18 @@ from sparkmirror.offsets.connect_offsets import offsets_topics
 from sparkmirror.offsets.foreign_ends import ForeignEnds, SoFar
 from sparkmirror.offsets.last_copied import LastCopied, Untold, told_by_bounds
 from sparkmirror.offsets.last_copied_of_many import Answer, LastCopiedOfMany, Unread
-from sparkmirror.offsets.log_bounds import BothLogs, Bounds, read_bounds, read_target_ends
+from sparkmirror.offsets.log_bounds import BothLogs, Bounds, read_bounds
 from sparkmirror.offsets.losses import LossLedger, losses_topic
 from sparkmirror.offsets.mirror_records import OffsetSync
 from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import Identity, Segment, segments_topic
+from sparkmirror.offsets.segments import Identity, segments_topic
 from sparkmirror.offsets.stored_offsets import StoredOffset, read_stored_offsets
 from sparkmirror.offsets.target_reading import Unserved
+from sparkmirror.sync.starts import Start, claim_starts
 from sparkmirror.sync.stored_syncs import read_syncs, syncs_place
 from sparkmirror.sync.topic_rules import topic_rules
-from sparkmirror.wire.splice import Run
 from sparkmirror.wire.topic_partition import TopicPartition
-
-CLAIMED_AT_ONCE = 500
-"""Partitions whose starts are written together: what one batch of the segments topic holds."""
-
 
 log = logging.getLogger(__name__)
 
@@ -90,9 +85,7 @@ class Takeover:
                 for both in group:
                     if both.route.target not in self._settled:
                         self._refuse(both.route, str(error), wait=True)
-        found = self._last_copied(begun, stored)
-        for start in range(0, len(found), CLAIMED_AT_ONCE):
-            self._claim(identity, found[start : start + CLAIMED_AT_ONCE])
+        self._claim(identity, self._last_copied(begun, stored))
 
     def close(self) -> None:
         """Hang up."""
@@ -171,36 +164,24 @@ class Takeover:
         return found
 
     def _claim(self, identity: Identity, found: Sequence[_Found]) -> None:
-        """Durable before anything is sent: this flow goes on there. What we claimed before that is retracted."""
-        where = [(one.begun.both.target.topic_id, one.begun.both.route.partition) for one in found]
-        try:
-            whole = self._segments.wholes(one for one in where if self._segments.claims(*one))
-            outdated = [claim for claims in whole.values() for claim in identity.own(claims)]
-            self._segments.settle([_start(identity, one) for one in found], outdated)
-        except ConnectionError as error:
-            for one in found:
-                self._refuse(one.begun.both.route, str(error), wait=True)
-            return
-        ends = read_target_ends(self._target, (one.begun.both for one in found))
+        """This flow goes on behind what MirrorMaker 2 copied."""
+        starts = [Start(one.begun, one.last.upstream + 1, one.last.log_end) for one in found]
+        failed = claim_starts(self._target, self._segments, identity, starts, "MirrorMaker 2")
         for begun, of, last in found:
             route = begun.both.route
-            end = ends[route]
-            if isinstance(end, Unserved):
-                self._refuse(route, str(end), wait=True)
-            elif end != last.log_end:
-                still = f"somebody writes to {route.target_topic} still (offset {last.log_end} to {end - 1})"
-                self._refuse(route, f"{still}: stop MirrorMaker 2", wait=True)
-            else:
-                self.taken += 1
-                self._settled.add(route.target)
-                log.info(
-                    "flow %s: %s-%d is taken over from MirrorMaker 2 (%s): source offset %d is next, it had stored %d",
-                    self._flow.name,
-                    *route.source,
-                    of.of.connector,
-                    last.upstream + 1,
-                    of.upstream,
-                )
+            if route in failed:
+                self._refuse(route, failed[route], wait=True)
+                continue
+            self.taken += 1
+            self._settled.add(route.target)
+            log.info(
+                "flow %s: %s-%d is taken over from MirrorMaker 2 (%s): source offset %d is next, it had stored %d",
+                self._flow.name,
+                *route.source,
+                of.of.connector,
+                last.upstream + 1,
+                of.upstream,
+            )
 
     def _offset_syncs(self) -> dict[TopicPartition, OffsetSync]:
         """MirrorMaker 2's newest one for each source partition; none if there is no such topic."""
@@ -215,23 +196,6 @@ class _Found(NamedTuple):
     begun: SoFar
     stored: StoredOffset
     last: LastCopied
-
-
-def _start(identity: Identity, found: _Found) -> Segment:
-    """The claim to go on where MirrorMaker 2 ended."""
-    both = found.begun.both
-    return Segment(
-        target_topic_id=both.target.topic_id,
-        partition=both.route.partition,
-        sequence=found.begun.sequence,
-        incarnation=random.getrandbits(62),
-        producer_id=identity.producer_id,
-        producer_epoch=identity.producer_epoch,
-        source_topic_id=both.source.topic_id,
-        source_leader_epoch=-1,
-        downstream=found.last.log_end,
-        runs=(Run(found.last.upstream + 1, 0),),
-    )
 
 
 def _is_led(topic: TopicLeaders, partition: int) -> bool:

@@ -1,0 +1,174 @@
+"""`sparkmirror legacy`: MirrorMaker 1's two files and its flags."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sparkmirror import __version__
+from sparkmirror.cli.logs import set_up_logging, warn
+from sparkmirror.cli.progress import ProgressView
+from sparkmirror.cli.run import Spark, spark_overrides
+from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.config.legacy import LegacyOptions, included, load_legacy, named_after
+from sparkmirror.config.model import MirrorConfig
+from sparkmirror.errors import ConfigError
+from sparkmirror.policy.name_patterns import NamePatterns
+
+if TYPE_CHECKING:
+    from sparkmirror.engine.progress import FlowProgress
+
+CONNECT_TIMEOUT_S = 15.0
+MOST_INT = 2**31 - 1
+
+_COMMAND_LINE = "command line"
+_JAVA = "Java classes can't be loaded"
+_HANDLER = (
+    f"{_JAVA}: take it out. One that renames topics: write an mm2.properties for `sparkmirror run`, whose"
+    " replication.policy.class names them (DefaultReplicationPolicy, or your own in Python as module:Class). One that"
+    " changes or drops records has no counterpart: records are copied as bytes"
+)
+_LISTENER = f"{_JAVA}, and nothing is rebalanced here: take it out"
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+def legacy(
+    consumer: Annotated[
+        str,
+        typer.Option("--consumer.config", "--consumer", metavar="FILE", help="consumer.properties, of the source."),
+    ],
+    producer: Annotated[
+        str,
+        typer.Option("--producer.config", "--producer", metavar="FILE", help="producer.properties, of the target."),
+    ],
+    include: Annotated[
+        str | None,
+        typer.Option("--include", metavar="REGEX", help="Java regex of whole topics' names; a comma is a bar."),
+    ] = None,
+    whitelist: Annotated[
+        str | None, typer.Option("--whitelist", metavar="REGEX", help="The same, under its old name; --include wins.")
+    ] = None,
+    num_streams: Annotated[
+        int, typer.Option("--num.streams", min=1, max=MOST_INT, help="Most tasks the flow is spread over.")
+    ] = 1,
+    offset_commit_interval_ms: Annotated[
+        int,
+        typer.Option(
+            "--offset.commit.interval.ms",
+            min=1,
+            max=MOST_INT,
+            help="How often what was copied is committed to the consumer's group.id at the source.",
+        ),
+    ] = 60_000,
+    abort_on_send_failure: Annotated[
+        str,
+        typer.Option(
+            "--abort.on.send.failure",
+            metavar="true|false",
+            help="Whether a partition that can't be copied ends the run, with exit code 1.",
+        ),
+    ] = "true",
+    consumer_rebalance_listener: Annotated[
+        str | None, typer.Option("--consumer.rebalance.listener", metavar="CLASS", help="Refused: a Java class.")
+    ] = None,
+    rebalance_listener_args: Annotated[
+        str | None, typer.Option("--rebalance.listener.args", help="Of that class.")
+    ] = None,
+    message_handler: Annotated[
+        str | None, typer.Option("--message.handler", metavar="CLASS", help="Refused: a Java class.")
+    ] = None,
+    message_handler_args: Annotated[str | None, typer.Option("--message.handler.args", help="Of that class.")] = None,
+    new_consumer: Annotated[bool, typer.Option("--new.consumer", help="Has no effect, as in Kafka 2.8.")] = False,
+    spark: Spark = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
+    ] = False,
+) -> None:
+    """Mirror as MirrorMaker 1 did, with its files and flags, until stopped.
+
+    What MirrorMaker 1 committed under its group.id is where it begins, and it commits there too.
+
+    Exit codes: 0 stopped, 1 a partition can't be copied (--abort.on.send.failure true), 2 a file or a flag is wrong,
+    3 a cluster can't be reached.
+
+    Example: sparkmirror legacy --consumer.config c.properties --producer.config p.properties --include 'orders|bills'
+    """
+    set_up_logging(verbose)
+    _refuse("--consumer.rebalance.listener", consumer_rebalance_listener, _LISTENER)
+    _refuse("--message.handler", message_handler, _HANDLER)
+    for flag, given, of in (
+        ("--rebalance.listener.args", rebalance_listener_args, "--consumer.rebalance.listener"),
+        ("--message.handler.args", message_handler_args, "--message.handler"),
+    ):
+        if given is not None:
+            warn(f"{flag} has no effect without {of}, as in MirrorMaker 1")
+    if new_consumer:
+        warn("--new.consumer has no effect: there is no other one")
+    options = LegacyOptions(
+        consumer=consumer,
+        producer=producer,
+        include=_topics(include, whitelist),
+        num_streams=num_streams,
+        offset_commit_interval_ms=offset_commit_interval_ms,
+        abort_on_send_failure=_boolean("--abort.on.send.failure", abort_on_send_failure),
+    )
+    config = load_legacy(options, overrides=spark_overrides(spark))
+    for line in config.warnings:
+        warn(line)
+    config = named_after(config, _source_id(config))
+    from sparkmirror.engine.mirror import Mirror  # Spark is slow to import; errors in the files come first
+
+    newest: Sequence[FlowProgress] = ()
+    with ProgressView() as view:
+
+        def show(flows: Sequence[FlowProgress]) -> None:
+            nonlocal newest
+            newest = flows
+            view.show(flows)
+
+        mirror = Mirror(config, on_progress=show)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: mirror.stop())
+        mirror.run()
+    for parked in (flow.parked for flow in newest if flow.parked):
+        warn(f"{len(parked)} partitions could not be copied to the end, first: {parked[0]}")
+
+
+def _refuse(flag: str, given: str | None, reason: str) -> None:
+    if given:
+        raise ConfigError(reason, where=_COMMAND_LINE, key=flag)
+
+
+def _topics(include: str | None, whitelist: str | None) -> str:
+    """The regex that counts; raises `ConfigError` if it is none."""
+    flag, text = ("--include", include) if include is not None else ("--whitelist", whitelist)
+    if text is None or not included(text):
+        raise ConfigError("is missing: write --include 'orders|bills'", where=_COMMAND_LINE, key="--include")
+    if include is not None and whitelist is not None:
+        warn("--whitelist has no effect beside --include, as in MirrorMaker 1")
+    try:
+        NamePatterns([included(text)], [])
+    except ValueError as error:
+        raise ConfigError(str(error), where=_COMMAND_LINE, key=flag) from error
+    return text
+
+
+def _boolean(flag: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ConfigError(f"{text!r} is not allowed, it must be true or false", where=_COMMAND_LINE, key=flag)
+    return text.lower() == "true"
+
+
+def _source_id(config: MirrorConfig) -> str:
+    (flow,) = config.flows
+    with ClusterAdmin.connect(flow.source, "sparkmirror-cli", CONNECT_TIMEOUT_S) as admin:
+        return admin.cluster_id()

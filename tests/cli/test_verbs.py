@@ -1,0 +1,230 @@
+"""Every verb that there is: in a panel, with an example that parses, documented exit codes, and `-o json`.
+
+A new verb fails here until it has all of that, a row in `docs/cli.md`, and a case in `JSON_CASES` (or a reason in
+`NO_JSON`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from sparkmirror.cli import control, losses, offsets
+from sparkmirror.cli.app import PANELS, app
+from sparkmirror.offsets.losses import Loss, LossKind
+from sparkmirror.sync.translator import Translation
+
+DOCS = Path(__file__).parents[2] / "docs" / "cli.md"
+
+NO_JSON = {
+    "run": "it tells on standard error how it goes on",
+    "legacy": "it tells on standard error how it goes on",
+    "serve": "its REST interface answers",
+    "sync-groups": "its log lines are those of the app that it stands for",
+    "convert": "what it prints is a file of the format that was asked for; -o is where to",
+}
+"""Verbs that print nothing for programs, and why."""
+
+
+def verbs(command: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """Each verb with its words, as `offsets translate`."""
+    command = command or typer.main.get_command(app)
+    if not hasattr(command, "commands"):
+        yield " ".join(path), command
+        return
+    for name, inner in command.commands.items():
+        yield from verbs(inner, (*path, name))
+
+
+VERBS = dict(verbs())
+each_verb = pytest.mark.parametrize("verb", VERBS)
+
+
+def help_of(verb: str) -> str:
+    return " ".join((VERBS[verb].help or "").split())
+
+
+def example(verb: str) -> list[str]:
+    """Its words; what a shell does with the output is left out."""
+    found = re.search(r"Example: (sparkmirror .*?)(?= Exit codes: |$)", help_of(verb))
+    assert found, f"the help of {verb} has no `Example: sparkmirror {verb} ...`"
+    words = shlex.split(found[1])
+    ends = [words.index(mark) for mark in ("|", ">", "&&") if mark in words]
+    return words[: min(ends, default=len(words))]
+
+
+def codes(text: str) -> dict[int, str]:
+    """Exit codes and what they mean, as `0 done, 1 not`."""
+    return {int(code): words for code, words in re.findall(r"(?:^|[,;:] )(\d+) (.+?)(?=[,;] \d+ |\.? |$)", text)}
+
+
+def documented() -> dict[str, set[int]]:
+    """The table in the docs: verb, and the codes whose cells are not empty."""
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in DOCS.read_text().splitlines()]
+    heads = next(row for row in rows if row[0] == "verb")
+    numbers = [int(head) for head in heads[1:]]
+    return {
+        row[0].strip("`"): {number for number, cell in zip(numbers, row[1:], strict=True) if cell}
+        for row in rows
+        if row[0].startswith("`") and len(row) == len(heads)
+    }
+
+
+# --- what each has -------------------------------------------------------------------------------------
+
+
+@each_verb
+def test_it_has_an_example_that_parses(verb: str) -> None:
+    words = example(verb)
+    path = ["sparkmirror", *verb.split()]
+    assert words[: len(path)] == path
+    with VERBS[verb].make_context(verb, words[len(path) :]) as context:
+        assert context.command is VERBS[verb]
+
+
+@each_verb
+def test_its_exit_codes_are_documented(verb: str) -> None:
+    told = re.search(r"Exit codes: (.*?)(?= Example: |$)", help_of(verb))
+    assert told, f"the help of {verb} has no `Exit codes: 0 ..., 2 ...`"
+    assert verb in documented(), f"{DOCS.name} has no row for {verb}"
+    assert set(codes(told[1])) == documented()[verb]
+
+
+@each_verb
+def test_it_can_print_json(verb: str) -> None:
+    if verb in NO_JSON:
+        return
+    words = example(verb)[1 + len(verb.split()) :]
+    with VERBS[verb].make_context(verb, [*words, "-o", "json"]) as context:
+        assert context.params["output"] == "json"
+    assert verb in JSON_CASES, f"write a case for {verb} -o json"
+
+
+def test_the_help_groups_them_by_task() -> None:
+    command: Any = typer.main.get_command(app)
+    panels = {name: one.rich_help_panel for name, one in command.commands.items()}
+    assert set(panels.values()) <= set(PANELS), panels
+    shown = CliRunner().invoke(app, ["--help"], terminal_width=100).output
+    at = [shown.index(f"─ {panel} ─") for panel in PANELS]
+    assert at == sorted(at)
+
+
+def test_no_row_is_for_a_verb_that_is_gone() -> None:
+    assert set(documented()) <= set(VERBS)
+
+
+# --- what they print -----------------------------------------------------------------------------------
+
+FILE = """\
+clusters = A, B
+A.bootstrap.servers = 127.0.0.1:1
+B.bootstrap.servers = 127.0.0.1:1
+A->B.enabled = true
+"""
+
+Patch = pytest.MonkeyPatch
+
+
+class Quiet:
+    """In the place of a client, a log and what speaks through them: everything works, and nothing happens."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        pass
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_, **__: None
+
+
+def told(patch: Patch) -> None:
+    for name in ("ClusterClient", "TopicLog", "Control"):
+        patch.setattr(control, name, Quiet)
+
+
+def lost(patch: Patch) -> None:
+    loss = Loss(
+        kind=LossKind.EXPIRED,
+        source_topic="orders",
+        target_topic="A.orders",
+        partition=0,
+        first=3,
+        end=7,
+        downstream=3,
+        target_topic_id="",
+        action="continued",
+        words="4 records expired",
+    )
+    patch.setattr(losses, "_read", lambda _: [loss])
+
+
+def translated(patch: Patch) -> None:
+    patch.setattr(offsets, "_translated", lambda _, stored, __: [Translation("A.orders", 0, 7) for _ in stored])
+
+
+def nothing(_: Patch) -> None:
+    """It needs no cluster."""
+
+
+ELSEWHERE = {
+    "verify": "tests/engine/test_verify.py: JSON lines, of a real Spark",
+    "demo": "tests/demo/test_demo_command.py",
+    "lint": "tests/lint",
+}
+JSON_CASES: dict[str, tuple[list[str], Callable[[Patch], None]]] = {
+    "config": (["FILE"], nothing),
+    "version": ([], nothing),
+    "pause": (["FILE"], told),
+    "resume": (["FILE"], told),
+    "throttle": (["FILE", "20M"], told),
+    "losses": (["FILE"], lost),
+    "offsets translate": (["FILE", "--topic", "orders", "--offset", "3"], translated),
+    "pack": (["DIR/packed.tar.gz"], nothing),
+    **{verb: ([], nothing) for verb in ELSEWHERE},
+}
+"""The arguments, FILE and DIR being put in, and what stands in for clusters."""
+
+
+@pytest.mark.parametrize("verb", sorted(JSON_CASES.keys() - ELSEWHERE.keys()))
+def test_what_it_prints_is_json(verb: str, tmp_path: Path, monkeypatch: Patch) -> None:
+    arguments, prepare = JSON_CASES[verb]
+    file = tmp_path / "mm2.properties"
+    file.write_text(FILE)
+    prepare(monkeypatch)
+    monkeypatch.setattr("sparkmirror.engine.pack._files", lambda: iter([(file, "one")]))
+    given = [word.replace("FILE", str(file)).replace("DIR", str(tmp_path)) for word in arguments]
+    result = CliRunner().invoke(app, [*verb.split(), *given, "-o", "json"])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found
+    plain = CliRunner().invoke(app, [*verb.split(), *given])
+    assert plain.exit_code == 0
+    assert plain.stdout != result.stdout
+
+
+def test_no_word_of_a_format_that_is_none() -> None:
+    assert CliRunner().invoke(app, ["version", "-o", "yaml"]).exit_code == 2
+
+
+def test_a_shell_completes_verbs() -> None:
+    """Typer's own completion; the script is what `--install-completion` writes."""
+    command = str(Path(sys.executable).with_name("sparkmirror"))
+
+    def said(**variables: str) -> str:
+        environment = os.environ | variables
+        return subprocess.run(
+            [command], env=environment, capture_output=True, text=True, timeout=60, check=False
+        ).stdout
+
+    assert "complete" in said(_SPARKMIRROR_COMPLETE="source_bash")
+    typed = {"COMP_WORDS": "sparkmirror th", "COMP_CWORD": "1"}
+    assert said(_SPARKMIRROR_COMPLETE="complete_bash", **typed).split() == ["throttle"]
