@@ -225,10 +225,11 @@ def test_workers_of_a_third_cluster(tmp_path: Path) -> None:
     assert any("are not at mskdest" in note.reason for note in reading.notes)
 
 
-def test_other_security_for_the_data_is_refused(tmp_path: Path) -> None:
+def test_other_security_for_the_data_counts_for_the_data(tmp_path: Path) -> None:
     paths = [*write_connectors(tmp_path, **three()), worker(tmp_path, **{"producer.security.protocol": "SSL"})]
-    with pytest.raises(ConfigError, match=r"producer\.security\.protocol: can be set for a whole cluster only"):
-        explain(read(paths))
+    (flow,) = explain(read(paths))[0].flows
+    assert flow.target.security_protocol == "PLAINTEXT"
+    assert flow.target.for_copying.security_protocol == "SSL"
 
 
 def test_a_worker_alone_says_nothing(tmp_path: Path) -> None:

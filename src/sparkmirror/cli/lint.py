@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from typing import Annotated
 
 import typer
 
 from sparkmirror.cli.convert import Files
+from sparkmirror.cli.output import Format, Output, print_json
 from sparkmirror.cli.run import Secrets
-from sparkmirror.errors import ConfigError
 from sparkmirror.formats import read
 from sparkmirror.lint import Finding, check, check_clusters
 
@@ -20,7 +19,7 @@ _COLOURS = {"error": "red", "warning": "yellow", "info": "blue"}
 def lint(
     files: Files,
     connect: Annotated[bool, typer.Option("--connect", help="Ask the clusters, too. Nothing is written.")] = False,
-    output: Annotated[str, typer.Option("--output", "-o", metavar="text|json", help="How to print it.")] = "text",
+    output: Output = Format.TEXT,
     timeout: Annotated[float, typer.Option("--timeout", metavar="S", help="Of each cluster, with --connect.")] = 15.0,
     secrets: Secrets = None,
 ) -> None:
@@ -30,14 +29,12 @@ def lint(
 
     Example: sparkmirror lint mm2.properties --connect
     """
-    if output not in ("text", "json"):
-        raise ConfigError("must be text or json", where="--output", key=output)
     reading = read(files, secrets)
     findings = check(reading)
     if connect:
         findings += check_clusters(reading, timeout)
-    if output == "json":
-        typer.echo(json.dumps([dataclasses.asdict(finding) for finding in findings], indent=2, ensure_ascii=False))
+    if output is Format.JSON:
+        print_json([dataclasses.asdict(finding) for finding in findings])
     else:
         for finding in findings:
             _show(finding)

@@ -26,10 +26,12 @@ def serve(
 ) -> None:
     """Answer Kafka Connect's REST interface and run MirrorMaker 2's connectors, until stopped.
 
-    For instance: sparkmirror serve connect-distributed.properties, then curl -X PUT -H "Content-Type: application/json"
+    Connectors are put as with a Connect worker: curl -X PUT -H "Content-Type: application/json"
     --data @mm2-msc.json http://localhost:8083/connectors/mm2-msc/config
 
     Exit codes: 0 stopped, 2 the file is wrong, 3 a cluster can't be reached.
+
+    Example: sparkmirror serve connect-distributed.properties
     """
     set_up_logging(verbose)
     from sparkmirror.connect.basic_auth import jaas_file, read_users
