@@ -216,28 +216,7 @@ class RunningWorker:
 
     def connectors(self, topics: str, alias: str, policy: str = "") -> dict[str, dict[str, str]]:
         """The three of one flow, by name."""
-        quick = {
-            "replication.factor": "1",
-            "offset-syncs.topic.replication.factor": "1",
-            "checkpoints.topic.replication.factor": "1",
-            "heartbeats.topic.replication.factor": "1",
-            "refresh.topics.interval.seconds": "2",
-            "refresh.groups.interval.seconds": "1",
-            "emit.checkpoints.interval.seconds": "1",
-            "sync.group.offsets.interval.seconds": "1",
-            "emit.heartbeats.interval.seconds": "1",
-            "heartbeats.replication.enabled": "false",
-            "source.cluster.alias": alias,
-            "topics": topics,
-        }
-        found = {}
-        for name, config in aws_connectors(self.source, self.target).items():
-            common = {key: value for key, value in config.items() if key not in ("replication.policy.class", "name")}
-            # Batches stay as they are, so that logs can be compared.
-            common = {key: value for key, value in common.items() if not key.endswith("compression.type")}
-            policies = {"replication.policy.class": policy} if policy else {}
-            found[name] = {**common, **policies, **{key: value for key, value in quick.items() if key in _OF[name]}}
-        return found
+        return quick_connectors(self.source, self.target, topics, alias, policy)
 
 
 StartWorker = Callable[..., RunningWorker]
@@ -271,4 +250,30 @@ def read(servers: str, topic: str, partition: int) -> list[ConsumerRecord]:
     while consumer.position(where) < end:
         found += consumer.poll(timeout_ms=500).get(where, [])
     consumer.close()
+    return found
+
+
+def quick_connectors(source: str, target: str, topics: str, alias: str, policy: str = "") -> dict[str, dict[str, str]]:
+    """The three of one flow, by name, with short intervals and one replica."""
+    quick = {
+        "replication.factor": "1",
+        "offset-syncs.topic.replication.factor": "1",
+        "checkpoints.topic.replication.factor": "1",
+        "heartbeats.topic.replication.factor": "1",
+        "refresh.topics.interval.seconds": "2",
+        "refresh.groups.interval.seconds": "1",
+        "emit.checkpoints.interval.seconds": "1",
+        "sync.group.offsets.interval.seconds": "1",
+        "emit.heartbeats.interval.seconds": "1",
+        "heartbeats.replication.enabled": "false",
+        "source.cluster.alias": alias,
+        "topics": topics,
+    }
+    found = {}
+    for name, config in aws_connectors(source, target).items():
+        common = {key: value for key, value in config.items() if key not in ("replication.policy.class", "name")}
+        # Batches stay as they are, so that logs can be compared.
+        common = {key: value for key, value in common.items() if not key.endswith("compression.type")}
+        policies = {"replication.policy.class": policy} if policy else {}
+        found[name] = {**common, **policies, **{key: value for key, value in quick.items() if key in _OF[name]}}
     return found

@@ -10,15 +10,17 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import mirror_process as mp
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
-from tests.connect.connectors import CUSTOM_POLICY, StartWorker
+from tests.connect.connectors import CUSTOM_POLICY
+from tests.connect.served_worker import ServedWorker
 
-from sparkmirror.client import MirrorClient
+from sparkmirror.client.group_sync import GroupSync
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.groups import Committed, Groups
+from sparkmirror.cluster.groups import Groups
 from sparkmirror.config import ClusterConfig
 from sparkmirror.connect.model import TargetState
 from sparkmirror.demo import KafkaCluster
@@ -102,33 +104,6 @@ class ConsoleConsumer:
             thread.join(60)
 
 
-class GroupOffsetSync:
-    """What MM2GroupOffsetSync does each interval: a group's checkpoints are set at the target while it is empty."""
-
-    def __init__(self, target: str, alias: str, group: str, policy: str) -> None:
-        self._alias, self._group = alias, group
-        settings = {"bootstrap.servers": target, "source.cluster.alias": alias}
-        self._mirror = MirrorClient(settings | ({"replication.policy.class": policy} if policy else {}))
-        self._client = ClusterClient(ClusterConfig(alias="target", bootstrap_servers=(target,)), "sync")
-
-    def tick(self) -> dict[int, int]:
-        """Set what is known; returns the target's offsets by partition."""
-        found = self._mirror.remote_consumer_offsets(self._group, self._alias, 10)
-        groups = Groups(self._client)
-        if found:
-            offsets = {
-                (where.topic, where.partition): Committed(one.offset, one.metadata) for where, one in found.items()
-            }
-            groups.commit({self._group: offsets})
-        there = groups.committed([self._group]).offsets.get(self._group, {})
-        return {where[1]: one.offset for where, one in there.items()}
-
-    def close(self) -> None:
-        """Hang up."""
-        self._mirror.close()
-        self._client.close()
-
-
 def committed(servers: str, group: str) -> dict[int, int]:
     client = ClusterClient(ClusterConfig(alias="source", bootstrap_servers=(servers,)), "test")
     try:
@@ -138,12 +113,22 @@ def committed(servers: str, group: str) -> dict[int, int]:
         client.close()
 
 
+@pytest.fixture
+def worker(
+    source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+) -> Iterator[ServedWorker]:
+    """Not started yet."""
+    worker = ServedWorker(source_cluster, target_cluster, f"{topic_name}-worker", tmp_path)
+    yield worker
+    worker.end()
+
+
 @pytest.mark.parametrize("policy", ["", CUSTOM_POLICY], ids=["default", "custom"])
 def test_a_group_and_then_its_producer_move(
-    start_worker: StartWorker,
     source_cluster: KafkaCluster,
     target_cluster: KafkaCluster,
     topic_name: str,
+    worker: ServedWorker,
     policy: str,
 ) -> None:
     source, target = source_cluster.bootstrap_servers, target_cluster.bootstrap_servers
@@ -156,15 +141,28 @@ def test_a_group_and_then_its_producer_move(
     with producer.at(source, topic):
         with consumer.at(source):
             mp.wait_for(lambda: consumer.count > 100, 40, "the group reading at the source")
-            worker = start_worker()
+            worker.start()
             for name, config in worker.connectors(topic, alias, policy).items():
                 worker.put(name, config)
-            for name in worker.specs:
+            for name in worker.names:
                 worker.wait_for(name, "RUNNING")
-            sync = GroupOffsetSync(target, alias, group, policy)
+            sync = GroupSync(
+                {
+                    "bootstrap.servers": target,
+                    "source.cluster.alias": alias,
+                    **({"replication.policy.class": policy} if policy else {}),
+                },
+                alias,
+                [group],
+            )
             mp.wait_for(lambda: worker.copied(remote, PARTITIONS) > 0, 60, "the copy")
         at = committed(source, group)
-        mp.wait_for(lambda: sync.tick() == at, 60, "the group's last offsets at the target")
+
+        def synced() -> bool:
+            sync.tick()
+            return committed(target, group) == at
+
+        mp.wait_for(synced, 60, "the group's last offsets at the target")
         sync.close()
         before = consumer.count
         with consumer.at(target):
@@ -175,8 +173,8 @@ def test_a_group_and_then_its_producer_move(
     with consumer.at(target):
         mp.wait_for(lambda: worker.copied(remote, PARTITIONS) == producer.sent, 60, "everything copied")
         mp.wait_for(lambda: consumer.count == producer.sent, 60, "everything read")
-        worker.to(TargetState.STOPPED, *worker.specs)
-        worker.delete(*list(worker.specs))
+        worker.to(TargetState.STOPPED, *worker.names)
+        worker.delete(*list(worker.names))
         with producer.at(target, topic):
             time.sleep(2)
         mp.wait_for(lambda: consumer.count >= producer.sent, 60, "what was written to the target")
