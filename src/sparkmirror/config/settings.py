@@ -215,7 +215,7 @@ PRODUCE_SETTINGS: tuple[Setting, ...] = (
     ),
     _produce("send.buffer.bytes", BUFFER, "Socket buffer; -1 is the operating system's own."),
     _produce("client.id", Text(), "What the ids of clients that write begin with; else as `B.admin.client.id` says."),
-    _produce("request.timeout.ms", Integer(0), "How long an answer may take."),
+    _produce("request.timeout.ms", Integer(1), "How long an answer may take."),
     _produce(
         "compression.type",
         Choice(("none", "gzip", "snappy", "lz4", "zstd")),
