@@ -62,6 +62,22 @@ def test_many_groups_are_committed_for_read_and_listed(
     assert {listed[group][1:] for group in wanted} == {("", "Empty", "classic")}
 
 
+def test_no_broker_to_be_asked_is_not_a_cluster_without_groups(
+    groups: Groups, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the controller has fenced them all for a moment: all groups would seem to be new."""
+    groups.commit({topic: {(topic, 0): Committed(1)}})
+    groups.listed()
+    there, nobody = (1,), iter([(), ()])
+    monkeypatch.setattr(ClusterClient, "brokers", property(lambda _: next(nobody, there)))
+    monkeypatch.setattr(coordinators_module, "PAUSE_S", 0.01)
+    assert topic in groups.listed()
+    monkeypatch.setattr(ClusterClient, "brokers", ())
+    monkeypatch.setattr(groups_module, "PATIENCE_S", 0.05)
+    with pytest.raises(ClusterUnreachable, match="listing its groups failed"):
+        groups.listed()
+
+
 def force_version(monkeypatch: pytest.MonkeyPatch, api_key: int, newest: int) -> None:
     real = RpcConnection.version
 

@@ -30,7 +30,7 @@ from sparkmirror.sync.group_commits import OURS
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
-PATIENCE_S = 120.0
+PATIENCE_S = 240.0
 """Spark may have to start first, and tests share their machine."""
 
 Configure = Callable[..., MirrorConfig]

@@ -15,7 +15,7 @@ from kafka.protocol.admin import ListGroupsRequest
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.coordinators import GROUP_ID_NOT_FOUND, PASSING, PATIENCE_S, Coordinators
+from sparkmirror.cluster.coordinators import GROUP_ID_NOT_FOUND, NOT_AVAILABLE, PASSING, PATIENCE_S, Coordinators
 from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -76,8 +76,8 @@ class Groups:
         while True:
             self._client.metadata([])
             answers = [self._client.ask(broker, ListGroupsRequest()) for broker in self._client.brokers]
-            code = next((answer.error_code for answer in answers if answer.error_code), 0)
-            if not code:
+            code = next((answer.error_code for answer in answers if answer.error_code), 0 if answers else NOT_AVAILABLE)
+            if not code:  # a controller that fences all brokers for a moment leaves none to be asked
                 return {one.group: one for answer in answers for one in map(_listed, answer.groups)}
             self._coordinators.pause(code, "listing its groups", deadline)
 
