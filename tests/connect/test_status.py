@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from sparkmirror.connect.flows import Part
@@ -58,6 +60,10 @@ def test_what_rests() -> None:
     assert shown(status(AT_WORK, target=TargetState.PAUSED)) == "PAUSED PAUSED PAUSED"
     assert shown(status(AT_WORK, Role.HEARTBEAT, TargetState.PAUSED)) == "PAUSED PAUSED"
     assert shown(status(AT_WORK, target=TargetState.STOPPED)) == "STOPPED"
+    still = dataclasses.replace(AT_WORK, copying=True)
+    assert shown(status(still, target=TargetState.STOPPED)).startswith("RUNNING"), "records still come"
+    assert shown(status(still, target=TargetState.PAUSED)).startswith("RUNNING")
+    assert shown(status(still, Role.HEARTBEAT, TargetState.STOPPED)) == "STOPPED"
     assert shown(status(FlowState(failure="away"), target=TargetState.STOPPED)) == "STOPPED"
 
 

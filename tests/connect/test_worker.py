@@ -56,8 +56,9 @@ def test_three_connectors_through_their_lives(
         mp.wait_for(lambda: worker.copied(remote_more) > 0, 60, "the topic that was added")
         mp.wait_for(lambda: worker.worker.topics(MSC) == {remote, remote_more}, 20, "both topics noted")
         worker.to(PAUSED, MSC)
+        worker.wait_for(MSC, "PAUSED")
         assert worker.state(MSC).split()[:2] == ["PAUSED", "PAUSED"]
-        mp.wait_for(lambda: stands_still(worker, remote), 20, "the pause")
+        assert stands_still(worker, remote)
         worker.wait_for(CPC, "RUNNING")
         worker.to(STARTED, MSC)
         before = worker.copied(remote)
@@ -65,8 +66,9 @@ def test_three_connectors_through_their_lives(
         worker.worker.restart(MSC, include_tasks=True, only_failed=False)
         worker.wait_for(MSC, "RUNNING")
         worker.to(STOPPED, MSC)
+        worker.wait_for(MSC, "STOPPED")
         assert worker.state(MSC) == "STOPPED"
-        mp.wait_for(lambda: stands_still(worker, remote), 20, "the stop")
+        assert stands_still(worker, remote)
         worker.to(STARTED, MSC)
         mp.wait_for(lambda: not stands_still(worker, remote), 40, "the copy going on")
         worker.delete(CPC, HBC)
@@ -77,8 +79,12 @@ def test_three_connectors_through_their_lives(
     mp.wait_for(lambda: worker.copied(remote) == sent[topic_name], 60, "all records")
     mp.wait_for(lambda: worker.copied(remote_more) == sent[more], 60, "all records")
     assert_copied(source_cluster, target_cluster, {topic_name: remote, more: remote_more})
-    stored = by_partition([one for one in worker.worker.offsets(MSC) if one[0]["topic"] == topic_name])
-    assert stored == {index: end - 1 for index, end in enumerate(mp.end_offsets(source, topic_name, 2))}
+    last = {index: end - 1 for index, end in enumerate(mp.end_offsets(source, topic_name, 2))}
+    mp.wait_for(
+        lambda: by_partition([one for one in worker.worker.offsets(MSC) if one[0]["topic"] == topic_name]) == last,
+        20,
+        "its last offsets",
+    )
 
 
 def test_altered_offsets_repeat_and_skip_what_was_asked_for(
@@ -105,6 +111,7 @@ def test_altered_offsets_repeat_and_skip_what_was_asked_for(
     # Partition 0: 100, then again what is behind offset 49, and the 10 new ones.
     mp.wait_for(lambda: mp.end_offsets(worker.target, remote, 2) == [160, 110], 60, "what was asked for again")
     worker.to(STOPPED, MSC)
+    worker.wait_for(MSC, "STOPPED")
     mp.produce(source, topic_name, 2, 20)
     worker.worker.alter_offsets(MSC, [(at[1], {"offset": 114})])
     worker.to(STARTED, MSC)

@@ -24,6 +24,8 @@ class FlowState:
     there: bool = False
     """It is worked on, or stood by for."""
     held: bool = False
+    copying: bool = False
+    """Pumps are at work on it."""
     restarting: bool = False
     failure: str = ""
     """Why it can't be opened."""
@@ -47,12 +49,13 @@ def flow_state(mirror: Mirror, flow: str) -> FlowState:
         return FlowState(True, beats.held(), failing=failing, standing_by="" if failing else beats.standing_by)
     driver = next((one for one in mirror.drivers if one.name == flow), None)
     if driver is None:
-        return FlowState(restarting=restarting, failure=failure)
+        return FlowState(copying=flow in mirror.copying, restarting=restarting, failure=failure)
     views = list(driver.view.partitions.items())
     reports = [report for report in list(driver.view.pumps.values()) if not report.ended]
     return FlowState(
         there=True,
         held=driver.held(),
+        copying=flow in mirror.copying,
         restarting=restarting,
         failure=failure,
         standing_by=driver.standing_by,
@@ -74,6 +77,8 @@ def connector_status(spec: ConnectorSpec, part: Part, flow: FlowState, worker_id
     def task_state(task: tuple[str, str]) -> tuple[str, str, str]:
         return task[0], worker_id, task[1]
 
+    if spec.target_state is not TargetState.STARTED and part.role is Role.SOURCE and flow.copying:
+        return status("RUNNING", part.note, _source_tasks(flow))  # until the last record is acknowledged
     if spec.target_state is TargetState.STOPPED:
         return status("STOPPED", part.note)
     if part.failure:

@@ -104,6 +104,8 @@ class Mirror:
         self._done: set[str] = set()
         self._missing: list[str] = []
         self._aborted: list[str] = []
+        self.copying: frozenset[str] = frozenset()
+        """Flows that pumps of this process are at work on."""
         self.troubles: dict[str, str] = {}
         """Flows that can't be worked on now, and why in one line."""
 
@@ -301,6 +303,7 @@ class Mirror:
         orders = self._orders(ready)
         partitions = sum(len(flow.routes) for order in orders for flow in order.flows)
         log.info("epoch %d: %d partitions, %d tasks", self.epoch, partitions, len(orders))
+        self.copying = frozenset(part.flow.name for order in orders for part in order.flows)
         job = EpochJob(spark, self.epoch, orders)
         again_at = time.monotonic() + AGAIN_S if len(ready) < len(held) else float("inf")
         replan_at = time.monotonic() + REPLAN_S
@@ -329,6 +332,7 @@ class Mirror:
                 if self._plan(ready) != self._assignment:
                     break
         self._end(job, ready)
+        self.copying = frozenset()
         self._settle(job, ready)
 
     def _stop_at_send_failure(self, ready: Sequence[FlowDriver]) -> None:
