@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,11 +34,14 @@ LINES = {
 }
 
 
-def lint(directory: Path, source: str, target: str, topics: str, **more: str) -> dict[str, list[str]]:
-    """What is found, by rule; the words behind each rule's own."""
+def lint(
+    directory: Path, source: str, target: str, topics: str, *, alias: str = "A", **more: str
+) -> dict[str, list[str]]:
+    """What is found, by rule; the words behind each rule's own. `alias`: the source's."""
     path = directory / "mm2.properties"
     servers = {"A.bootstrap.servers": source, "B.bootstrap.servers": target, "topics": topics}
-    path.write_text("".join(f"{key} = {value}\n" for key, value in {**LINES, **servers, **more}.items()))
+    text = "".join(f"{key} = {value}\n" for key, value in {**LINES, **servers, **more}.items())
+    path.write_text(re.sub(r"\bA\b", alias, text))
     printed = CliRunner().invoke(app, ["lint", str(path), "--connect", "-o", "json"])
     findings: dict[str, list[str]] = {}
     for one in json.loads(printed.stdout):
@@ -74,11 +78,12 @@ def test_clusters_that_are_well(
 def test_trouble_at_the_target(
     source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
 ) -> None:
+    alias = "Trouble"  # none of its topics is there yet
     make(source_cluster, topic_name, max_message_bytes="5000000")
     make(source_cluster, f"{topic_name}-young")
     make(source_cluster, f"{topic_name}-new")
     for suffix in ("", "-young"):
-        make(target_cluster, f"A.{topic_name}{suffix}", message_timestamp_before_max_ms=str(HOUR_MS))
+        make(target_cluster, f"{alias}.{topic_name}{suffix}", message_timestamp_before_max_ms=str(HOUR_MS))
     producer = KafkaProducer(bootstrap_servers=source_cluster.bootstrap_servers)
     now_ms = int(time.time() * 1000)
     producer.send(topic_name, b"old", partition=1, timestamp_ms=now_ms - 2 * HOUR_MS)
@@ -89,12 +94,13 @@ def test_trouble_at_the_target(
         source_cluster.bootstrap_servers,
         target_cluster.bootstrap_servers,
         f"{topic_name}.*",
+        alias=alias,
         **{"replication.factor": "3", "checkpoints.topic.replication.factor": "2"},
     )
     assert found.keys() == {"factor-too-high", "message-too-large", "too-old"}
-    assert any(f"3 for A.{topic_name}-new, and 1 brokers" in one for one in found["factor-too-high"])
-    assert any("2 for A.checkpoints.internal" in one for one in found["factor-too-high"])
-    assert found["message-too-large"][0].endswith("up to 5,000,000 bytes at A, 1,048,588 at the target")
+    assert any(f"3 for {alias}.{topic_name}-new, and 1 brokers" in one for one in found["factor-too-high"])
+    assert any(f"2 for {alias}.checkpoints.internal" in one for one in found["factor-too-high"])
+    assert found["message-too-large"][0].endswith("up to 5,000,000 bytes at Trouble, 1,048,588 at the target")
     assert [one.partition(": ")[2] for one in found["too-old"]] == ["older than 1 h"]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from copied_flow import AT_SOURCE, COPIED, Flow, built, flow_between
+from copied_flow import AT_SOURCE, COPIED, Flow, built, flow_between, wait_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -226,7 +226,8 @@ def test_a_target_topic_that_was_made_anew_is_another_one(flow: Flow, keeper: Ma
     kept_map(keeper, flow)
     flow.target.delete(flow.target_topic)
     flow.target.create(flow.target_topic)
-    assert keeper.refresh({flow.route.target: None}) == {flow.route.target: NOTHING_YET}
+    nothing = {flow.route.target: NOTHING_YET}
+    wait_for(lambda: keeper.refresh({flow.route.target: None}) == nothing, "the new topic's leader answers")
     flow.claim(replace(flow.segment(), runs=(Run(AT_SOURCE, 0),)))
     flow.target.append(flow.target_topic, 3, flow.producer(0))
     assert [kept_map(keeper, flow).downstream(upstream) for upstream in (AT_SOURCE, AT_SOURCE + 3)] == [0, 3]

@@ -104,6 +104,8 @@ class Mirror:
         self._done: set[str] = set()
         self._missing: list[str] = []
         self._aborted: list[str] = []
+        self._changed: set[str] = set()
+        """Flows that have other partitions than this epoch's orders say."""
         self.copying: frozenset[str] = frozenset()
         """Flows that pumps of this process are at work on."""
         self.troubles: dict[str, str] = {}
@@ -300,6 +302,7 @@ class Mirror:
 
     def _run_epoch(self, spark: SparkSession, held: Sequence[FlowDriver], ready: Sequence[FlowDriver]) -> None:
         self.epoch += 1
+        self._changed.clear()
         orders = self._orders(ready)
         partitions = sum(len(flow.routes) for order in orders for flow in order.flows)
         log.info("epoch %d: %d partitions, %d tasks", self.epoch, partitions, len(orders))
@@ -344,18 +347,21 @@ class Mirror:
     def _refreshed(self, driver: FlowDriver, ready: Sequence[FlowDriver]) -> bool:
         """Run the topic duty if it is due; whether the epoch can go on with what there is now."""
         try:
-            return not self._refresh(driver) or self._takes_in(driver, ready)
+            if self._refresh(driver):
+                self._changed.add(driver.name)
         except (ConnectionError, SparkMirrorError) as error:
             log.warning("flow %s: %s", driver.name, error)
-            return True
+        return driver.name not in self._changed or self._takes_in(driver, ready)
 
     def _takes_in(self, driver: FlowDriver, ready: Sequence[FlowDriver]) -> bool:
         """Hand new partitions to tasks that run: the end of an epoch would hold up all the others."""
         if not driver.only_grown:
             return False
         taken = grow(self._assignment, driver.name, (load for one in ready for load in one.loads()))
-        if taken is None or not taken.keys() <= driver.started_tasks(self.epoch):
+        if taken is None:
             return False
+        if not taken.keys() <= driver.started_tasks(self.epoch):
+            return True  # they hear of it when they have said that they run
         assignment = grown(self._assignment, taken)
         try:
             driver.add(self.epoch, taken, shares(assignment, driver.name))
@@ -363,6 +369,7 @@ class Mirror:
             log.warning("flow %s: %s", driver.name, error)
             return False
         self._assignment = assignment
+        self._changed.discard(driver.name)
         log.info("epoch %d: %d partitions more", self.epoch, sum(map(len, taken.values())))
         return True
 
