@@ -68,7 +68,7 @@ REQUEST_PLACE = "write eu.producer.max.request.size or us->eu.producer.override.
         ("us->eu.tasks.max.enforced", "did you mean us->eu.tasks.max.enforce?"),
         ("plugin.path", "Python ones are found on PYTHONPATH"),
         ("errors.retry.timeout", "parked with the reason and tried again"),
-        ("listeners", "there is no REST interface"),
+        ("listeners", "a dedicated mirror has no REST interface"),
         ("sasl.mechanism", "has no effect without SASL"),
         ("us.consumer.ssl.protocol", "has no effect without TLS"),
         ("topics.blacklist", "since Kafka 4.0; write topics.exclude"),

@@ -99,7 +99,7 @@ processes on the same file agree through the target cluster, without REST
     inter.worker.key.ttl.ms = 3600000
     inter.worker.signature.algorithm = HmacSHA256
     inter.worker.verification.algorithms = HmacSHA256
-there is no REST interface yet; one comes with a later release
+a dedicated mirror has no REST interface; `sparkmirror serve` has one
     access.control.allow.methods
     access.control.allow.origin
     admin.listeners
