@@ -6,7 +6,7 @@ Blocking; for the driver. Each leader is asked for all of its partitions at once
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
@@ -50,6 +50,28 @@ class Bounds(NamedTuple):
     """The leader's own log end."""
     target_stable: int
     """The last stable offset, asked after the end."""
+
+
+def by_target_leader(
+    source: ClusterClient, target: ClusterClient, routes: Sequence[Route], lacking: Callable[[Route, str], None]
+) -> dict[int, list[BothLogs]]:
+    """The partitions with a leader on both sides, by the target's; `lacking` is told of each other one, and why."""
+    sources = source.metadata(route.source_topic for route in routes)
+    targets = target.metadata(route.target_topic for route in routes)
+    found: dict[int, list[BothLogs]] = defaultdict(list)
+    for route in routes:
+        both = BothLogs(route, sources[route.source_topic], targets[route.target_topic])
+        unled = next((topic.name for topic in both[1:] if not _is_led(topic, route.partition)), None)
+        if unled is None:
+            found[both.target_leader].append(both)
+        else:
+            lacking(route, f"{unled}-{route.partition} has no leader now")
+    return found
+
+
+def _is_led(topic: TopicLeaders, partition: int) -> bool:
+    leader = topic.partitions.get(partition)
+    return not topic.error and leader is not None and leader.leader >= 0
 
 
 def read_bounds(

@@ -8,17 +8,16 @@ committed itself, and is further on than we are.
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from sparkmirror.cluster.client import ClusterClient, TopicLeaders
+from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.groups import Committed, Groups, Offsets
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.model import LegacyConfig
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.offsets.foreign_ends import ForeignEnds, SoFar
-from sparkmirror.offsets.log_bounds import BothLogs, Bounds, read_bounds
+from sparkmirror.offsets.log_bounds import BothLogs, Bounds, by_target_leader, read_bounds
 from sparkmirror.offsets.losses import LossLedger, losses_topic
 from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segment_log import SegmentLog
@@ -90,9 +89,9 @@ class GroupTakeover:
                 self._refuse(route, reason, wait=wait, tell=False)
             log.warning("flow %s: %s", self._flow.name, reason)
             return
-        by_leader: dict[int, list[BothLogs]] = defaultdict(list)
-        for both in self._located(routes):
-            by_leader[both.target_leader].append(both)
+        by_leader = by_target_leader(
+            self._source, self._target, routes, lambda route, reason: self._refuse(route, reason, wait=True)
+        )
         for leader, group in by_leader.items():
             self._take(identity, self._begun(identity, leader, group, committed), committed)
 
@@ -115,20 +114,6 @@ class GroupTakeover:
             self.awaited.add(reason)
         if tell:
             log.warning("flow %s: %s-%d is not taken over: %s", self._flow.name, *route.source, reason)
-
-    def _located(self, routes: Sequence[Route]) -> list[BothLogs]:
-        """Those with a leader on both sides."""
-        source = self._source.metadata(route.source_topic for route in routes)
-        target = self._target.metadata(route.target_topic for route in routes)
-        located = []
-        for route in routes:
-            both = BothLogs(route, source[route.source_topic], target[route.target_topic])
-            lacking = next((topic.name for topic in both[1:] if not _is_led(topic, route.partition)), None)
-            if lacking is None:
-                located.append(both)
-            else:
-                self._refuse(route, f"{lacking}-{route.partition} has no leader now", wait=True)
-        return located
 
     def _begun(self, identity: Identity, leader: int, group: Sequence[BothLogs], committed: Offsets) -> list[SoFar]:
         """What we have in each of those that may be for us to begin; the others are settled, or refused."""
@@ -190,8 +175,3 @@ class GroupTakeover:
 def _is_theirs(committed: Committed | None) -> bool:
     """Whether MirrorMaker 1 has committed it, and not we."""
     return committed is not None and committed.metadata != OURS
-
-
-def _is_led(topic: TopicLeaders, partition: int) -> bool:
-    leader = topic.partitions.get(partition)
-    return not topic.error and leader is not None and leader.leader >= 0

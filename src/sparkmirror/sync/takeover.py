@@ -8,18 +8,17 @@ sent by then. If MirrorMaker 2 had it back for a while, what we claimed before t
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from sparkmirror.cluster.client import ClusterClient, TopicLeaders
+from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.offsets.connect_offsets import offsets_topics
 from sparkmirror.offsets.foreign_ends import ForeignEnds, SoFar
 from sparkmirror.offsets.last_copied import LastCopied, Untold, told_by_bounds
 from sparkmirror.offsets.last_copied_of_many import Answer, LastCopiedOfMany, Unread
-from sparkmirror.offsets.log_bounds import BothLogs, Bounds, read_bounds
+from sparkmirror.offsets.log_bounds import BothLogs, Bounds, by_target_leader, read_bounds
 from sparkmirror.offsets.losses import LossLedger, losses_topic
 from sparkmirror.offsets.mirror_records import OffsetSync
 from sparkmirror.offsets.route import Route
@@ -74,9 +73,9 @@ class Takeover:
         todo = [route for route in todo if route.source in stored]
         if not todo:
             return
-        by_leader: dict[int, list[BothLogs]] = defaultdict(list)
-        for both in self._located(todo):
-            by_leader[both.target_leader].append(both)
+        by_leader = by_target_leader(
+            self._source, self._target, todo, lambda route, reason: self._refuse(route, reason, wait=True)
+        )
         ends, begun = ForeignEnds(self._target, self._segments, self._ledger, identity), list[SoFar]()
         for leader, group in by_leader.items():
             try:
@@ -96,20 +95,6 @@ class Takeover:
         self.refused[route] = reason
         self.waiting |= wait
         log.warning("flow %s: %s-%d is not taken over: %s", self._flow.name, *route.source, reason)
-
-    def _located(self, routes: Sequence[Route]) -> list[BothLogs]:
-        """Those with a leader on both sides."""
-        source = self._source.metadata(route.source_topic for route in routes)
-        target = self._target.metadata(route.target_topic for route in routes)
-        located = []
-        for route in routes:
-            both = BothLogs(route, source[route.source_topic], target[route.target_topic])
-            lacking = next((topic.name for topic in both[1:] if not _is_led(topic, route.partition)), None)
-            if lacking is None:
-                located.append(both)
-            else:
-                self._refuse(route, f"{lacking}-{route.partition} has no leader now", wait=True)
-        return located
 
     def _begun(
         self,
@@ -196,8 +181,3 @@ class _Found(NamedTuple):
     begun: SoFar
     stored: StoredOffset
     last: LastCopied
-
-
-def _is_led(topic: TopicLeaders, partition: int) -> bool:
-    leader = topic.partitions.get(partition)
-    return not topic.error and leader is not None and leader.leader >= 0
