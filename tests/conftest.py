@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from sparkmirror.demo import Authority, KafkaCluster
 from sparkmirror.demo.java import java_home
@@ -28,9 +29,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--standalone", action="store_true", help="run the Spark tests on a real standalone cluster")
 
 
-def pytest_configure() -> None:
-    """Spark looks for Java in the environment; where bootstrap installed one for itself, say where."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Spark looks for Java in the environment; where bootstrap installed one for itself, say where.
+
+    The short run tries the same examples each time, so what it says is about the change; `--full` looks for new ones.
+    """
     os.environ.setdefault("JAVA_HOME", str(java_home()))
+    settings.register_profile("same examples", derandomize=True)
+    if not config.getoption("--full"):
+        settings.load_profile("same examples")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

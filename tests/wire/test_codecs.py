@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 
+import lz4.frame
 import pytest
 import snappy
 import zstandard
@@ -110,6 +111,23 @@ def test_damaged_data_raises_nothing_else(codec: int, junk: bytes, data: st.Data
             decompress(codec, damaged)
         except ValueError as error:
             assert "can't be decompressed" in str(error)  # noqa: PT017
+
+
+def test_a_damaged_lz4_frame_takes_no_memory_that_it_only_claims_to_need() -> None:
+    """2 PiB by its head, whose checksum is right."""
+    head = b"\x04\x22\x4d\x18\x68\x40" + (1 << 51).to_bytes(8, "little")
+    checksums = [bytes((guess,)) for guess in range(256) if _is_lz4_head(head + bytes((guess,)))]
+    assert len(checksums) == 1
+    with pytest.raises(ValueError, match="can't be decompressed"):
+        decompress(LZ4, head + checksums[0] + compress(LZ4, b"data")[7:])
+
+
+def _is_lz4_head(head: bytes) -> bool:
+    try:
+        lz4.frame.get_frame_info(head)
+    except RuntimeError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize("codec", [-1, 5, 7])

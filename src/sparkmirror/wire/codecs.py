@@ -115,9 +115,12 @@ def _unlz4(data: Buffer) -> bytes:
                 parts.append(bytes(block) if size & _LZ4_PLAIN else lz4.block.decompress(block, _LZ4_BLOCK))
             if at == end and data[end:] == _LZ4_END:
                 return parts[0] if len(parts) == 1 else b"".join(parts)
-        unpacked: bytes = lz4.frame.decompress(data)
+        frame = lz4.frame.LZ4FrameDecompressor()  # `decompress` would take the memory that a damaged frame asks for
+        unpacked: bytes = frame.decompress(data)
     except (RuntimeError, lz4.block.LZ4BlockError) as error:
         raise _damaged(_LZ4, error) from error
+    if not frame.eof:
+        raise _damaged(_LZ4, "the frame is cut off")
     return unpacked
 
 
