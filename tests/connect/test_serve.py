@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING
 
+import mirror_process as mp
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
 from kafka_connect import KafkaConnect
@@ -19,11 +20,12 @@ from tests.connect.serving import serving
 
 from sparkmirror.connect.basic_auth import Users
 from sparkmirror.connect.model import TargetState
+from sparkmirror.demo import KafkaCluster
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sparkmirror.demo import Authority, KafkaCluster
+    from sparkmirror.demo import Authority
 
 pytestmark = pytest.mark.broker
 
@@ -190,6 +192,22 @@ def test_who_may_ask_and_over_what(
             ).stdout
             assert "401 Unauthorized" in kept_out
             assert kept_out.endswith("User cannot access the resource.")
+
+
+@pytest.mark.full
+def test_its_health_while_the_cluster_is_away(tmp_path: Path) -> None:
+    with (
+        KafkaCluster(tmp_path / "cluster") as cluster,
+        serving(tmp_path, cluster.bootstrap_servers, "away") as (url, _),
+    ):
+        assert _ask(url, "/health")[0] == 200
+        cluster.brokers[0].kill()
+        mp.wait_for(lambda: _ask(url, "/health")[0] == 500, 60, "it notices")
+        status, said = _ask(url, "/health")
+        assert (status, json.loads(str(said))["status"]) == (500, "unhealthy")
+        assert f"127.0.0.1:{cluster.brokers[0].port}" in str(said)
+        cluster.brokers[0].start()
+        mp.wait_for(lambda: _ask(url, "/health")[0] == 200, 60, "it is well again")
 
 
 def test_header_of_basic_authentication() -> None:

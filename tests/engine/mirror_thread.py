@@ -42,3 +42,11 @@ def run_config(config: MirrorConfig, spark: SparkSession) -> Iterator[Mirror]:
     assert not thread.is_alive(), "the mirror did not stop"
     if failures:
         raise failures[0]
+
+
+def reasons(mirror: Mirror) -> list[str]:
+    """What the status line would say: why pumps wait, why partitions are parked, why duties fail."""
+    (driver,) = mirror.drivers
+    receipts = [view.receipt for view in list(driver.view.partitions.values()) if view.receipt is not None]
+    waiting = [report.waiting for report in list(driver.view.pumps.values())]
+    return [*(receipt.reason for receipt in receipts), *waiting]

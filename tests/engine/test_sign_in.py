@@ -13,7 +13,7 @@ from kafka import KafkaAdminClient
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
 from kafka.protocol.metadata import MetadataRequest
 from loaded_flow import assert_copied, running
-from mirror_thread import run_mirror
+from mirror_thread import reasons, run_mirror
 from pyspark.sql import SparkSession
 from secure_clusters import KAFKA, of_cluster, quoted, scram_settings, scram_user
 from test_true_syncs import PumpedFlow
@@ -103,14 +103,6 @@ def write(
 
 def copied(cluster: KafkaCluster, topic: str) -> int:
     return sum(mp.end_offsets(cluster.bootstrap_servers, f"A.{topic}", PARTITIONS))
-
-
-def reasons(mirror: Mirror) -> list[str]:
-    """What the status line would say: why pumps wait, why partitions are parked, why duties fail."""
-    (driver,) = mirror.drivers
-    receipts = [view.receipt for view in list(driver.view.partitions.values()) if view.receipt is not None]
-    waiting = [report.waiting for report in list(driver.view.pumps.values())]
-    return [*(receipt.reason for receipt in receipts), *waiting]
 
 
 def finish(path: Path, spark: SparkSession, pair: tuple[KafkaCluster, KafkaCluster], topic: str) -> None:

@@ -11,6 +11,7 @@ import mirror_process as mp
 import pytest
 import yaml
 from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
+from secure_clusters import PASSWORD, scram_user
 
 from sparkmirror.demo import Authority, KafkaCluster
 from sparkmirror.demo.proof import compare_topics
@@ -140,6 +141,24 @@ def test_tls(
     assert code == 0, log
     assert_copied(source_cluster, target_cluster, {topic_name: f"west.{topic_name}"})
     assert "PRIVATE KEY" not in log
+
+
+@pytest.mark.full
+def test_scram(
+    source_cluster: KafkaCluster, target_cluster: KafkaCluster, authority: Authority, topic_name: str, tmp_path: Path
+) -> None:
+    """One password stands in the file, the other one is mounted."""
+    fill(source_cluster, topic_name)
+    scram_user(source_cluster, "mirror", "change-me")
+    scram_user(target_cluster, "mirror", PASSWORD)
+    servers = {"west": source_cluster.servers("SCRAM"), "east": target_cluster.servers("SCRAM")}
+    secrets = mounted(tmp_path, authority)
+    (secrets / "east-mirror-user").mkdir()
+    (secrets / "east-mirror-user" / "password").write_text(PASSWORD)
+    code, log = run_once(addressed(tmp_path, "scram", servers, topic_name), "--secrets", str(secrets))
+    assert code == 0, log
+    assert_copied(source_cluster, target_cluster, {topic_name: f"west.{topic_name}"})
+    assert PASSWORD not in log
 
 
 @pytest.mark.full

@@ -18,6 +18,8 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.quorum_clock import clock_skew_s
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import Authority, KafkaCluster
+from sparkmirror.lint import probe
+from sparkmirror.lint.versions import AT_TARGET
 
 pytestmark = pytest.mark.broker
 
@@ -149,9 +151,10 @@ def test_permissions_at_the_target(
         "ssl.keystore.location": str(authority.issue(tmp_path / "keys.pem", "mirror.example")),
     }
     settings = {f"B.{key}": value for key, value in mine.items()}
+    settings |= {"groups": "billing, ship.*", "sync.group.offsets.enabled": "true"}
     found = lint(tmp_path, source_cluster.bootstrap_servers, guarded.tls_bootstrap_servers, topic_name, **settings)
     lines = "\n".join(found["forbidden-at-target"])
-    assert "READ on group A-mm2" in lines
+    assert "READ on group A-mm2, billing" in lines
     assert "ALTER on the cluster, to add ACLs" in lines
     assert "CREATE on topic" in lines
 
@@ -170,7 +173,7 @@ def test_permissions_at_the_source(
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(authority.issue(tmp_path / "keys.pem", "mirror.example")),
     }
-    settings = {f"A.{key}": value for key, value in mine.items()}
+    settings = {f"A.{key}": value for key, value in mine.items()} | {"groups": "billing, ship.*"}
     found = lint(
         tmp_path, guarded.tls_bootstrap_servers, target_cluster.bootstrap_servers, f"{topic_name}.*", **settings
     )
@@ -178,3 +181,21 @@ def test_permissions_at_the_source(
     assert f"READ on topic {topic_name}" in lines
     assert f"DESCRIBE_CONFIGS on topic {topic_name}" in lines
     assert "DESCRIBE on the cluster" in lines
+    assert "DESCRIBE on group billing" in lines
+    assert "CREATE on topic mm2-offset-syncs.B.internal" in lines
+
+
+def test_brokers_that_speak_too_little(
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Real ones, asked for more than there is."""
+    make(source_cluster, topic_name)
+    monkeypatch.setattr(probe, "AT_TARGET", (*AT_TARGET, (0, (99, 100), "Produce")))
+    found = lint(tmp_path, source_cluster.bootstrap_servers, target_cluster.bootstrap_servers, topic_name)
+    (line,) = found["too-old-brokers"]
+    assert "broker 1: the broker speaks Produce v" in line
+    assert found.keys() == {"too-old-brokers"}

@@ -53,7 +53,7 @@ def healthy() -> FlowProbe:
         topics={"us.t": topic("us.t")},
         configs={"us.t": large | least},
         topic_operations={"us.t": everything},
-        group_operations=everything,
+        group_operations={"us-mm2": everything},
         limits={"message.max.bytes": 1_048_588},
         skew_s=-0.1,
         refusals={"us.new": (0, "")},
@@ -64,9 +64,9 @@ def healthy() -> FlowProbe:
 Change = Callable[[FlowProbe], object]
 
 
-def refuse(name: str, code: int, factor: int = 5) -> Change:
+def refuse(name: str, code: int, factor: int = 5, side: str = "target") -> Change:
     def change(probe: FlowProbe) -> None:
-        probe.target.refusals[name] = (code, "")
+        getattr(probe, side).refusals[name] = (code, "")
         probe.specs[name] = NewTopicSpec(name, 1, factor)
         probe.factor_keys[name] = "replication.factor"
 
@@ -77,6 +77,26 @@ def lose(side: str, operation: str) -> Change:
     def change(probe: FlowProbe) -> None:
         one: Side = getattr(probe, side)
         one.topic_operations = {name: had - {operation} for name, had in one.topic_operations.items()}
+
+    return change
+
+
+def own_topic(side: str, *operations: str) -> Change:
+    """One that is there, and what we may do with it."""
+
+    def change(probe: FlowProbe) -> None:
+        one: Side = getattr(probe, side)
+        probe.internal["own"] = one
+        one.topic_operations["own"] = frozenset(operations)
+
+    return change
+
+
+def lose_group(side: str, group: str) -> Change:
+    def change(probe: FlowProbe) -> None:
+        groups = probe.flow.group.model_copy(update={"groups": ("billing", "ship.*")})
+        probe.flow = probe.flow.model_copy(update={"group": groups})
+        getattr(probe, side).group_operations[group] = frozenset()
 
     return change
 
@@ -94,13 +114,20 @@ BAD: list[tuple[str, Change, str]] = [
     ("forbidden-at-target", lose("target", "WRITE"), "WRITE on topic us.t"),
     ("forbidden-at-target", lose("target", "ALTER_CONFIGS"), "ALTER_CONFIGS on topic us.t"),
     ("forbidden-at-target", refuse("us.new", 29), "CREATE on topic us.new"),
-    ("forbidden-at-target", lambda p: setattr(p.target, "group_operations", frozenset()), "READ on group us-mm2"),
+    ("forbidden-at-source", own_topic("source", "DESCRIBE"), "WRITE on topic own"),
+    ("forbidden-at-source", refuse("own", 29, side="source"), "CREATE on topic own"),
+    ("forbidden-at-source", lose_group("source", "billing"), "DESCRIBE on group billing"),
+    ("forbidden-at-target", own_topic("target", "WRITE"), "READ on topic own"),
+    ("forbidden-at-target", lose_group("target", "us-mm2"), "READ on group us-mm2"),
+    ("forbidden-at-target", lose_group("target", "billing"), "READ on group billing"),
+    ("too-old-brokers", lambda p: setattr(p.source, "unspoken", ("broker 1: Fetch",)), "broker 1: Fetch"),
     (
         "forbidden-at-target",
         lambda p: setattr(p.target, "operations", frozenset()),
         "ALTER on the cluster, to add ACLs",
     ),
     ("factor-too-high", refuse("us.new", 38), "5 for us.new, and 3 brokers"),
+    ("factor-too-high", refuse("own", 38, side="source"), "5 for own, and 3 brokers"),
     ("not-created", refuse("us.new", 44), "create.topic.policy"),
     ("too-few-replicas", lambda p: p.target.topics.update({"us.t": topic("us.t", replicas=1)}), "2 wanted, 1 there"),
     (

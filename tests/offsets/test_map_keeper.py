@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.offsets import map_keeper
-from sparkmirror.offsets.map_keeper import NOTHING_YET, LogBounds, MapKeeper, PartitionMap, Reached, Unmapped
+from sparkmirror.offsets.map_keeper import NOTHING_YET, ByOthers, LogBounds, MapKeeper, PartitionMap, Reached, Unmapped
 from sparkmirror.offsets.offset_map import Copied, OffsetMap
 from sparkmirror.offsets.segment_log import KEPT_CLAIMS
 from sparkmirror.offsets.segments import Retracted, Segment
@@ -256,10 +256,56 @@ def test_nothing_is_said_of_what_another_mirror_copied_before() -> None:
     one = PartitionMap()
     start = replace(claim(0, 500), downstream=700, confirmed=False)
     one.take(start)
-    assert one.began_after(upstream=499)
-    assert one.began_after(downstream=699)
-    assert not one.began_after(upstream=500)
-    assert not one.began_after(downstream=700)
-    assert one.begins == 700
+    for copied in (False, True):
+        assert one.by_others(upstream=499) == ByOthers(500, 0, 700)
+        assert one.by_others(downstream=699) == ByOthers(500, 0, 700)
+        assert not one.by_others(upstream=500)
+        assert not one.by_others(downstream=700)
+        if not copied:
+            one.take(replace(claim(0, 500, 9, incarnation=2), downstream=700))
+            up_to_date(one, 709, Reached(509, 709))
     one.take(Retracted(start.target_topic_id, start.partition, 0, start.incarnation))
-    assert not one.began_after(upstream=499)
+    assert not one.by_others(upstream=499)
+
+
+@pytest.mark.usefixtures("few_kept")
+@pytest.mark.parametrize("more", [0, 50])
+def test_nor_of_what_it_copied_while_we_had_given_the_flow_back(more: int) -> None:
+    """Ours are source offsets below 10 and from 40 on; at the target theirs are 10 to 59."""
+    one = PartitionMap()
+    one.take(claim(0, 0, 10))
+    one.take(replace(claim(10, 40, incarnation=2), downstream=60, confirmed=False))
+    for number in range(5 + more):
+        one.take(replace(claim(10 + number, 40 + number, 1, incarnation=3), downstream=60 + number))
+    up_to_date(one, 65 + more, Reached(45 + more, 65 + more))
+    assert one.begins == 60
+    theirs = ByOthers(40, 10, 60)
+    known = [upstream for upstream in range(45 + more) if one.by_others(upstream=upstream) != theirs]
+    assert known == [*range(10), *range(40, 45 + more)]
+    assert one.by_others(upstream=9) is None
+    assert [one.downstream(upstream) for upstream in (9, 40, 44)] == [9, 60, 64]
+    known = [downstream for downstream in range(65 + more) if one.by_others(downstream=downstream) != theirs]
+    assert known == [*range(10), *range(60, 65 + more)]
+
+
+def test_a_start_that_takes_the_place_of_all_that_was_claimed_before() -> None:
+    """As a second takeover writes it: the sequence goes on, and the older claims are retracted."""
+    one = PartitionMap()
+    one.take(claim(0, 0, 10))
+    start = replace(claim(10, 40, incarnation=2), downstream=60, confirmed=False)
+    one.take(start)
+    one.take(Retracted(start.target_topic_id, start.partition, 0, 1))
+    up_to_date(one, 60)
+    for upstream in (0, 9, 39):
+        assert one.by_others(upstream=upstream) == ByOthers(40, 0, 60)
+    assert one.by_others(upstream=40) is None
+    assert (one.downstream(40), one.begins) == (60, 60)
+
+
+def test_what_an_operator_passed_over_nobody_has_copied() -> None:
+    one = PartitionMap()
+    one.take(claim(0, 0, 10))
+    one.take(replace(claim(10, 40, incarnation=2), confirmed=False, altered=True))
+    up_to_date(one, 15, Reached(45, 15))
+    assert one.by_others(upstream=20) is None
+    assert one.downstream(20) == 10

@@ -51,8 +51,8 @@ def topic_operations(client: ClusterClient, topics: Iterable[str]) -> dict[str, 
     return found
 
 
-def group_operations(client: ClusterClient, group: str) -> frozenset[str] | None:
-    """What we may do with a group, also one that is not there yet; None if the brokers can't say."""
+def group_operations(client: ClusterClient, wanted: Iterable[str]) -> dict[str, frozenset[str]]:
+    """What we may do with groups, also with those that are not there yet; without those of which brokers can't say."""
     found: dict[str, frozenset[str] | None] = {}
 
     def ask(broker: int, groups: Sequence[str]) -> dict[str, int]:
@@ -67,8 +67,9 @@ def group_operations(client: ClusterClient, group: str) -> frozenset[str] | None
                     found[one.group_id] = frozenset()
         return passing
 
-    lost = Coordinators(client).ask_each([group], ask, {}, f"reading what we may do with group {group}")
-    return frozenset() if lost.get(group) == _GROUP_REFUSED else found.get(group)
+    lost = Coordinators(client).ask_each(list(wanted), ask, {}, "reading what we may do with groups")
+    found |= {group: frozenset() for group, code in lost.items() if code == _GROUP_REFUSED}
+    return {group: operations for group, operations in found.items() if operations is not None}
 
 
 def _metadata(topics: list[str]) -> Any:

@@ -21,6 +21,7 @@ from sparkmirror.connect.plugins import VERSION, plugin_config, plugin_list, wit
 log = logging.getLogger(__name__)
 
 _HEALTHY = {"status": "healthy", "message": "Worker has completed startup and is ready to handle requests."}
+_UNHEALTHY = "Worker was unable to handle this request and may be unable to handle other requests."
 _PHRASES = {404: "Not Found", 405: "Method Not Allowed"}
 _WRAPPED = "org.apache.kafka.connect.runtime.rest.errors.BadRequestException: "
 
@@ -37,7 +38,7 @@ def routers(
 ) -> list[APIRouter]:
     """All paths; `commit` is what it says it was built from."""
     return [
-        _about(cluster_id, commit),
+        _about(herder, cluster_id, commit),
         _plugins(herder),
         _connectors(herder),
         _offsets(herder),
@@ -79,7 +80,7 @@ def _error(status: int, message: str) -> JSONResponse:
     return JSONResponse({"error_code": status, "message": message}, status)
 
 
-def _about(cluster_id: str, commit: str) -> APIRouter:
+def _about(herder: Herder, cluster_id: str, commit: str) -> APIRouter:
     router = APIRouter()
 
     @router.get("/")
@@ -87,8 +88,10 @@ def _about(cluster_id: str, commit: str) -> APIRouter:
         return {"version": VERSION, "commit": commit, "kafka_cluster_id": cluster_id}
 
     @router.get("/health")
-    def health() -> dict[str, str]:
-        return _HEALTHY
+    def health() -> JSONResponse:
+        if trouble := herder.trouble:
+            return JSONResponse({"status": "unhealthy", "message": f"{_UNHEALTHY} {trouble}"}, 500)
+        return JSONResponse(_HEALTHY)
 
     return router
 

@@ -95,6 +95,11 @@ class Herder:
         """Where the process is that works, as far as is known; nothing if that is unknown."""
         return self._status_state.leader
 
+    @property
+    def trouble(self) -> str:
+        """Why requests can't be answered as they should at present; nothing if they can."""
+        return self._configs.trouble or self._statuses.trouble
+
     # What there is
 
     def names(self) -> list[str]:

@@ -40,6 +40,7 @@ class StorageTopic:
         self._writing = threading.Lock()
         self._moved = threading.Condition()
         self._positions: dict[int, int] = {}
+        self._troubles: dict[int, str] = {}
         self._closing = threading.Event()
         role = f"sparkmirror-connect|{name}"
         self._reader, self._writer = ClusterClient(cluster, role), ClusterClient(cluster, role)
@@ -70,6 +71,11 @@ class StorageTopic:
             )
             self._threads.append(thread)
             thread.start()
+
+    @property
+    def trouble(self) -> str:
+        """Why it can't be followed at present; nothing if it is."""
+        return next(iter(self._troubles.copy().values()), "")
 
     def append(self, records: Sequence[Record]) -> None:
         """Write records, and return when they were read again. Raises `ConnectionError`."""
@@ -115,15 +121,15 @@ class StorageTopic:
     def _follow(self, partition: int, offset: int) -> None:
         """Each partition has a connection of its own: waiting for one must not hold up another."""
         client = ClusterClient(self._cluster, f"sparkmirror-connect|{self.name}")
-        source, said = TopicLog(client, self.name), ""
+        source = TopicLog(client, self.name)
         while not self._closing.is_set():
             try:
                 offset = self._read(source, partition, offset, _WAIT_MS)
-                said = ""
+                self._troubles.pop(partition, None)
             except ConnectionError as error:
-                if str(error) != said:
+                if str(error) != self._troubles.get(partition):
                     log.warning("%s", error)
-                said = str(error)
+                self._troubles[partition] = str(error)
                 self._closing.wait(_RETRY_S)
                 continue
             with self._moved:

@@ -8,6 +8,7 @@ import trustme
 from cryptography.hazmat.primitives import serialization
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from pathlib import Path
 
 HOST = "127.0.0.1"
@@ -23,10 +24,13 @@ class Authority:
         self.certificate = directory / "ca.pem"
         self._authority.cert_pem.write_to_path(self.certificate)
 
-    def issue(self, path: Path, name: str = HOST) -> Path:
-        """Write a key and its certificate for `name`, a PEM keystore as Kafka takes it; returns its path."""
+    def issue(self, path: Path, name: str = HOST, *, valid_until: datetime | None = None) -> Path:
+        """Write a key and its certificate for `name`, a PEM keystore as Kafka takes it; returns its path.
+
+        It is valid for decades, if it is not said until when.
+        """
         path.parent.mkdir(parents=True, exist_ok=True)
-        issued = self._authority.issue_cert(name)
+        issued = self._authority.issue_cert(name, not_after=valid_until)
         key = serialization.load_pem_private_key(issued.private_key_pem.bytes(), None)
         path.touch(mode=0o600)
         path.write_bytes(

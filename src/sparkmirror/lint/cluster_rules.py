@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from sparkmirror.cluster.admin import INVALID_REPLICATION_FACTOR, TOPIC_ALREADY_EXISTS, refusal
 from sparkmirror.lint.findings import Rule, Severity, Spot
-from sparkmirror.lint.probe import FlowProbe, Side
+from sparkmirror.lint.probe import FlowProbe, Side, lease_group, named_groups
 
 MOST_SKEW_S = 5.0
 """Seconds; latencies and heartbeats are wrong by as much, and the rules for old records look at hours."""
@@ -30,6 +30,12 @@ def one_cluster(probe: FlowProbe) -> Iterator[Spot]:
         yield _spot(probe, f"{probe.target.cluster.alias}.bootstrap.servers", aliases)
 
 
+def too_old_brokers(probe: FlowProbe) -> Iterator[Spot]:
+    for side in (probe.source, probe.target):
+        for what in side.unspoken:
+            yield _spot(probe, side.cluster.alias, what)
+
+
 def forbidden_at_source(probe: FlowProbe) -> Iterator[Spot]:
     side = probe.source
     if side.error:
@@ -38,6 +44,8 @@ def forbidden_at_source(probe: FlowProbe) -> Iterator[Spot]:
         {"DESCRIBE_CONFIGS"} if probe.flow.topic_sync.sync_topic_configs_enabled else set()
     )
     yield from _topics_lack(probe, side, needed, probe.names)
+    yield from _internal_forbidden(probe, side)
+    yield from _groups_lack(probe, side, "DESCRIBE", named_groups(probe.flow))
     if probe.flow.topic_sync.sync_topic_acls_enabled:
         yield from _cluster_lacks(probe, side, {"DESCRIBE"}, "to read ACLs and groups")
 
@@ -52,11 +60,23 @@ def forbidden_at_target(probe: FlowProbe) -> Iterator[Spot]:
     yield from _topics_lack(probe, side, needed, [name for name in probe.names.values() if name in side.topics])
     if flow.topic_sync.sync_topic_acls_enabled:
         yield from _cluster_lacks(probe, side, {"ALTER"}, "to add ACLs")
-    if side.group_operations is not None and "READ" not in side.group_operations:
-        yield _spot(probe, side.cluster.alias, f"READ on group {flow.source.alias}-mm2")
+    yield from _groups_lack(probe, side, "READ", [lease_group(flow), *named_groups(flow)])
+    yield from _internal_forbidden(probe, side)
+
+
+def _internal_forbidden(probe: FlowProbe, side: Side) -> Iterator[Spot]:
+    """Of the topics of our own, and of those that are to be created."""
+    own = [name for name, where in probe.internal.items() if where is side]
+    yield from _topics_lack(probe, side, {"READ", "WRITE", "DESCRIBE"}, own)
     refused = [name for name, (code, _) in side.refusals.items() if code in _REFUSED]
     if refused:
         yield _spot(probe, side.cluster.alias, f"CREATE on topic {_some(refused)}")
+
+
+def _groups_lack(probe: FlowProbe, side: Side, operation: str, groups: Iterable[str]) -> Iterator[Spot]:
+    lacking = [group for group in groups if operation not in side.group_operations.get(group, {operation})]
+    if lacking:
+        yield _spot(probe, side.cluster.alias, f"{operation} on group {_some(lacking)}")
 
 
 def _topics_lack(probe: FlowProbe, side: Side, needed: set[str], names: Iterable[str]) -> Iterator[Spot]:
@@ -74,17 +94,18 @@ def _cluster_lacks(probe: FlowProbe, side: Side, needed: set[str], why: str) -> 
 
 
 def factor_too_high(probe: FlowProbe) -> Iterator[Spot]:
-    too_high: dict[str, list[str]] = {}
-    for name, (code, _) in probe.target.refusals.items():
-        if code == INVALID_REPLICATION_FACTOR:
-            too_high.setdefault(probe.factor_keys.get(name, "default.replication.factor"), []).append(name)
-    for key, names in too_high.items():
-        factor = probe.specs[names[0]].replication_factor
-        yield _spot(probe, key, f"{factor} for {_some(names)}, and {probe.target.brokers} brokers")
+    for side in (probe.source, probe.target):
+        too_high: dict[str, list[str]] = {}
+        for name, (code, _) in side.refusals.items():
+            if code == INVALID_REPLICATION_FACTOR:
+                too_high.setdefault(probe.factor_keys.get(name, "default.replication.factor"), []).append(name)
+        for key, names in too_high.items():
+            factor = probe.specs[names[0]].replication_factor
+            yield _spot(probe, key, f"{factor} for {_some(names)}, and {side.brokers} brokers")
 
 
 def not_created(probe: FlowProbe) -> Iterator[Spot]:
-    for name, (code, words) in probe.target.refusals.items():
+    for name, (code, words) in (*probe.source.refusals.items(), *probe.target.refusals.items()):
         if code not in (0, TOPIC_ALREADY_EXISTS, INVALID_REPLICATION_FACTOR, *_REFUSED):
             yield _spot(probe, name, refusal(code, words))
 
@@ -181,6 +202,14 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         one_cluster,
     ),
     Rule(
+        "too-old-brokers",
+        _ERROR,
+        "a broker is too old",
+        "partitions that it leads are not copied",
+        "upgrade it: Kafka 2.7 at least at the source, 2.8 at the target",
+        too_old_brokers,
+    ),
+    Rule(
         "forbidden-at-source",
         _ERROR,
         "our principal lacks a permission at the source",
@@ -199,7 +228,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
     Rule(
         "factor-too-high",
         _ERROR,
-        "the replication factor is more than the target has brokers",
+        "the replication factor is more than there are brokers",
         "the topics are not created",
         "lower it, or write -1 for the target's default",
         factor_too_high,
@@ -207,8 +236,8 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
     Rule(
         "not-created",
         _ERROR,
-        "the target would not create this topic",
-        "its source is not copied",
+        "this topic would not be created",
+        "its source is not copied; without one of our own nothing is",
         "as the reason says",
         not_created,
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from sparkmirror.cluster.permissions import cluster_operations, group_operations
 from sparkmirror.cluster.quorum_clock import clock_skew_s
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.errors import SparkMirrorError
+from sparkmirror.lint.versions import AT_SOURCE, AT_TARGET, unspoken
 from sparkmirror.offsets.losses import losses_topic
 from sparkmirror.offsets.segments import segments_topic
 from sparkmirror.pump.control import control_topic
@@ -23,6 +25,8 @@ from sparkmirror.pump.receipts import receipts_topic
 from sparkmirror.sync.topic_rules import TopicRules, topic_rules
 
 _Answer = TypeVar("_Answer")
+
+_GROUP = re.compile(r"[\w.-]+")
 
 LIMITS = ("message.max.bytes", "log.message.timestamp.before.max.ms")
 
@@ -42,8 +46,10 @@ class Side:
     configs: dict[str, dict[str, ConfigEntry]] = field(default_factory=dict)
     """Of the topics that the flow is about."""
     topic_operations: dict[str, frozenset[str]] = field(default_factory=dict)
-    group_operations: frozenset[str] | None = None
-    """Of the group that a flow's processes agree through; at the target only."""
+    group_operations: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Of the groups that the flow names, and at the target of the one that its processes agree through."""
+    unspoken: tuple[str, ...] = ()
+    """What its brokers are too old for."""
     limits: dict[str, int] = field(default_factory=dict)
     """Brokers' settings, by name."""
     skew_s: float | None = None
@@ -60,8 +66,10 @@ class FlowProbe:
     target: Side
     names: dict[str, str] = field(default_factory=dict)
     """Source topics that are copied, with their names at the target."""
+    internal: dict[str, Side] = field(default_factory=dict)
+    """Topics of our own, and where they are."""
     specs: dict[str, NewTopicSpec] = field(default_factory=dict)
-    """Topics that would be created at the target, and the key that says how many replicas."""
+    """Topics that would be created, and the key that says how many replicas."""
     factor_keys: dict[str, str] = field(default_factory=dict)
     too_old: dict[str, int] = field(default_factory=dict)
     """Source topics with records older than the target takes, and the limit in ms."""
@@ -74,11 +82,12 @@ def probe(flow: FlowConfig, timeout_s: float) -> FlowProbe:
     with contextlib.ExitStack() as stack:
         source = _tried(found.source, lambda: _open(stack, found.source, flow, timeout_s))
         target = _tried(found.target, lambda: _open(stack, found.target, flow, timeout_s))
+        _name_internal(found, rules)
         if source is not None:
             found.names = {name: rules.remote_name(name) for name in found.source.topics if rules.wanted(name)}
-            _tried(found.source, lambda: _about_topics(*source, found.source, found.names))
+            _tried(found.source, lambda: _about_source(*source, found))
         if target is not None:
-            _tried(found.target, lambda: _about_target(*target, found, rules))
+            _tried(found.target, lambda: _about_target(*target, found))
         if source is not None and target is not None:
             found.too_old = _tried(found.source, lambda: dict(_too_old(source[1], found))) or {}
     return found
@@ -111,10 +120,51 @@ def _open(
     return admin, client
 
 
-def _about_target(admin: ClusterAdmin, client: ClusterClient, found: FlowProbe, rules: TopicRules) -> None:
-    _about_topics(admin, client, found.target, found.names.values())
-    found.target.group_operations = group_operations(client, f"{found.flow.source.alias}-mm2")
-    _about_creation(client, found, rules)
+def _about_source(admin: ClusterAdmin, client: ClusterClient, found: FlowProbe) -> None:
+    side, flow = found.source, found.flow
+    side.unspoken = tuple(unspoken(client, AT_SOURCE))
+    _about_topics(admin, client, side, [*found.names, *_own(found, side)])
+    side.refusals = try_creation(client, _missing(found, side))
+    if flow.group.emit_checkpoints_enabled or flow.group.sync_group_offsets_enabled:
+        side.group_operations = group_operations(client, named_groups(flow))
+
+
+def _about_target(admin: ClusterAdmin, client: ClusterClient, found: FlowProbe) -> None:
+    side, flow = found.target, found.flow
+    side.unspoken = tuple(unspoken(client, AT_TARGET))
+    for source, remote in found.names.items():
+        if remote not in side.topics:
+            partitions = len(found.source.topics[source].partitions)
+            found.specs[remote] = NewTopicSpec(remote, partitions, flow.replication_factor)
+            found.factor_keys[remote] = "replication.factor"
+    _about_topics(admin, client, side, [*found.names.values(), *_own(found, side)])
+    side.refusals = try_creation(client, _missing(found, side))
+    groups = named_groups(flow) if flow.group.sync_group_offsets_enabled else []
+    side.group_operations = group_operations(client, [lease_group(flow), *groups])
+
+
+def lease_group(flow: FlowConfig) -> str:
+    """The group that a flow's processes agree through."""
+    return f"{flow.source.alias}-mm2"
+
+
+def named_groups(flow: FlowConfig) -> list[str]:
+    """The groups that are named, and not matched by a pattern."""
+    return [group for group in flow.group.groups if _GROUP.fullmatch(group)]
+
+
+def _own(found: FlowProbe, side: Side) -> list[str]:
+    return [name for name, where in found.internal.items() if where is side]
+
+
+def _missing(found: FlowProbe, side: Side) -> list[NewTopicSpec]:
+    """What would be created there."""
+    other = found.source if side is found.target else found.target
+    return [
+        spec
+        for name, spec in found.specs.items()
+        if name not in side.topics and found.internal.get(name, found.target) is not other
+    ]
 
 
 def _about_topics(admin: ClusterAdmin, client: ClusterClient, side: Side, names: Iterable[str]) -> None:
@@ -125,33 +175,28 @@ def _about_topics(admin: ClusterAdmin, client: ClusterClient, side: Side, names:
     }
 
 
-def _about_creation(client: ClusterClient, found: FlowProbe, rules: TopicRules) -> None:
-    """Of copies and of internal topics: would the target create them?"""
-    flow = found.flow
-    for source, remote in found.names.items():
-        if remote not in found.target.topics:
-            partitions = len(found.source.topics[source].partitions)
-            found.specs[remote] = NewTopicSpec(remote, partitions, flow.replication_factor)
-            found.factor_keys[remote] = "replication.factor"
-    alias = flow.source.alias
+def _name_internal(found: FlowProbe, rules: TopicRules) -> None:
+    """The topics of our own that the flow needs."""
+    flow, target, alias = found.flow, found.target, found.flow.source.alias
     for name in (segments_topic(alias), control_topic(alias), losses_topic(alias), receipts_topic(alias)):
+        found.internal[name] = target
         found.specs[name] = NewTopicSpec(name, 1, -1)
     if flow.group.emit_checkpoints_enabled:
-        _internal(
-            found, rules.policy.checkpoints_topic(alias), "checkpoints", flow.group.checkpoints_topic_replication_factor
-        )
+        factor = flow.group.checkpoints_topic_replication_factor
+        _internal(found, rules.policy.checkpoints_topic(alias), target, "checkpoints", factor)
     if flow.heartbeat.emit_heartbeats_enabled:
         factor = flow.heartbeat.heartbeats_topic_replication_factor
-        _internal(found, rules.policy.heartbeats_topic(), "heartbeats", factor)
+        _internal(found, rules.policy.heartbeats_topic(), target, "heartbeats", factor)
     syncs = flow.offset_sync
-    if syncs.emit_offset_syncs_enabled and syncs.offset_syncs_topic_location == "target":
-        name = rules.policy.offset_syncs_topic(alias)
-        _internal(found, name, "offset-syncs", syncs.offset_syncs_topic_replication_factor)
-    missing = [spec for name, spec in found.specs.items() if name not in found.target.topics]
-    found.target.refusals = try_creation(client, missing)
+    if syncs.emit_offset_syncs_enabled:
+        at_target = syncs.offset_syncs_topic_location == "target"
+        name = rules.policy.offset_syncs_topic(alias if at_target else flow.target.alias)
+        side = target if at_target else found.source
+        _internal(found, name, side, "offset-syncs", syncs.offset_syncs_topic_replication_factor)
 
 
-def _internal(found: FlowProbe, name: str, kind: str, factor: int) -> None:
+def _internal(found: FlowProbe, name: str, side: Side, kind: str, factor: int) -> None:
+    found.internal[name] = side
     found.specs[name] = NewTopicSpec(name, 1, factor)
     found.factor_keys[name] = f"{kind}.topic.replication.factor"
 

@@ -59,6 +59,22 @@ class LogBounds(NamedTuple):
     end: int
 
 
+class ByOthers(NamedTuple):
+    """Target offsets [first, end), which another mirror has written; behind it we began at source offset `upstream`."""
+
+    upstream: int
+    first: int
+    end: int
+
+    @property
+    def reason(self) -> str:
+        """Why nothing is known of an offset there."""
+        return (
+            f"this flow began at offset {self.upstream} of the source and {self.end} of the target; where another "
+            "mirror has copied earlier records to is not known"
+        )
+
+
 class PartitionMap:
     """One target partition's map, as of the last refresh.
 
@@ -77,7 +93,8 @@ class PartitionMap:
         """Claims that came below the floor; they must say what is known already."""
         self._at_once = at_once
         self._broken = False
-        self._start: Segment | None = None
+        self._starts: dict[tuple[int, int], Segment] = {}
+        """Where this flow began behind what others had written."""
         self.source_topic_id = bytes(16)
         """Of what was copied last, once a map is made."""
 
@@ -93,22 +110,25 @@ class PartitionMap:
         """As `OffsetMap.upstream`."""
         return self.offsets.upstream(downstream)
 
-    def began_after(self, *, upstream: int | None = None, downstream: int | None = None) -> str:
-        """Why nothing is known of an offset, though it may have been copied: by somebody else, before us."""
-        start = self._start
-        if start is None:
-            return ""
-        if (upstream is None or upstream >= start.upstream) and (downstream is None or downstream >= start.downstream):
-            return ""
-        return (
-            f"this flow began at offset {start.upstream} of the source and {start.downstream} of the target; where "
-            "another mirror has copied earlier records to is not known"
-        )
+    def by_others(self, *, upstream: int | None = None, downstream: int | None = None) -> ByOthers | None:
+        """Where an offset may have been copied by somebody else, before us; None: what the map says is all there is."""
+        for start in self._starts.values():
+            first = self.offsets.end_below(start.downstream)
+            if first == start.downstream:
+                continue
+            if upstream is not None and upstream < start.upstream:
+                found = self.offsets.downstream(upstream)
+                passes_over = found is None or found >= start.downstream
+            else:
+                passes_over = downstream is not None and first <= downstream < start.downstream
+            if passes_over:
+                return ByOthers(start.upstream, first, start.downstream)
+        return None
 
     @property
     def begins(self) -> int:
-        """Downstream: our own batches are not below it."""
-        return self._start.downstream if self._start is not None else 0
+        """Downstream: what we have appended since we began there last is not below it."""
+        return max((start.downstream for start in self._starts.values()), default=0)
 
     @property
     def end(self) -> int:
@@ -122,11 +142,12 @@ class PartitionMap:
 
     def take(self, one: Segment | Retracted) -> None:
         """What the segments topic says next of this partition."""
-        if isinstance(one, Segment) and one.sequence == 0 and one.is_start and one.downstream:
-            self._start = one
+        if isinstance(one, Segment) and one.is_start and not one.altered:
+            self._starts[one.sequence, one.incarnation] = one
+        elif isinstance(one, Segment) and one.heals:
+            self._starts = {key: start for key, start in self._starts.items() if start.downstream < one.downstream}
         if isinstance(one, Retracted):
-            if self._start is not None and (one.sequence, one.incarnation) == (0, self._start.incarnation):
-                self._start = None
+            self._starts.pop((one.sequence, one.incarnation), None)
             self._due |= self._claims.pop((one.sequence, one.incarnation), None) is not None
         elif one.sequence >= self._floor:
             self._claims[one.sequence, one.incarnation] = one

@@ -188,6 +188,14 @@ class OffsetMap:
                 return upstream + downstream - start
         return self._table.row(index + 1)[UPSTREAM] if index + 1 < len(self._table) else self.copied.upstream
 
+    def end_below(self, downstream: int) -> int:
+        """The target offset after the last of our records below `downstream`; 0: there is none."""
+        index = self._table.find(DOWNSTREAM, downstream - 1, 0, len(self._table))
+        if index < 0:
+            return 0
+        _, start, count = self._table.row(index)
+        return min(start + count, downstream)
+
     def downstream_each(self, upstreams: Sequence[int]) -> list[int | None]:
         """`downstream` of many, in the order given; asked by size, so that each part of the map is read once."""
         answers: list[int | None] = [None] * len(upstreams)

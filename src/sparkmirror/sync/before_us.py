@@ -1,4 +1,4 @@
-"""Where groups stand in what MirrorMaker 2 copied before we took over: by its own offset syncs."""
+"""Where groups stand in what MirrorMaker 2 copied before we took over, each time: by its own offset syncs."""
 
 from __future__ import annotations
 

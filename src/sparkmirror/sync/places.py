@@ -97,14 +97,16 @@ class Places:
         if isinstance(one, Unmapped):
             return one
         if route.back:
-            if unknown := one.began_after(downstream=offset):
-                return Unmapped(unknown)
+            if others := one.by_others(downstream=offset):
+                return Unmapped(others.reason)
             original = one.upstream(offset)
             end = one.offsets.copied.upstream
             return Place(route.remote, end if original is None else original, original is not None, None)
-        if unknown := one.began_after(upstream=offset):
-            theirs = self._before_us.downstream(where, offset, one.begins)
-            return Unmapped(unknown) if theirs is None else Place(route.remote, theirs.downstream, True, one.log.end)
+        if others := one.by_others(upstream=offset):
+            theirs = self._before_us.downstream(where, offset, others.end)
+            if theirs is None:
+                return Unmapped(others.reason)
+            return Place(route.remote, max(theirs.downstream, others.first), True, one.log.end)
         downstream = one.downstream(offset)
         return Place(route.remote, one.end if downstream is None else downstream, downstream is not None, one.log.end)
 

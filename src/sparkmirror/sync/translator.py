@@ -94,8 +94,8 @@ class Translator:
             return Translation(topic, stored.partition, None, no_copy)
         if isinstance(found, Unmapped):
             return Translation(topic, stored.partition, None, found.reason)
-        if before_us := found.began_after(downstream=stored.offset):
-            return Translation(topic, stored.partition, None, before_us)
+        if others := found.by_others(downstream=stored.offset):
+            return Translation(topic, stored.partition, None, others.reason)
         offset = found.upstream(stored.offset)
         reason = "" if offset is not None else f"nothing is there yet: the copy ends at {found.end}"
         return Translation(topic, stored.partition, offset, reason)
@@ -131,8 +131,8 @@ class Translator:
 def _forth(topic: str, stored: Stored, found: PartitionMap | Unmapped) -> Translation:
     if isinstance(found, Unmapped):
         return Translation(topic, stored.partition, None, found.reason)
-    if before_us := found.began_after(upstream=stored.offset):
-        return Translation(topic, stored.partition, None, before_us)
+    if others := found.by_others(upstream=stored.offset):
+        return Translation(topic, stored.partition, None, others.reason)
     offset = found.downstream(stored.offset)
     copied = found.offsets.copied.upstream
     reason = "" if offset is not None else f"not copied yet: everything below {copied} is"

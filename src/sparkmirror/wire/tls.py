@@ -18,6 +18,8 @@ RECORD = 16_384
 _WRONG_NAME = {62, 64}
 """X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH of OpenSSL."""
 
+_EXPIRED = 10
+"""X509_V_ERR_CERT_HAS_EXPIRED."""
 _NO_COMMON_VERSION = ("PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL")
 _NO_CERTIFICATE = (
     "ALERT_BAD_CERTIFICATE",
@@ -59,12 +61,16 @@ def explain(error: OSError) -> str:
                 f"its certificate is not for this host ({error.verify_message.rstrip('.')}); "
                 f"check bootstrap.servers, advertised.listeners and ssl.endpoint.identification.algorithm"
             )
+        if error.verify_code == _EXPIRED:
+            return "its certificate has expired; renew it at the broker, or set this machine's clock"
         return f"its certificate is not trusted ({error.verify_message}); check ssl.truststore"
     if not isinstance(error, ssl.SSLError):
         return error.strerror or str(error) or type(error).__name__
     reason = error.reason or ""
     if reason.endswith(_NO_COMMON_VERSION):
         return "it speaks no version of TLS that we offer; check ssl.enabled.protocols and ssl.protocol"
+    if reason.endswith("ALERT_CERTIFICATE_EXPIRED"):
+        return "it says that our certificate has expired; renew what ssl.keystore names"
     if reason.endswith(_NO_CERTIFICATE):
         return f"it refuses our certificate, or wants one ({_words(reason)}); check ssl.keystore"
     return f"TLS failed ({_words(reason) or error}); check the port and security.protocol"
