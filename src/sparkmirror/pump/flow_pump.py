@@ -23,6 +23,7 @@ from sparkmirror.pump.batch import Claim
 from sparkmirror.pump.clock import now_s, wall_ms
 from sparkmirror.pump.control import ControlState
 from sparkmirror.pump.intake import Intake
+from sparkmirror.pump.leg import Leg
 from sparkmirror.pump.limits import FETCH_BYTES, SMALLEST_FETCH_BYTES, Lane, Limits
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.orders import FlowOrder, PartitionState, Receipt, RouteOrder
@@ -470,7 +471,7 @@ class FlowPump:
 
         self._background.do(dial, lambda made: leg.connected(*made), lambda error: leg.failed(str(error)))
 
-    def _renew(self, leg: SourceLeg | TargetLeg, channel: Channel) -> None:
+    def _renew(self, leg: Leg, channel: Channel) -> None:
         def failed(error: Exception) -> None:
             channel.close()
             leg.failed(f"signing in again failed: {error}")

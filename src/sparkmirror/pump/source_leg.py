@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from sparkmirror.pump.leg import Leg
 from sparkmirror.pump.limits import Lane
 from sparkmirror.pump.loop import Loop
 from sparkmirror.wire.buffers import Frame
@@ -26,8 +27,8 @@ class Fetched(Protocol):
     def __call__(self, part: FetchedPartition, frame: Frame) -> None: ...
 
 
-class SourceLeg:
-    """One connection that fetches. `dial` asks for a channel; `connected` or `failed` answers."""
+class SourceLeg(Leg):
+    """One connection that fetches."""
 
     def __init__(
         self,
@@ -35,25 +36,19 @@ class SourceLeg:
         loop: Loop,
         *,
         dial: Callable[[SourceLeg], None],
-        renew: Callable[[SourceLeg, Channel], None],
+        renew: Callable[[Leg, Channel], None],
         on_fetched: Fetched,
         on_lost: Callable[[SourceLeg, str], None],
         may_fetch: Callable[[Lane], bool],
         max_wait_ms: int,
     ) -> None:
+        super().__init__(loop, lambda: dial(self), renew)
         self.lane = lane
-        self._loop = loop
-        self._dial = dial
-        self._renew = renew
         self._on_fetched = on_fetched
         self._on_lost = on_lost
         self._may_fetch = may_fetch
         self._max_wait_ms = max_wait_ms
-        self._channel: Channel | None = None
         self._session: FetchSession | None = None
-        self._dialing = False
-        self._renewing = False
-        self._lost = False
         self._asked_at: float | None = None
         self._correlation_id = 0
         self._wanted: dict[TopicPartition, tuple[bytes, FetchPosition]] = {}
@@ -85,52 +80,19 @@ class SourceLeg:
 
     def connected(self, channel: Channel, session: FetchSession) -> None:
         """Here is the channel that was asked for."""
-        if self._lost:
-            channel.close()
+        if not self._take_channel(channel):
             return
-        self._dialing = False
-        self._channel, self._session = channel, session
-        self._loop.watch(channel, self)
+        self._session = session
         for (topic, partition), (topic_id, position) in self._wanted.items():
             session.want(topic, topic_id, partition, position)
         self.pump()
-
-    def failed(self, reason: str) -> None:
-        """There is no channel to be had now."""
-        if not self._lost:
-            self._lose(reason)
-
-    def _start_renewal(self, channel: Channel) -> None:
-        """Nothing is in flight: the channel is left to whoever signs in, until `renewed` or `failed`."""
-        self._renewing = True
-        self._loop.unwatch(channel)
-        self._renew(self, channel)
-
-    def renewed(self, channel: Channel) -> None:
-        """The channel may be used again."""
-        if channel is not self._channel:
-            channel.close()
-            return
-        self._renewing = False
-        self._loop.watch(channel, self)
-        self.pump()
-
-    def _hang_up(self) -> None:
-        """Close the channel; one that is being renewed is another thread's, and `renewed` closes it."""
-        if self._channel is not None and not self._renewing:
-            self._loop.unwatch(self._channel)
-            self._channel.close()
-        self._channel = None
-        self._renewing = False
 
     def pump(self) -> None:
         """Send the next request, if there is something to fetch and room for it."""
         if self._asked_at is not None or self._renewing or not self._wanted:
             return
         if self._channel is None or self._session is None:
-            if not self._dialing:
-                self._dialing = True
-                self._dial(self)
+            self._ask_for_channel()
             return
         if self._loop.now < self.not_before:
             self._loop.at(self.not_before, self.pump)
@@ -154,14 +116,6 @@ class SourceLeg:
         """Give the connection up if its answer is overdue."""
         if self._asked_at is not None and self._loop.now - self._asked_at > timeout_s:
             self._lose(f"source broker {self.lane.broker} did not answer a fetch in {timeout_s:.0f} s")
-
-    def on_writable(self) -> None:
-        if self._channel is not None:
-            try:
-                self._channel.flush()
-                self._loop.want_write(self._channel, self, self._channel.unsent)
-            except ChannelClosed as error:
-                self._lose(str(error))
 
     def on_readable(self) -> None:
         channel, session = self._channel, self._session

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from sparkmirror.pump.clock import now_s
+from sparkmirror.pump.leg import Leg
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.wire.channel import Channel, ChannelClosed
@@ -46,8 +47,8 @@ class _Ready:
         self._backfill.clear()
 
 
-class TargetLeg:
-    """One connection that produces. `dial` asks for a channel; `connected` or `failed` answers."""
+class TargetLeg(Leg):
+    """One connection that produces."""
 
     def __init__(
         self,
@@ -59,29 +60,23 @@ class TargetLeg:
         max_request_bytes: int,
         max_in_flight: int,
         dial: Callable[[TargetLeg], None],
-        renew: Callable[[TargetLeg, Channel], None],
+        renew: Callable[[Leg, Channel], None],
         on_ack: Callable[[PartitionCopy, Ack], None],
         on_unsendable: Callable[[PartitionCopy], None],
         on_lost: Callable[[TargetLeg, str, list[PartitionCopy]], None],
         may_send: Callable[[], bool],
     ) -> None:
+        super().__init__(loop, lambda: dial(self), renew)
         self.broker = broker
-        self._loop = loop
         self._client_id = client_id.encode()
         self._timeout_ms = timeout_ms
         self._max_request_bytes = max_request_bytes
         self._max_in_flight = max_in_flight
-        self._dial = dial
-        self._renew = renew
         self._on_ack = on_ack
         self._on_unsendable = on_unsendable
         self._on_lost = on_lost
         self._may_send = may_send
-        self._channel: Channel | None = None
         self._version = 0
-        self._dialing = False
-        self._renewing = False
-        self._lost = False
         self._requests: deque[_Request] = deque()
         self._correlation_id = 0
         self._ready = _Ready()
@@ -93,50 +88,16 @@ class TargetLeg:
 
     def connected(self, channel: Channel, version: int) -> None:
         """Here is the channel that was asked for; `version` is that of Produce."""
-        if self._lost:
-            channel.close()
-            return
-        self._dialing = False
-        self._channel, self._version = channel, version
-        self._loop.watch(channel, self)
-        self.pump()
-
-    def failed(self, reason: str) -> None:
-        """There is no channel to be had now."""
-        if not self._lost:
-            self._lose(reason)
-
-    def _start_renewal(self, channel: Channel) -> None:
-        """Nothing is in flight: the channel is left to whoever signs in, until `renewed` or `failed`."""
-        self._renewing = True
-        self._loop.unwatch(channel)
-        self._renew(self, channel)
-
-    def renewed(self, channel: Channel) -> None:
-        """The channel may be used again."""
-        if channel is not self._channel:
-            channel.close()
-            return
-        self._renewing = False
-        self._loop.watch(channel, self)
-        self.pump()
-
-    def _hang_up(self) -> None:
-        """Close the channel; one that is being renewed is another thread's, and `renewed` closes it."""
-        if self._channel is not None and not self._renewing:
-            self._loop.unwatch(self._channel)
-            self._channel.close()
-        self._channel = None
-        self._renewing = False
+        if self._take_channel(channel):
+            self._version = version
+            self.pump()
 
     def pump(self) -> None:
         """Send as many requests as there are batches and room in flight for."""
         if not self._ready or self._renewing:
             return
         if self._channel is None:
-            if not self._dialing:
-                self._dialing = True
-                self._dial(self)
+            self._ask_for_channel()
             return
         if self._loop.now < self._muted_until:
             self._loop.at(self._muted_until, self.pump)
@@ -192,14 +153,6 @@ class TargetLeg:
             since = max(self._requests[0].sent_at, self._muted_until)
             if self._loop.now - since > timeout_s:
                 self._lose(f"target broker {self.broker} did not acknowledge in {timeout_s:.0f} s")
-
-    def on_writable(self) -> None:
-        if self._channel is not None:
-            try:
-                self._channel.flush()
-                self._loop.want_write(self._channel, self, self._channel.unsent)
-            except ChannelClosed as error:
-                self._lose(str(error))
 
     def on_readable(self) -> None:
         channel = self._channel

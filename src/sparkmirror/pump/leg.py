@@ -1,0 +1,87 @@
+"""A pump's side of one connection: its channel is asked for, watched, lent to whoever signs in again, and given up."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+from sparkmirror.pump.loop import Loop
+from sparkmirror.wire.channel import Channel, ChannelClosed
+
+
+class Leg(ABC):
+    """`dial` asks for a channel, `renew` for a sign-in over the one there is; `failed` answers where that came to
+    nothing. A leg that has lost its channel is not used again.
+    """
+
+    def __init__(self, loop: Loop, dial: Callable[[], None], renew: Callable[[Leg, Channel], None]) -> None:
+        self._loop = loop
+        self._dial = dial
+        self._renew = renew
+        self._channel: Channel | None = None
+        self._dialing = False
+        self._renewing = False
+        self._lost = False
+
+    @abstractmethod
+    def pump(self) -> None:
+        """Send what can be sent."""
+
+    @abstractmethod
+    def on_readable(self) -> None:
+        """Take what has come."""
+
+    @abstractmethod
+    def _lose(self, reason: str) -> None:
+        """The connection is of no more use."""
+
+    def failed(self, reason: str) -> None:
+        """There is no channel to be had now."""
+        if not self._lost:
+            self._lose(reason)
+
+    def renewed(self, channel: Channel) -> None:
+        """The channel may be used again."""
+        if channel is not self._channel:
+            channel.close()
+            return
+        self._renewing = False
+        self._loop.watch(channel, self)
+        self.pump()
+
+    def on_writable(self) -> None:
+        if self._channel is not None:
+            try:
+                self._channel.flush()
+                self._loop.want_write(self._channel, self, self._channel.unsent)
+            except ChannelClosed as error:
+                self._lose(str(error))
+
+    def _ask_for_channel(self) -> None:
+        if not self._dialing:
+            self._dialing = True
+            self._dial()
+
+    def _take_channel(self, channel: Channel) -> bool:
+        """Whether there is still a use for the channel that was asked for."""
+        if self._lost:
+            channel.close()
+            return False
+        self._dialing = False
+        self._channel = channel
+        self._loop.watch(channel, self)
+        return True
+
+    def _start_renewal(self, channel: Channel) -> None:
+        """Nothing is in flight: the channel is left to whoever signs in, until `renewed` or `failed`."""
+        self._renewing = True
+        self._loop.unwatch(channel)
+        self._renew(self, channel)
+
+    def _hang_up(self) -> None:
+        """Close the channel; one that is being renewed is another thread's, and `renewed` closes it."""
+        if self._channel is not None and not self._renewing:
+            self._loop.unwatch(self._channel)
+            self._channel.close()
+        self._channel = None
+        self._renewing = False
