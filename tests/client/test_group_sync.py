@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import mirror_process as mp
 import pytest
 from checkpoint_topic import checkpointed, record
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
@@ -25,16 +26,6 @@ from sparkmirror.client.group_sync_file import read_group_sync_file
 from sparkmirror.demo import KafkaCluster, RealMirrorMaker
 from sparkmirror.demo.jvm import QUICK_START
 from sparkmirror.errors import ClusterUnreachable, ConfigError
-
-FACTORS = (
-    "replication.factor",
-    "checkpoints.topic.replication.factor",
-    "heartbeats.topic.replication.factor",
-    "offset-syncs.topic.replication.factor",
-    "offset.storage.replication.factor",
-    "status.storage.replication.factor",
-    "config.storage.replication.factor",
-)
 
 
 def committed(cluster: KafkaCluster, group: str) -> dict[tuple[str, int], int]:
@@ -183,7 +174,7 @@ def test_on_checkpoints_of_the_real_mirror_maker(
         f"{source}->B.groups": group,
         f"{source}->B.emit.checkpoints.interval.seconds": "1",
         f"{source}->B.emit.heartbeats.enabled": "false",
-        **dict.fromkeys(FACTORS, "1"),
+        **mp.ONE_REPLICA,
     }
     settings = {"bootstrap.servers": target_cluster.bootstrap_servers}
     where = TopicPartition(f"{source}.{topic_name}", 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import mirror_process as mp
 import psutil
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
@@ -60,19 +61,8 @@ def test_copies_every_record(
         "source->target.enabled": "true",
         "target->source.enabled": "false",
         "topics": topic_name,
-        "replication.factor": "1",
         "refresh.topics.interval.seconds": "1",
-        **dict.fromkeys(
-            [
-                "checkpoints.topic.replication.factor",
-                "heartbeats.topic.replication.factor",
-                "offset-syncs.topic.replication.factor",
-                "offset.storage.replication.factor",
-                "status.storage.replication.factor",
-                "config.storage.replication.factor",
-            ],
-            "1",
-        ),
+        **mp.ONE_REPLICA,
     }
     with RealMirrorMaker(properties, tmp_path, jvm_options=QUICK_START) as mirror:
         assert psutil.pid_exists(mirror.pid)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import mirror_process as mp
-from kafka import KafkaConsumer, TopicPartition
+from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
 from mirror_thread import run_mirror
 from pyspark.sql import SparkSession
 
@@ -68,18 +68,7 @@ class Handover:
             "refresh.topics.interval.seconds": "2",
             "B.session.timeout.ms": "6000",
             "B.offset.flush.interval.ms": str(FLUSH_MS),
-            **dict.fromkeys(
-                [
-                    "replication.factor",
-                    "checkpoints.topic.replication.factor",
-                    "heartbeats.topic.replication.factor",
-                    "offset-syncs.topic.replication.factor",
-                    "offset.storage.replication.factor",
-                    "status.storage.replication.factor",
-                    "config.storage.replication.factor",
-                ],
-                "1",
-            ),
+            **mp.ONE_REPLICA,
             **(settings or {}),
         }
         self.mirror_maker = RealMirrorMaker(self.settings, directory / "mm2", jvm_options=QUICK_START)
@@ -129,6 +118,24 @@ class Handover:
     def ours(self, spark: SparkSession) -> AbstractContextManager[Mirror]:
         """We copy, and hand back at the end."""
         return run_mirror(self.properties, spark)
+
+    def commit(self, cluster: KafkaCluster, group: str, topic: str, offsets: Sequence[int]) -> None:
+        """Have a group without members stand there."""
+        consumer: Any = KafkaConsumer(bootstrap_servers=cluster.bootstrap_servers, group_id=group)
+        where = {
+            TopicPartition(topic, index): OffsetAndMetadata(offset, "", -1) for index, offset in enumerate(offsets)
+        }
+        consumer.assign(list(where))
+        consumer.commit(where)
+        consumer.close(autocommit=False)
+
+    def committed(self, cluster: KafkaCluster, group: str, topic: str) -> list[int]:
+        """Where a group stands, by partition; 0: nowhere."""
+        consumer: Any = KafkaConsumer(bootstrap_servers=cluster.bootstrap_servers, group_id=group)
+        try:
+            return [consumer.committed(TopicPartition(topic, index)) or 0 for index in range(PARTITIONS)]
+        finally:
+            consumer.close(autocommit=False)
 
     def stored(self, connector: str = "MirrorSourceConnector") -> dict[int, int]:
         """What the offsets topic says, read as a stranger would."""

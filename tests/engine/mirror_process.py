@@ -20,6 +20,20 @@ from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
 
 COMMAND = str(Path(sys.executable).with_name("sparkmirror"))
 
+ONE_REPLICA = dict.fromkeys(
+    (
+        "replication.factor",
+        "checkpoints.topic.replication.factor",
+        "heartbeats.topic.replication.factor",
+        "offset-syncs.topic.replication.factor",
+        "offset.storage.replication.factor",
+        "status.storage.replication.factor",
+        "config.storage.replication.factor",
+    ),
+    "1",
+)
+"""What clusters of one broker need, for the real MirrorMaker 2 as well."""
+
 
 def write_properties(
     path: Path, source: str, target: str, topics: str, settings: Mapping[str, str] | None = None

@@ -36,19 +36,6 @@ DECOY = "sparkmirror-segments.A.internal"
 To A it does not go: its name looks like that of a topic that came from there.
 """
 
-ONE_REPLICA = dict.fromkeys(
-    [
-        "replication.factor",
-        "checkpoints.topic.replication.factor",
-        "heartbeats.topic.replication.factor",
-        "offset-syncs.topic.replication.factor",
-        "offset.storage.replication.factor",
-        "status.storage.replication.factor",
-        "config.storage.replication.factor",
-    ],
-    "1",
-)
-
 
 class Chain(NamedTuple):
     """A is mirrored to B by us; B to A and to C by others."""
@@ -126,7 +113,7 @@ def test_nobody_mirrors_our_internal_topics(chain: Chain, spark: SparkSession, t
         "groups": ".*",
         "refresh.topics.interval.seconds": "1",
         "emit.heartbeats.enabled": "false",
-        **ONE_REPLICA,
+        **mp.ONE_REPLICA,
     }
     with RealMirrorMaker(flows, tmp_path / "mm2", jvm_options=QUICK_START):
         wait_for_copies(chain.a, {"B.plain": 100})
