@@ -8,8 +8,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import mirror_process as mp
@@ -30,18 +30,29 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 PARTITIONS = 2
 
 
+@contextmanager
+def meanwhile(work: Callable[[threading.Event], object]) -> Iterator[None]:
+    """Do it for the length of a `with`: until the event is set."""
+    stop = threading.Event()
+    thread = threading.Thread(target=work, args=(stop,))
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(60)
+
+
 class ConsoleProducer:
     """Writes numbers for the length of a `with`, the same sequence through all of its lives."""
 
     def __init__(self) -> None:
         self.sent = 0
 
-    @contextmanager
-    def at(self, servers: str, topic: str) -> Iterator[None]:
+    def at(self, servers: str, topic: str) -> AbstractContextManager[None]:
         """Write to a topic of this cluster."""
-        stop = threading.Event()
 
-        def write() -> None:
+        def write(stop: threading.Event) -> None:
             producer = KafkaProducer(bootstrap_servers=servers, linger_ms=5)
             while not stop.wait(0.02):
                 for _ in range(10):
@@ -50,13 +61,7 @@ class ConsoleProducer:
             producer.flush()
             producer.close()
 
-        thread = threading.Thread(target=write)
-        thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            thread.join(60)
+        return meanwhile(write)
 
 
 class ConsoleConsumer:
@@ -73,12 +78,10 @@ class ConsoleConsumer:
         """How many records it has read."""
         return sum(map(len, self.read.values()))
 
-    @contextmanager
-    def at(self, servers: str) -> Iterator[None]:
+    def at(self, servers: str) -> AbstractContextManager[None]:
         """Read from this cluster for the length of a `with`."""
-        stop = threading.Event()
 
-        def consume() -> None:
+        def consume(stop: threading.Event) -> None:
             consumer = KafkaConsumer(
                 bootstrap_servers=servers,
                 group_id=self.group,
@@ -95,13 +98,7 @@ class ConsoleConsumer:
                     consumer.commit()
             consumer.close()
 
-        thread = threading.Thread(target=consume)
-        thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            thread.join(60)
+        return meanwhile(consume)
 
 
 def committed(servers: str, group: str) -> dict[int, int]:
