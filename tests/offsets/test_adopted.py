@@ -42,6 +42,13 @@ def test_pins_of_our_time_and_of_a_topic_before_do_not_count() -> None:
     assert adopted((100, 500), (130, 10)).downstream(100) is None
 
 
+@pytest.mark.parametrize("again", [(100, 200), (150, 250), (200, 300)])
+def test_a_sync_that_was_written_again_says_nothing_new(again: tuple[int, int]) -> None:
+    pins = ((100, 200), (150, 250), (200, 300))
+    for upstream in range(90, 230):
+        assert adopted(*pins, again).downstream(upstream) == adopted(*pins).downstream(upstream)
+
+
 @given(
     st.lists(st.tuples(st.integers(1, 3), st.booleans()), min_size=1, max_size=40),
     st.lists(st.integers(0, 39), max_size=4),

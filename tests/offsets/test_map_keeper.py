@@ -309,3 +309,70 @@ def test_what_an_operator_passed_over_nobody_has_copied() -> None:
     up_to_date(one, 15, Reached(45, 15))
     assert one.by_others(upstream=20) is None
     assert one.downstream(20) == 10
+
+
+def test_what_is_copied_of_a_source_that_was_created_again_is_ours() -> None:
+    """Behind a takeover at 100: 50 records more, then the new topic from 0 on."""
+    one = PartitionMap()
+    one.take(replace(claim(0, 100), downstream=100, confirmed=False))
+    one.take(replace(claim(0, 100, 50, incarnation=2), downstream=100))
+    up_to_date(one, 150, Reached(150, 150))
+    assert one.by_others(upstream=5) == ByOthers(100, 0, 100)
+    one.take(replace(claim(50, 0, 20, incarnation=3), downstream=150, source_topic_id=b"n" * 16))
+    up_to_date(one, 170, Reached(20, 170))
+    assert [one.by_others(upstream=upstream) for upstream in (0, 5, 20)] == [None] * 3
+    assert one.downstream(5) == 155
+    assert one.by_others(downstream=99) == ByOthers(100, 0, 100)
+
+
+def test_what_an_operator_had_copied_again_is_ours_and_what_is_below_is_not() -> None:
+    one = PartitionMap()
+    one.take(replace(claim(0, 100), downstream=100, confirmed=False))
+    one.take(replace(claim(0, 100, 50, incarnation=2), downstream=100))
+    one.take(replace(claim(50, 60, incarnation=3), downstream=150, confirmed=False, altered=True))
+    one.take(replace(claim(50, 60, 30, incarnation=4), downstream=150))
+    up_to_date(one, 180, Reached(90, 180))
+    assert one.by_others(upstream=59) == ByOthers(100, 0, 100)
+    assert one.by_others(upstream=60) is None
+    assert one.downstream(60) == 150
+
+
+def test_an_operators_start_behind_what_others_wrote() -> None:
+    """In place of the one that the takeover had claimed."""
+    one = PartitionMap()
+    start = replace(claim(0, 100), downstream=100, confirmed=False)
+    one.take(start)
+    one.take(Retracted(start.target_topic_id, 0, 0, start.incarnation))
+    one.take(replace(claim(0, 150, incarnation=2), downstream=100, confirmed=False, altered=True))
+    up_to_date(one, 100)
+    assert one.by_others(upstream=50) == ByOthers(150, 0, 100)
+    assert one.begins == 100
+
+
+def test_what_others_wrote_is_gone_by_retention() -> None:
+    one = PartitionMap()
+    one.take(replace(claim(0, 100), downstream=100, confirmed=False))
+    one.take(replace(claim(0, 100, 50, incarnation=2), downstream=100))
+    one.bound(LogBounds(100, 150))
+    assert one.stands(Reached(150, 150))
+    assert one.by_others(upstream=50) is None
+    assert one.downstream(50) == 100
+
+
+def test_others_records_behind_a_start_are_not_ours() -> None:
+    """Nothing was sent since it was claimed."""
+    one = PartitionMap()
+    one.take(replace(claim(0, 100), downstream=100, confirmed=False))
+    up_to_date(one, 140)
+    assert one.offsets.copied == Copied(0, 100, 140)
+    assert one.downstream(120) is None
+
+
+def test_a_copy_that_begins_anew_at_its_start() -> None:
+    """The target has lost all of ours; what others wrote before is still theirs."""
+    one = PartitionMap(at_once=True)
+    one.take(replace(claim(0, 500), downstream=700, confirmed=False))
+    one.take(replace(claim(0, 500, 30, incarnation=2), downstream=700, heals=True))
+    up_to_date(one, 730, Reached(530, 730))
+    assert one.by_others(upstream=100) == ByOthers(500, 0, 700)
+    assert one.begins == 700

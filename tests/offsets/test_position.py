@@ -194,7 +194,22 @@ def test_a_partition_that_was_taken_over_is_begun_where_the_claim_says(sequence:
     for end in (8, 10):
         moved = replace(reading, log_end_before=end, log_end_after=end)
         assert "none that this flow wrote" in doubt(decide(moved, [start])).reason
-    assert "none that this flow wrote" in doubt(decide(reading, [replace(start, confirmed=True)])).reason
+
+
+@pytest.mark.parametrize("sequence", [0, 12])
+def test_of_a_partition_that_was_taken_over_all_that_we_copied_is_lost(sequence: int) -> None:
+    """What is left was there before us, and the copy begins anew behind it."""
+    reading = replace(EMPTY, log_end_before=9, log_end_after=9, has_records=True)
+    first = replace(claim(sequence, 70, 9, 30), confirmed=True)
+    claims = [first, replace(claim(sequence + 30, 200, 39, 5), confirmed=True)]
+    expected = Position(sequence, 70, 9, True, -1, b"s" * 16, None, 35)
+    assert decide(reading, claims, whole=True) == expected
+    if sequence:  # there may be an older claim: whoever has read only the newest is to read them all
+        assert doubt(decide(reading, claims)).uncovered
+    else:
+        assert decide(reading, claims) == expected
+    longer = replace(reading, log_end_before=10, log_end_after=10)
+    assert "none that this flow wrote" in doubt(decide(longer, claims, whole=True)).reason
 
 
 # --- gaps, and what is claimed next -------------------------------------------------------------------

@@ -239,6 +239,21 @@ def test_there_and_back_and_there_again(mirrored: Mirrored) -> None:
     assert mirrored.takeover.taken == 2
 
 
+def test_both_were_killed_and_the_stored_offset_is_older_than_our_own_copy(mirrored: Mirrored) -> None:
+    """MirrorMaker 2 went on from there, repeated what we had, and copied more."""
+    mirrored.copy(0, 30)
+    mirrored.store(29)
+    assert mirrored.look() == ""
+    ours = (mirrored.identity.producer_id, 0, 0)
+    mirrored.target.send(mirrored.route.target_topic, built([b"%d" % value for value in range(30, 36)], ours))
+    assert mirrored.begins_at() == (6, 36, 36)
+    mirrored.store(32)
+    mirrored.copy(33, 45)
+    mirrored.takeover.begin()
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (6, 45, 48)
+
+
 def test_what_somebody_else_wrote_behind_ours_is_not_taken_for_mirror_makers(mirrored: Mirrored) -> None:
     mirrored.copy(0, 30)
     mirrored.store(29)
@@ -250,6 +265,18 @@ def test_what_somebody_else_wrote_behind_ours_is_not_taken_for_mirror_makers(mir
     mirrored.takeover.begin()
     assert mirrored.look() == ""
     assert mirrored.begins_at() == (2, 32, 35)
+
+
+def test_somebody_else_wrote_and_the_stored_offset_is_old(mirrored: Mirrored) -> None:
+    mirrored.copy(0, 30)
+    mirrored.store(29)
+    assert mirrored.look() == ""
+    ours = (mirrored.identity.producer_id, 0, 0)
+    mirrored.target.send(mirrored.route.target_topic, built([b"%d" % value for value in range(30, 36)], ours))
+    mirrored.target.append(mirrored.route.target_topic, 3)
+    mirrored.takeover.begin()
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (6, 36, 39)
 
 
 def test_one_that_still_writes_is_taken_over_where_it_ends(mirrored: Mirrored) -> None:
@@ -299,7 +326,12 @@ def test_groups_from_before_go_by_mirror_makers_own_syncs(mirrored: Mirrored) ->
     where = mirrored.route.source
     places.refresh([where])
     found = {offset: places.of(where, offset) for offset in (0, 2, 7, 12, 20, 30, 39, 40)}
+    mirrored.target.delete_records(mirrored.route.target_topic, 10)
+    places.refresh([where])
+    behind = places.of(where, 7)
     places.close()
+    assert isinstance(behind, Place)
+    assert behind.offset == 10, "where the target's log starts now"
     unknown = found.pop(0)
     assert isinstance(unknown, Unmapped)
     assert "this flow began at offset 40 of the source and 45 of the target" in unknown.reason

@@ -73,6 +73,8 @@ class FlowDriver:
         self.topics = TopicSync((), (), (), {})
         self.synced = False
         """The topic duty has run once."""
+        self.looked_over = False
+        """Since the lease was got, what the topic duty found last was looked at for somebody else's copies."""
         self.owed: dict[str, str] = {}
         """With `once`: topics and partitions that could not be taken on at the start, and why."""
         self.unclean = False
@@ -92,6 +94,8 @@ class FlowDriver:
         self._state_lifetime_ms = STATE_LIFETIME_DEFAULT_MS
         self._until: dict[TopicPartition, int] | None = None
         self._charge_term = -1
+        self._told: tuple[Mapping[PartitionKey, str], Mapping[Route, str]] = {}, {}
+        """What `sync_topics` has said last: what there is to pump, and what must not be."""
         self._ordered: dict[PartitionKey, RouteOrder] = {}
         """What pumps were told to copy in this epoch."""
         self._added: dict[int, list[RouteOrder]] = {}
@@ -220,6 +224,7 @@ class FlowDriver:
                 )
         self._losses.start()
         self.takeover.begin()
+        self.looked_over = False
         self.view.partitions.clear()  # somebody else may have gone on from there since
         self._standing = StandingLog(TopicLog(self._topics_client, losses_topic(self.flow.source.alias)))
         self._standing.known  # noqa: B018 - read now, before anything is copied
@@ -244,9 +249,9 @@ class FlowDriver:
     def sync_topics(self) -> bool:
         """Run the topic duty; whether there is something else to pump than before."""
         if not self.flow.copies:
-            self.synced = True
+            self.synced = self.looked_over = True
             return False
-        before, refused_before = self._targets(), self.takeover.refused
+        self.looked_over = False
         self.topics = TopicDuty(self._opened(self._source), self._opened(self._target), self._rules).sync_once()
         assert self._topic_sentinel is not None  # noqa: S101 - open came first
         self.view.gone = self._topic_sentinel.look(self.topics)
@@ -259,12 +264,13 @@ class FlowDriver:
                 for topic, index in where
                 if (topic, index) not in self._until
             }
-        self.synced = True
         now = self._targets()
         for gone in self.view.partitions.keys() - now.keys():
             self.view.partitions.pop(gone, None)
         self.takeover.look(self.identity, (Route(key.topic, target, key.partition) for key, target in now.items()))
-        return now != before or self.takeover.refused != refused_before
+        before, self._told = self._told, (now, self.takeover.refused)
+        self.synced = self.looked_over = True
+        return self._told != before
 
     def partitions(self) -> dict[PartitionKey, TopicPartition]:
         """What can be pumped: its remote topic, and the source leader."""

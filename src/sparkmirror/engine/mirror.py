@@ -238,7 +238,7 @@ class Mirror:
             try:
                 driver.take_charge()
                 self.troubles.pop(driver.name, None)
-                if not driver.synced:
+                if not driver.looked_over:
                     self._refresh_at.pop(driver.name, None)
                 self._refresh(driver)
                 if driver.partitions():

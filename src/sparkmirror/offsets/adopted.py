@@ -7,7 +7,7 @@ rule is MirrorMaker 2's (`mm2.md` 3.6): the offset after the newest pin that is 
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -31,7 +31,11 @@ class AdoptedMap:
         for sync in syncs:
             if sync.downstream >= begins:
                 continue
-            kept = bisect_right(self._upstreams, sync.upstream - 1)  # a rewind: what follows is there once more
+            kept = bisect_left(self._upstreams, sync.upstream)  # a rewind: what follows is there once more
+            if (sync.upstream, sync.downstream) in zip(
+                self._upstreams[kept : kept + 1], self._downstreams[kept : kept + 1], strict=True
+            ):
+                continue  # written again
             if self._downstreams and sync.downstream <= self._downstreams[-1]:
                 kept = 0  # the target topic is another one
             del self._upstreams[kept:], self._downstreams[kept:]

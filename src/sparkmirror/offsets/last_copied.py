@@ -41,11 +41,15 @@ class LastCopied:
 
 
 class Untold(Exception):
-    """It can't be told, and the message says why and what to do. `wait`: it may be told soon."""
+    """It can't be told, and the message says why and what to do. `wait`: it may be told soon.
 
-    def __init__(self, reason: str, *, wait: bool = False) -> None:
+    `strange`: what is there does not look like MirrorMaker 2's, so it may be somebody else's.
+    """
+
+    def __init__(self, reason: str, *, wait: bool = False, strange: bool = False) -> None:
         super().__init__(reason)
         self.wait = wait
+        self.strange = strange
 
 
 def told_by_bounds(bounds: Bounds, stored: int) -> LastCopied | Untold | None:
@@ -59,7 +63,8 @@ def told_by_bounds(bounds: Bounds, stored: int) -> LastCopied | Untold | None:
     if stored >= bounds.source_end:
         return Untold(
             f"MirrorMaker 2 has copied offset {stored}, and the source ends at {bounds.source_end}: the source topic "
-            "was created again since; delete it at the target, or exclude the topic"
+            "was created again since; delete it at the target, or exclude the topic",
+            strange=True,
         )
     return LastCopied(stored, bounds.target_end) if stored + 1 == bounds.source_end else None
 
@@ -94,7 +99,8 @@ class LastCopiedReader:
                 raise Untold(
                     f"the target does not end with the source's records behind offset {stored}, the last that "
                     "MirrorMaker 2 says it copied: somebody else wrote there, or a cleaner removed what would tell; "
-                    f"{STOP_CLEANLY}, or delete {both.target.name}"
+                    f"{STOP_CLEANLY}, or delete {both.target.name}",
+                    strange=True,
                 )
         raise Untold(
             f"MirrorMaker 2 may have copied more than it has stored (offset {stored}), and records that look alike "

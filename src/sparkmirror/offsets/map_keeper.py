@@ -114,11 +114,12 @@ class PartitionMap:
         """Where an offset may have been copied by somebody else, before us; None: what the map says is all there is."""
         for start in self._starts.values():
             first = self.offsets.end_below(start.downstream)
-            if first == start.downstream:
+            if first == start.downstream or start.downstream <= self.log.start:
                 continue
             if upstream is not None and upstream < start.upstream:
                 found = self.offsets.downstream(upstream)
                 passes_over = found is None or found >= start.downstream
+                passes_over = passes_over and not self.offsets.began_anew(upstream, start.downstream)
             else:
                 passes_over = downstream is not None and first <= downstream < start.downstream
             if passes_over:
@@ -142,10 +143,10 @@ class PartitionMap:
 
     def take(self, one: Segment | Retracted) -> None:
         """What the segments topic says next of this partition."""
-        if isinstance(one, Segment) and one.is_start and not one.altered:
+        if isinstance(one, Segment) and one.is_start:
             self._starts[one.sequence, one.incarnation] = one
         elif isinstance(one, Segment) and one.heals:
-            self._starts = {key: start for key, start in self._starts.items() if start.downstream < one.downstream}
+            self._starts = {key: start for key, start in self._starts.items() if start.downstream <= one.downstream}
         if isinstance(one, Retracted):
             self._starts.pop((one.sequence, one.incarnation), None)
             self._due |= self._claims.pop((one.sequence, one.incarnation), None) is not None
@@ -415,6 +416,8 @@ def copied_below(claims: Sequence[Segment], tail: LastBatch | None, high_waterma
     if tail is not None:
         records = unwrap(tail.last_sequence + 1, near=expected)
         downstream = tail.next_offset
+    elif newest.is_start:  # whatever is behind it is not ours
+        records, downstream = newest.sequence, high_watermark
     else:
         records, downstream = expected, high_watermark
     covering = [claim for claim in claims if claim.sequence < records + claim.altered]

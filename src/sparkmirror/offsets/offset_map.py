@@ -86,6 +86,7 @@ class OffsetMap:
     def __init__(self, memory_runs: int = MEMORY_RUNS) -> None:
         self._table = RunTable(memory_runs)
         self._settled = _Settled(0, (_Restart(0, _EVERYTHING),), None, _NOTHING)
+        self._restarts: Sequence[_Restart] = ()
         self._stretches: Sequence[_Stretch] = ()
         self._stretch_starts: Sequence[int] = ()
         self.copied = Copied(0, 0, 0)
@@ -110,6 +111,7 @@ class OffsetMap:
         if after.last.records:
             self._table.append(*after.last)
         self._table.seal()
+        self._restarts = after.restarts[1:]
         self._stretches = _stretches(self._table, after.restarts, copied.upstream)
         self._stretch_starts = [stretch.start for stretch in self._stretches]
         self.copied = copied
@@ -195,6 +197,15 @@ class OffsetMap:
             return 0
         _, start, count = self._table.row(index)
         return min(start + count, downstream)
+
+    def began_anew(self, upstream: int, downstream: int) -> bool:
+        """Whether the source's log was copied anew, from `upstream` or before, behind this place of the target."""
+        return any(
+            restart.upstream <= upstream
+            and restart.first < len(self._table)
+            and self._table.row(restart.first)[DOWNSTREAM] > downstream
+            for restart in self._restarts
+        )
 
     def downstream_each(self, upstreams: Sequence[int]) -> list[int | None]:
         """`downstream` of many, in the order given; asked by size, so that each part of the map is read once."""

@@ -103,7 +103,13 @@ def decide(
         log_end_after=reading.log_end_after - foreign_tail,
     )
     there = [segment for segment in segments if segment.downstream <= reading.log_end_after]
-    newest = max(there, key=_sequence, default=min(segments, key=_sequence))
+    first = min(segments, key=_sequence)
+
+    def begins(segment: Segment) -> bool:
+        """Whether all that is below it at the target was there before us."""
+        return segment.is_start or segment.sequence == (first.sequence if whole else 0)
+
+    newest = max(there, key=_sequence, default=first)
     lowest = newest.sequence + reading.log_end_before - newest.downstream
     highest = newest.sequence + reading.log_end_after - newest.downstream
     if reading.state is not None:
@@ -114,8 +120,9 @@ def decide(
         source = "the tail of its log"
     elif reading.log_end_before != reading.log_end_after:
         return Doubt("the log is growing without a producer state of ours", wait=True)
-    elif reading.has_records and not (newest.is_start and reading.log_end_after == newest.downstream):
-        return Doubt("the target partition holds records, but none that this flow wrote: somebody else writes to it")
+    elif reading.has_records and not (reading.log_end_after == newest.downstream and begins(newest)):
+        reason = "the target partition holds records, but none that this flow wrote: somebody else writes to it"
+        return Doubt(reason, uncovered=reading.log_end_after == newest.downstream and not whole)
     else:
         sequence = lowest
         source = "the log end"
@@ -123,7 +130,7 @@ def decide(
         return Doubt(_disagreement(source, sequence, lowest, highest), surplus=max(lowest - sequence, 0))
     # What an operator set counts from its own sequence on; of another claim nothing was appended yet there.
     covering = [segment for segment in segments if segment.sequence < sequence + segment.altered]
-    segment = max(covering, key=_sequence) if covering else min(segments, key=_sequence)
+    segment = max(covering, key=_sequence) if covering else first
     confirmed_to = max((one.sequence + one.announced for one in segments if one.confirmed), default=sequence)
     lost = max(confirmed_to - sequence, 0)
     if whole and sequence == 0 < segment.sequence:  # nothing is left, not even what the first claim announced

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import LogUnavailable
 from sparkmirror.config import FlowConfig
 from sparkmirror.offsets.adopted import AdoptedMap, Translated
 from sparkmirror.offsets.mirror_records import OffsetSync
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.sync.stored_syncs import read_syncs, syncs_place
 from sparkmirror.wire.topic_partition import TopicPartition
-
-_UNAUTHORIZED = 29
-"""TOPIC_AUTHORIZATION_FAILED: for us there is nothing to be read."""
 
 
 class BeforeUs:
@@ -41,12 +37,6 @@ class BeforeUs:
 
     def _read(self) -> dict[TopicPartition, list[OffsetSync]]:
         found: dict[TopicPartition, list[OffsetSync]] = defaultdict(list)
-        try:
-            syncs = read_syncs(self._client, self._topic)
-        except LogUnavailable as error:
-            if error.code != _UNAUTHORIZED:
-                raise
-            return found
-        for sync in syncs:
+        for sync in read_syncs(self._client, self._topic):
             found[sync.topic, sync.partition].append(sync)
         return found

@@ -106,7 +106,7 @@ class Places:
             theirs = self._before_us.downstream(where, offset, others.end)
             if theirs is None:
                 return Unmapped(others.reason)
-            return Place(route.remote, max(theirs.downstream, others.first), True, one.log.end)
+            return Place(route.remote, max(theirs.downstream, others.first, one.log.start), True, one.log.end)
         downstream = one.downstream(offset)
         return Place(route.remote, one.end if downstream is None else downstream, downstream is not None, one.log.end)
 

@@ -6,12 +6,14 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.offsets.mirror_records import Malformed, OffsetSync
 from sparkmirror.policy import ReplicationPolicy
 
 _UNKNOWN_TOPIC = 3
+_UNAUTHORIZED = 29
+"""TOPIC_AUTHORIZATION_FAILED: for us there is nothing to be read."""
 
 
 class SyncsPlace(NamedTuple):
@@ -28,11 +30,17 @@ def syncs_place(flow: FlowConfig, policy: ReplicationPolicy) -> SyncsPlace:
 
 
 def read_syncs(client: ClusterClient, topic: str) -> list[OffsetSync]:
-    """All in the order they were written; none if there is no such topic. Raises `ConnectionError`."""
+    """All in the order they were written; none if there is no topic that we may read. Raises `ConnectionError`."""
     if client.metadata([topic])[topic].error == _UNKNOWN_TOPIC:
         return []
+    try:
+        entries, _ = TopicLog(client, topic).read(0, 0)
+    except LogUnavailable as error:
+        if error.code != _UNAUTHORIZED:
+            raise
+        return []
     syncs = []
-    for _, key, value in TopicLog(client, topic).read(0, 0)[0]:
+    for _, key, value in entries:
         with suppress(Malformed):  # a tombstone
             syncs.append(OffsetSync.read(key, value))
     return syncs

@@ -79,7 +79,7 @@ class Takeover:
         ends, begun = ForeignEnds(self._target, self._segments, self._ledger, identity), list[SoFar]()
         for leader, group in by_leader.items():
             try:
-                begun += self._begun(ends, leader, group, stored)
+                begun += self._begun(ends, leader, group)
             except ConnectionError as error:
                 for both in group:
                     if both.route.target not in self._settled:
@@ -96,13 +96,7 @@ class Takeover:
         self.waiting |= wait
         log.warning("flow %s: %s-%d is not taken over: %s", self._flow.name, *route.source, reason)
 
-    def _begun(
-        self,
-        ends: ForeignEnds,
-        leader: int,
-        group: Sequence[BothLogs],
-        stored: Mapping[TopicPartition, Sequence[StoredOffset]],
-    ) -> list[SoFar]:
+    def _begun(self, ends: ForeignEnds, leader: int, group: Sequence[BothLogs]) -> list[SoFar]:
         """What we have in each, as far as it may be for us to begin there; the others are settled, or refused."""
         foreign = ends.among(leader, group)
         self._settled |= {both.route.target for both in group} - {both.route.target for both in foreign}
@@ -110,7 +104,7 @@ class Takeover:
         for both, one in zip(foreign, ends.so_far(leader, foreign), strict=True):
             if isinstance(one, Unserved):
                 self._refuse(both.route, str(one), wait=True)
-            elif one is None or (one.upstream is not None and stored[both.route.source][0].upstream < one.upstream - 1):
+            elif one is None:
                 self._settled.add(both.route.target)
             else:
                 begun.append(one)
@@ -140,7 +134,9 @@ class Takeover:
             of = stored[route.source][0]
             if isinstance(answer, Unserved):
                 self._refuse(route, str(answer), wait=True)
-            elif isinstance(answer, Untold) and (one.upstream is None or of.upstream >= one.upstream):
+            elif isinstance(answer, Untold) and (
+                one.upstream is None or of.upstream >= one.upstream or not answer.strange
+            ):
                 self._refuse(route, str(answer), wait=answer.wait)
             elif isinstance(answer, LastCopied) and (one.upstream is None or answer.upstream >= one.upstream):
                 found.append(_Found(one, of, answer))
@@ -169,7 +165,7 @@ class Takeover:
             )
 
     def _offset_syncs(self) -> dict[TopicPartition, OffsetSync]:
-        """MirrorMaker 2's newest one for each source partition; none if there is no such topic."""
+        """MirrorMaker 2's newest one for each source partition; none if there is no topic that we may read."""
         place = syncs_place(self._flow, topic_rules(self._flow, self._flow.originals).policy)
         syncs = read_syncs(self._source if place.at_source else self._target, place.topic)
         return {(sync.topic, sync.partition): sync for sync in syncs}

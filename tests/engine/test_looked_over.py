@@ -1,0 +1,100 @@
+"""Nothing is pumped before it was looked at whether somebody else has copied it meanwhile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import mirror_process as mp
+import pytest
+from test_rival_views import driver_of
+
+from sparkmirror.config import ClusterConfig, FlowConfig, MirrorConfig
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.engine.flow_driver import FlowDriver
+from sparkmirror.engine.mirror import Mirror
+
+
+class StubDriver:
+    """Notes what a mirror has it do before an epoch."""
+
+    name = "a->b"
+
+    def __init__(self, flow: FlowConfig) -> None:
+        self.flow = flow
+        self.takeover = SimpleNamespace(waiting=False)
+        self.looked_over = False
+        self.away = False
+        self.done: list[str] = []
+
+    def take_charge(self) -> None:
+        self.done.append("charge")
+
+    def sync_topics(self) -> bool:
+        self.looked_over = False
+        if self.away:
+            raise ConnectionError("away")
+        self.looked_over = True
+        self.done.append("looked")
+        return False
+
+    def partitions(self) -> dict[str, int]:
+        return {"t-0": 1}
+
+    def say(self, epoch: int, phase: str) -> None:
+        self.done.append(phase)
+
+
+def test_a_mirror_looks_before_each_epoch_if_the_last_look_came_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long the next one would not be due."""
+    source, target = (ClusterConfig(alias=alias, bootstrap_servers=(f"{alias}:1",)) for alias in "ab")
+    flow = FlowConfig(source=source, target=target, refresh_topics_enabled=False)
+    mirror, stub = Mirror(MirrorConfig(path="test", flows=(flow,)), use_lease=False), StubDriver(flow)
+    monkeypatch.setattr(mirror, "_fail_or_wait", lambda error: None)
+    driver = cast("FlowDriver", stub)
+    looked = ["charge", "looked", "running"]
+
+    def prepared() -> list[str]:
+        stub.done.clear()
+        mirror._prepare([driver])  # noqa: SLF001 - one turn of it
+        return stub.done.copy()
+
+    stub.away = True
+    assert [prepared(), prepared()] == [["charge"]] * 2
+    stub.away = False
+    assert prepared() == looked
+    assert prepared() == ["charge", "running"]
+    stub.looked_over = False  # the lease was lost, and got again
+    assert prepared() == looked
+
+
+@pytest.mark.broker
+def test_what_a_turn_that_failed_has_found_the_next_one_tells(
+    source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+) -> None:
+    first, second = f"{topic_name}-1", f"{topic_name}-2"
+    mp.create_topic(source_cluster.bootstrap_servers, first, 1)
+    with driver_of(source_cluster, target_cluster, f"{topic_name}.*", tmp_path) as driver:
+
+        def looked_over() -> bool:
+            return driver.looked_over
+
+        assert looked_over()
+        mp.create_topic(source_cluster.bootstrap_servers, second, 1)
+        with pytest.MonkeyPatch.context() as patch:
+
+            def fail(*_: object) -> None:
+                raise ConnectionError("away")
+
+            patch.setattr(driver.takeover, "look", fail)
+            with pytest.raises(ConnectionError):
+                driver.sync_topics()
+        assert not looked_over()
+        assert driver.sync_topics(), "another topic"
+        assert looked_over()
+        assert not driver.sync_topics()
+        assert {key.topic for key in driver.partitions()} == {first, second}
+        driver.take_charge_again()
+        driver.take_charge()
+        assert not looked_over()
