@@ -54,5 +54,5 @@ def test_the_page(eu: KafkaCluster) -> None:
     examples = doctest.DocTestParser().get_doctest(text, {}, PAGE.name, str(PAGE), 0)
     assert len(examples.examples) > 20
     outcome: list[str] = []
-    doctest.DocTestRunner().run(examples, out=outcome.append)
+    doctest.DocTestRunner(verbose=False).run(examples, out=outcome.append)
     assert not outcome, "".join(outcome)

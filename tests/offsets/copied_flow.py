@@ -103,8 +103,15 @@ class Side:
             time.sleep(0.1)
 
 
-def built(values: list[bytes], producer: tuple[int, int, int] = NO_PRODUCER, *, age_ms: int = 0) -> bytes:
-    """A batch, its records a millisecond apart."""
+def built(
+    values: list[bytes],
+    producer: tuple[int, int, int] = NO_PRODUCER,
+    *,
+    age_ms: int = 0,
+    first_ms: int | None = None,
+    header: str = "",
+) -> bytes:
+    """A batch, its records a millisecond apart, the first at `first_ms`, else the last one now; `header` has the value."""
     producer_id, epoch, sequence = producer
     builder = DefaultRecordBatchBuilder(
         magic=2,
@@ -115,9 +122,9 @@ def built(values: list[bytes], producer: tuple[int, int, int] = NO_PRODUCER, *, 
         base_sequence=sequence,
         batch_size=1 << 20,
     )
-    first = int(time.time() * 1000) - age_ms - len(values)
+    first = int(time.time() * 1000) - age_ms - len(values) if first_ms is None else first_ms
     for delta, value in enumerate(values):
-        builder.append(delta, first + delta, None, value, [])
+        builder.append(delta, first + delta, None, value, [(header, value)] if header else [])
     return bytes(builder.build())
 
 

@@ -86,6 +86,13 @@ class Mirrored:
         log = TopicLog(self.target.client, topic or self.offsets_topic)
         log.append(java_partition(key, log.partitions), [(key, offset_value(upstream))])
 
+    def sync(self, *pins: tuple[int, int]) -> None:
+        """As MirrorMaker 2 writes offset syncs."""
+        if not self.source.topic_id(self.syncs_topic):
+            self.source.create(self.syncs_topic, 1)
+        syncs = [OffsetSync(self.topic, 0, *pin) for pin in pins]
+        TopicLog(self.source.client, self.syncs_topic).append(0, [(sync.key(), sync.value()) for sync in syncs])
+
     def look(self) -> str:
         """Why it is not taken over; nothing: it is, or need not be."""
         self.takeover.look(self.identity, [self.route])
@@ -138,6 +145,14 @@ def test_after_a_kill_the_targets_tail_tells(mirrored: Mirrored) -> None:
     mirrored.store(20, "them->us.MirrorSourceConnector")
     assert mirrored.look() == ""
     assert mirrored.begins_at() == (0, 33, 48)
+
+
+def test_after_a_kill_before_any_offset_was_stored_an_offset_sync_tells(mirrored: Mirrored) -> None:
+    mirrored.copy(0, 40)
+    mirrored.sync((12, 12))
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (0, 40, 40)
+    assert mirrored.takeover.taken == 1
 
 
 def test_a_pump_of_ours_reads_its_position_behind_a_long_foreign_log(mirrored: Mirrored) -> None:
@@ -245,7 +260,8 @@ def test_both_were_killed_and_the_stored_offset_is_older_than_our_own_copy(mirro
     mirrored.store(29)
     assert mirrored.look() == ""
     ours = (mirrored.identity.producer_id, 0, 0)
-    mirrored.target.send(mirrored.route.target_topic, built([b"%d" % value for value in range(30, 36)], ours))
+    batch = built([b"%d" % value for value in range(30, 36)], ours, first_ms=31, header="n")
+    mirrored.target.send(mirrored.route.target_topic, batch)
     assert mirrored.begins_at() == (6, 36, 36)
     mirrored.store(32)
     mirrored.copy(33, 45)
@@ -313,10 +329,7 @@ def test_groups_from_before_go_by_mirror_makers_own_syncs(mirrored: Mirrored) ->
     mirrored.copy(0, 20)
     mirrored.copy(15, 40)
     mirrored.store(39)
-    if not mirrored.source.topic_id(mirrored.syncs_topic):
-        mirrored.source.create(mirrored.syncs_topic, 1)
-    syncs = [OffsetSync(mirrored.topic, 0, *pin) for pin in ((2, 2), (12, 12), (30, 35))]
-    TopicLog(mirrored.source.client, mirrored.syncs_topic).append(0, [(sync.key(), sync.value()) for sync in syncs])
+    mirrored.sync((2, 2), (12, 12), (30, 35))
     SegmentLog(TopicLog(mirrored.target.client, mirrored.segments)).agree(
         mirrored.identity.cluster_id, mirrored.identity
     )

@@ -1,8 +1,9 @@
 """Taking partitions over from a MirrorMaker 2 that has stopped: where it ended we go on.
 
-A partition is looked at before it is pumped, where Connect has a stored offset for it and its target log ends with
-records that are not ours. What is found is claimed as this flow's start, so that every pump begins there; nothing was
-sent by then. If MirrorMaker 2 had it back for a while, what we claimed before that is retracted.
+A partition is looked at before it is pumped, where Connect has a stored offset for it, or MirrorMaker 2 an offset sync
+(it may have been killed before an offset was stored), and its target log ends with records that are not ours. What is
+found is claimed as this flow's start, so that every pump begins there; nothing was sent by then. If MirrorMaker 2 had
+it back for a while, what we claimed before that is retracted.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from sparkmirror.offsets.mirror_records import OffsetSync
 from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Identity, segments_topic
-from sparkmirror.offsets.stored_offsets import StoredOffset, read_stored_offsets
+from sparkmirror.offsets.stored_offsets import read_stored_offsets
 from sparkmirror.offsets.target_reading import Unserved
 from sparkmirror.sync.starts import Start, claim_starts
 from sparkmirror.sync.stored_syncs import read_syncs, syncs_place
@@ -69,8 +70,11 @@ class Takeover:
         self.refused, self.waiting = {}, False
         topics = offsets_topics(self._flow.source.alias, self._flow.connect.offset_storage_topic)
         stored = read_stored_offsets(self._target, topics, self._flow.source.alias)
-        self._settled |= {route.target for route in todo if route.source not in stored}
-        todo = [route for route in todo if route.source in stored]
+        syncs = self._offset_syncs()
+        copied = {where: _Copied(some[0].upstream, some[0].of.connector) for where, some in stored.items()}
+        copied = {where: _Copied(sync.upstream, "by its offset syncs") for where, sync in syncs.items()} | copied
+        self._settled |= {route.target for route in todo if route.source not in copied}
+        todo = [route for route in todo if route.source in copied]
         if not todo:
             return
         by_leader = by_target_leader(
@@ -84,7 +88,7 @@ class Takeover:
                 for both in group:
                     if both.route.target not in self._settled:
                         self._refuse(both.route, str(error), wait=True)
-        self._claim(identity, self._last_copied(begun, stored))
+        self._claim(identity, self._last_copied(begun, copied, syncs))
 
     def close(self) -> None:
         """Hang up."""
@@ -111,27 +115,28 @@ class Takeover:
         return begun
 
     def _last_copied(
-        self, begun: Sequence[SoFar], stored: Mapping[TopicPartition, Sequence[StoredOffset]]
+        self,
+        begun: Sequence[SoFar],
+        copied: Mapping[TopicPartition, _Copied],
+        syncs: Mapping[TopicPartition, OffsetSync],
     ) -> list[_Found]:
         """Where MirrorMaker 2 ended in each; those where that can't be told are settled, or refused."""
         bounds = read_bounds(self._source, self._target, (one.both for one in begun))
         answers: list[tuple[SoFar, Answer]] = []
         unread: list[tuple[SoFar, Unread]] = []
-        syncs: Mapping[TopicPartition, OffsetSync] | None = None
         for one in begun:
             source, known = one.both.route.source, bounds[one.both.route]
-            answer = known if isinstance(known, Unserved) else told_by_bounds(known, stored[source][0].upstream)
+            answer = known if isinstance(known, Unserved) else told_by_bounds(known, copied[source].upstream)
             if answer is not None:
                 answers.append((one, answer))
             elif isinstance(known, Bounds):
-                syncs = self._offset_syncs() if syncs is None else syncs
-                unread.append((one, Unread(one.both, known, stored[source][0].upstream, syncs.get(source))))
+                unread.append((one, Unread(one.both, known, copied[source].upstream, syncs.get(source))))
         read = self._reader.find([one for _, one in unread])
         answers += zip((one for one, _ in unread), read, strict=True)
         found = []
         for one, answer in answers:
             route = one.both.route
-            of = stored[route.source][0]
+            of = copied[route.source]
             if isinstance(answer, Unserved):
                 self._refuse(route, str(answer), wait=True)
             elif isinstance(answer, Untold) and (
@@ -159,7 +164,7 @@ class Takeover:
                 "flow %s: %s-%d is taken over from MirrorMaker 2 (%s): source offset %d is next, it had stored %d",
                 self._flow.name,
                 *route.source,
-                of.of.connector,
+                of.connector,
                 last.upstream + 1,
                 of.upstream,
             )
@@ -171,9 +176,16 @@ class Takeover:
         return {(sync.topic, sync.partition): sync for sync in syncs}
 
 
+class _Copied(NamedTuple):
+    """What MirrorMaker 2 says it has copied of a source partition, and which connector has stored that."""
+
+    upstream: int
+    connector: str
+
+
 class _Found(NamedTuple):
     """A partition that can be taken over."""
 
     begun: SoFar
-    stored: StoredOffset
+    copied: _Copied
     last: LastCopied
