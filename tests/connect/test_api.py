@@ -29,3 +29,62 @@ def test_what_cannot_be_written_can_be_asked_for_again(api: InMemoryApi) -> None
     api.configs.broken = None
     assert api.ask("PUT", "/connectors/shop/pause")[0] == 202  # the status is written later
     api.herder.close()
+
+
+SECRET = "hunter2"
+REFERENCE = "${file:/run/secrets:password}"
+
+
+def _secret(text: str) -> str:
+    return text.replace(REFERENCE, SECRET)
+
+
+@pytest.mark.parametrize(
+    ("setting", "shown", "errors"),
+    [
+        ("topics", REFERENCE, []),
+        (
+            "tasks.max",
+            None,
+            [
+                f"Invalid value {REFERENCE} for configuration tasks.max: Not a number of type INT",
+                "Invalid value null for configuration tasks.max: Value must be non-null",
+            ],
+        ),
+        (
+            "replication.policy.class",
+            None,
+            [
+                f"Invalid value {REFERENCE} for configuration replication.policy.class: "
+                f"Class {REFERENCE} could not be found."
+            ],
+        ),
+        (
+            "offset-syncs.topic.location",
+            REFERENCE,
+            [
+                f"Invalid value {REFERENCE} for configuration offset-syncs.topic.location: "
+                "String must be one of: source, target"
+            ],
+        ),
+        (
+            "metric.names.formats",
+            REFERENCE,
+            [f"Invalid value {REFERENCE} for configuration metric.names.formats: String must be one of: legacy, new"],
+        ),
+    ],
+)
+def test_what_a_reference_stands_for_is_checked_and_not_shown(
+    setting: str, shown: str | None, errors: list[str]
+) -> None:
+    config = {**SOURCE, "name": "shop", setting: REFERENCE}
+    plugin = f"/connector-plugins/{SOURCE['connector.class']}/config/validate"
+    with in_memory_api(_secret) as api:
+        _, checked = api.ask("PUT", plugin, config)
+        status, put = api.ask("PUT", "/connectors/shop/config", config)
+    assert SECRET not in f"{checked} {put}"
+    assert isinstance(checked, dict)
+    value = next(one["value"] for one in checked["configs"] if one["value"]["name"] == setting)
+    assert (value["value"], value["errors"]) == (shown, errors)
+    assert status == (400 if errors else 201)
+    assert all(error in str(put) for error in errors)

@@ -159,9 +159,10 @@ class Herder:
         if find_class(stated) is None:
             raise bad_request(class_not_found(stated))
         try:
-            return validate({key: self._resolved(key, value) for key, value in config.items()})
+            resolved = {key: self._resolved(key, value) for key, value in config.items()}
         except ValueError as error:
             raise bad_request(str(error)) from None
+        return validate(resolved, config)
 
     def create(self, name: str, config: Config, initial: TargetState | None) -> dict[str, object]:
         """A new connector."""
