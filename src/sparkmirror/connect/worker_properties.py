@@ -16,7 +16,7 @@ from sparkmirror.config.lookup import Lookup
 from sparkmirror.config.model import ProviderConfig, SslConfig
 from sparkmirror.config.providers import declared_providers, resolve
 from sparkmirror.config.settings import SSL_SETTINGS, TARGET_SERVERS
-from sparkmirror.config.values import FACTOR, PORT_MAX, Boolean, Integer, Kind, Names, Value
+from sparkmirror.config.values import FACTOR, PORT_MAX, Boolean, Choice, Integer, Kind, Names, Value
 from sparkmirror.connect.basic_auth import EXTENSION
 from sparkmirror.connect.manners import CrossOrigin
 from sparkmirror.errors import ConfigError
@@ -26,6 +26,7 @@ ALIAS = "target"
 
 _LISTENER = re.compile(r"(\w+)://\[?([0-9A-Za-z\-%._:]*)\]?:([0-9]{1,5})")
 _HTTPS = "listeners.https."
+_CLIENT_AUTH = Choice(("none", "requested", "required"), any_case=True)
 _NEEDED = {
     "group.id": "the name of the group of workers",
     "config.storage.topic": "where connectors' configurations are",
@@ -143,7 +144,7 @@ class _Reader:
             cross_origin=self._cross_origin(),
             response_headers=self._response_headers(),
             https=self._https() if encrypted else None,
-            client_auth=self._text(_HTTPS + "ssl.client.auth", self._text("ssl.client.auth", "none")),
+            client_auth=self._client_auth(),
             basic_auth=self._basic_auth(),
             topic_tracking=bool(self._value("topic.tracking.enable", Boolean(), True)),
             topic_reset=bool(self._value("topic.tracking.allow.reset", Boolean(), True)),
@@ -231,6 +232,13 @@ class _Reader:
                 "is missing: https listeners need a key and a certificate", where=self._lookup.path, key=key
             )
         return SslConfig.model_validate(fields)
+
+    def _client_auth(self) -> str:
+        """`listeners.https.ssl.client.auth`; if it is not there, `ssl.client.auth`."""
+        keys = (_HTTPS + "ssl.client.auth", "ssl.client.auth")
+        self._known.update(keys)
+        entry = next((self._lookup.properties[key] for key in keys if key in self._lookup.properties), None)
+        return "none" if entry is None else str(_parsed(entry, _CLIENT_AUTH, self._resolved(entry)))
 
     def _resolved(self, entry: Entry) -> str:
         try:
