@@ -88,3 +88,13 @@ def test_what_a_reference_stands_for_is_checked_and_not_shown(
     assert (value["value"], value["errors"]) == (shown, errors)
     assert status == (400 if errors else 201)
     assert all(error in str(put) for error in errors)
+
+
+def test_why_offsets_cannot_be_forgotten_is_said(api: InMemoryApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str) -> str:
+        raise ValueError(f"connector {name} has not ended yet")
+
+    monkeypatch.setattr(api.worker, "delete_offsets", refuse)
+    assert api.ask("PUT", "/connectors/shop/stop")[0] == 204
+    status, said = api.ask("DELETE", "/connectors/shop/offsets")
+    assert (status, said) == (400, {"error_code": 400, "message": "connector shop has not ended yet"})

@@ -240,7 +240,10 @@ class Herder:
         """Forget how far a stopped connector is; what was done."""
         with self._writing:
             self._stopped_class(name)
-            return self._worker.delete_offsets(name)
+            try:
+                return self._worker.delete_offsets(name)
+            except ValueError as error:
+                raise bad_request(str(error)) from None
 
     def set_cluster_log_level(self, name: str, level: str) -> None:
         """Set a logger's level in every process."""
