@@ -62,6 +62,14 @@ def test_refused(tmp_path: Path, change: dict[str, str], key: str, reason: str) 
     assert caught.value.key == key
 
 
+def test_what_a_reference_stands_for_is_not_said(tmp_path: Path) -> None:
+    (tmp_path / "secrets").write_text("password=hunter2\n")
+    providers = {"config.providers": "file", "config.providers.file.class": "FileConfigProvider"}
+    for key in ("session.timeout.ms", "ssl.client.auth"):
+        with pytest.raises(ConfigError, match=f"{key}: its value from the config provider is not allowed$"):
+            worker_config(tmp_path, {**SETTINGS, **providers, key: f"${{file:{tmp_path}/secrets:password}}"})
+
+
 def test_users_of_the_jaas_file(tmp_path: Path) -> None:
     assert worker_config(tmp_path, {**SETTINGS, "rest.extension.classes": EXTENSION}).basic_auth
     credentials, jaas = tmp_path / "users.properties", tmp_path / "jaas.conf"

@@ -277,7 +277,8 @@ def _parsed(entry: Entry, kind: Kind, text: str) -> Value:
     try:
         return kind.parse(text)
     except ValueError as error:
-        raise entry.error(str(error)) from None
+        resolved = text.strip() != entry.value.strip()
+        raise entry.error("its value from the config provider is not allowed" if resolved else str(error)) from None
 
 
 def _own_address() -> str:
