@@ -43,6 +43,13 @@ def test_listeners_and_what_is_advertised(tmp_path: Path) -> None:
     named = {"rest.advertised.host.name": "w1.example", "rest.advertised.port": "80"}
     assert worker_config(tmp_path, {**SETTINGS, **named}).url == "http://w1.example:80"
     assert worker_config(tmp_path, {**SETTINGS, "listeners": "http://:8083", **named}).listeners[0].host == ""
+    for more in (
+        {"listeners": "http://[::1]:8083"},
+        {"rest.advertised.host.name": "::1"},
+        {"rest.advertised.host.name": "[::1]"},
+    ):
+        config = worker_config(tmp_path, {**SETTINGS, **more})
+        assert (config.worker_id, config.url) == ("[::1]:8083", "http://[::1]:8083")
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,15 @@ class Listener:
     host: str
     port: int
 
+    @property
+    def address(self) -> str:
+        """`host:port`, an IPv6 address in brackets."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        return f"{self.scheme}://{self.address}"
+
 
 @dataclass(frozen=True, slots=True)
 class StorageSettings:
@@ -98,7 +107,7 @@ class WorkerConfig:
     @property
     def worker_id(self) -> str:
         """`host:port`, as Connect names its workers."""
-        return f"{self.advertised.host}:{self.advertised.port}"
+        return self.advertised.address
 
     def resolve(self, text: str) -> str:
         """Put in what the file's config providers have. Raises ValueError, which names the reference and no value."""
@@ -107,7 +116,7 @@ class WorkerConfig:
     @property
     def url(self) -> str:
         """Where other processes find this one."""
-        return f"{self.advertised.scheme}://{self.worker_id}"
+        return self.advertised.url
 
 
 def read_worker_properties(path: str) -> WorkerConfig:
@@ -196,7 +205,8 @@ class _Reader:
         scheme = self._text("rest.advertised.listener", self._text("listeners", "http").partition(":")[0]).lower()
         first = next((one for one in listeners if one.scheme == scheme), listeners[0])
         port = self._value("rest.advertised.port", Integer(1, PORT_MAX), first.port)
-        return Listener(first.scheme, self._text("rest.advertised.host.name") or first.host or _own_address(), port)
+        host = self._text("rest.advertised.host.name").strip("[]")
+        return Listener(first.scheme, host or first.host or _own_address(), port)
 
     def _cross_origin(self) -> CrossOrigin:
         origins = self._names("access.control.allow.origin")
