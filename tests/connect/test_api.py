@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from urllib.parse import quote
 
 import pytest
 from tests.connect.in_memory_api import InMemoryApi, in_memory_api
@@ -98,3 +99,46 @@ def test_why_offsets_cannot_be_forgotten_is_said(api: InMemoryApi, monkeypatch: 
     assert api.ask("PUT", "/connectors/shop/stop")[0] == 204
     status, said = api.ask("DELETE", "/connectors/shop/offsets")
     assert (status, said) == (400, {"error_code": 400, "message": "connector shop has not ended yet"})
+
+
+@pytest.mark.parametrize("number", ["--5", "-", "x", "1.0", "²", "٣", "2147483648", "9" * 5000])
+def test_a_task_without_a_number(api: InMemoryApi, number: str) -> None:
+    nothing = {"error_code": 404, "message": "HTTP 404 Not Found"}
+    assert api.ask("GET", f"/connectors/shop/tasks/{quote(number)}/status") == (404, nothing)
+    assert api.ask("POST", f"/connectors/shop/tasks/{quote(number)}/restart") == (404, nothing)
+
+
+def test_a_tasks_number(api: InMemoryApi) -> None:
+    assert api.ask("GET", "/connectors/shop/tasks/+1/status")[0] == 200
+    assert "No status found for task shop--5" in str(api.ask("GET", "/connectors/shop/tasks/-5/status"))
+
+
+def test_a_name_is_text(api: InMemoryApi) -> None:
+    for name in (["a"], {"a": "b"}):
+        status, said = api.ask("POST", "/connectors", {"name": name, "config": SOURCE})
+        assert status == 500
+        assert "name must be text" in str(said)
+    assert api.ask("GET", "/connectors") == (200, ["shop"])
+
+
+@pytest.mark.parametrize("half", ["\ud800", "a\udfffb"])
+def test_half_of_a_surrogate_pair_is_no_text(api: InMemoryApi, half: str) -> None:
+    offsets = {"offsets": [{"partition": {"cluster": half, "topic": "t", "partition": 0}, "offset": {"offset": 1}}]}
+    assert api.ask("PUT", "/connectors/shop/stop")[0] == 204
+    for method, path, body in (
+        ("POST", "/connectors", {"name": half, "config": SOURCE}),
+        ("PUT", "/connectors/new/config", {**SOURCE, half: "x"}),
+        ("PATCH", "/connectors/shop/config", {"topics": half}),
+        ("PATCH", "/connectors/shop/offsets", offsets),
+    ):
+        status, said = api.ask(method, path, body)
+        assert status == 400
+        assert "half of a surrogate pair" in str(said)
+    assert api.ask("PATCH", "/connectors/shop/config", {"topics": "\U0001f600"})[0] == 200
+
+
+def test_a_connector_keeps_its_name(api: InMemoryApi) -> None:
+    status, said = api.ask("PATCH", "/connectors/shop/config", {"name": "other"})
+    assert status == 400
+    assert "(other) doesn't match connector name in the URL (shop)" in str(said)
+    assert api.ask("PATCH", "/connectors/shop/config", {"name": "shop", "topics": "x"})[0] == 200

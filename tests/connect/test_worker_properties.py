@@ -86,6 +86,13 @@ def test_users_of_the_jaas_file(tmp_path: Path) -> None:
     named = jaas_file({"KAFKA_OPTS": f"-Xmx1g '-Djava.security.auth.login.config={jaas}'"})
     assert read_users(named, "worker.properties").passwords == {"ann": "p", "bob": "q"}
     assert jaas_file({}) is None
+    for unfinished in ("-Xmx1g '-Dx", "-Dx=a\\"):
+        with pytest.raises(ConfigError, match="KAFKA_OPTS: has a quote or a backslash"):
+            jaas_file({"KAFKA_OPTS": unfinished})
+    credentials.write_text("ann=\\u12\n")
+    with pytest.raises(ConfigError, match="hexadecimal") as caught:
+        read_users(named, "worker.properties")
+    assert caught.value.where == str(credentials)
     for text in (
         "Other {};",
         "KafkaConnect { com.example.Login required; };",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -11,7 +12,7 @@ from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from sparkmirror.connect.bodies import read_creation, read_offsets, read_settings, with_name
+from sparkmirror.connect.bodies import check_name, read_creation, read_offsets, read_settings, with_name
 from sparkmirror.connect.errors import RestError, bad_request, not_found
 from sparkmirror.connect.herder import Herder
 from sparkmirror.connect.loggers import LEVELS, Loggers
@@ -163,7 +164,9 @@ def _connectors(herder: Herder) -> APIRouter:
 
     @router.patch("/{name}/config")
     def patch(name: str, body: Body) -> dict[str, object]:
-        return herder.patch(name, read_settings(body))
+        changes = read_settings(body)
+        check_name(name, changes)
+        return herder.patch(name, changes)
 
     @router.get("/{name}/status")
     def status(name: str) -> dict[str, object]:
@@ -316,9 +319,11 @@ def _location(request: Request, name: str) -> str:
 
 
 def _number(task: str) -> int:
-    if not task.lstrip("-").isascii() or not task.lstrip("-").isdigit():
+    """A task's number as Java's `Integer` reads it."""
+    number = int(task) if re.fullmatch(r"[+-]?[0-9]{1,20}", task) else None
+    if number is None or not -(2**31) <= number < 2**31:
         raise not_found("HTTP 404 Not Found")
-    return int(task)
+    return number
 
 
 def _flag(request: Request, name: str, *, default: bool = False) -> bool:
