@@ -142,3 +142,31 @@ def test_a_connector_keeps_its_name(api: InMemoryApi) -> None:
     assert status == 400
     assert "(other) doesn't match connector name in the URL (shop)" in str(said)
     assert api.ask("PATCH", "/connectors/shop/config", {"name": "shop", "topics": "x"})[0] == 200
+
+
+@pytest.mark.parametrize("name", ["a/b", "a//b/", "50%", "a%2Fb", "a b+c", "é", "@:?#&"])
+def test_any_name_can_be_asked_for(api: InMemoryApi, name: str) -> None:
+    path = f"/connectors/{quote(name, safe='')}"
+    assert api.ask("POST", "/connectors", {"name": name, "config": SOURCE})[0] == 201
+    for method, end, status in (
+        ("GET", "/status", 200),
+        ("GET", "/tasks/1/status", 200),
+        ("PUT", "/config", 200),
+        ("PUT", "/stop", 204),
+        ("DELETE", "/offsets", 200),
+        ("GET", "/topics/", 200),
+    ):
+        assert api.ask(method, path + end, SOURCE if end == "/config" else None)[0] == status, end
+    assert api.ask("GET", path)[1] == {
+        "name": name,
+        "config": {**SOURCE, "name": name},
+        "tasks": [],
+        "type": "source",
+    }
+    assert api.ask("DELETE", path)[0] == 204
+    assert api.ask("GET", "/connectors") == (200, ["shop"])
+
+
+def test_parts_of_a_path_may_be_encoded(api: InMemoryApi) -> None:
+    assert api.ask("GET", "/%63onnectors/sho%70/statu%73/")[0] == 200
+    assert api.ask("GET", "/connectors%2Fshop")[0] == 404

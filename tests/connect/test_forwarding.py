@@ -8,17 +8,25 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
+from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 from tests.connect.in_memory_api import URL, asgi_answer
 
 from sparkmirror.connect.forwarding import Forwarding
+from sparkmirror.connect.manners import CrossOrigin, Manners
 from sparkmirror.demo.ports import free_ports
 
 
 class _Leader(BaseHTTPRequestHandler):
     """Answers with the request's line."""
 
+    def do_GET(self) -> None:
+        self._answer()
+
     def do_PUT(self) -> None:
+        self._answer()
+
+    def _answer(self) -> None:
         content = self.requestline.encode()
         self.send_response(202)
         self.send_header("Content-Length", str(len(content)))
@@ -51,3 +59,10 @@ def test_processes_speak_without_a_proxy(leader: str, monkeypatch: pytest.Monkey
     app = Forwarding(_nothing, lambda: False, lambda: leader, URL)
     answer = asyncio.run(asgi_answer(app, "PUT", "/connectors/shop/pause?why=x"))
     assert answer == (202, b"PUT /connectors/shop/pause?why=x HTTP/1.1")
+
+
+def test_a_name_with_a_slash_is_sent_on_as_it_came(leader: str) -> None:
+    app = Forwarding(_nothing, lambda: False, lambda: leader, URL)
+    mannerly = Manners(app, [Route("/connectors/{name}/offsets", _nothing)], CrossOrigin())
+    answer = asyncio.run(asgi_answer(mannerly, "GET", "/connectors/a%2Fb%25/offsets"))
+    assert answer == (202, b"GET /connectors/a%2Fb%25/offsets HTTP/1.1")
