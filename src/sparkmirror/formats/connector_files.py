@@ -10,7 +10,7 @@ from typing import Any
 from sparkmirror.config import Entry, read_entries
 from sparkmirror.errors import ConfigError
 from sparkmirror.formats.connect import ConnectCluster, Connector, Role, Worker
-from sparkmirror.formats.yaml_files import as_text, read_text
+from sparkmirror.formats.yaml_files import as_text, is_setting, read_text
 
 _CLASSES = ", ".join(role.value for role in Role)
 
@@ -52,6 +52,10 @@ def read_connectors(path: str) -> list[Connector]:
         found = json.loads(text)
     except json.JSONDecodeError as error:
         raise ConfigError(f"is no JSON: {error.msg}", where=f"{path}, line {error.lineno}") from None
+    except RecursionError:
+        raise ConfigError("is nested too deeply to be read", where=path) from None
+    except ValueError:  # an integer of thousands of digits
+        raise ConfigError("is no JSON: a number in it is too long", where=path) from None
     return list(_connectors(path, text, found))
 
 
@@ -61,8 +65,11 @@ def _connectors(path: str, text: str, found: Any) -> Iterator[Connector]:
         config = one.get("config", one) if isinstance(one, dict) else None
         if not isinstance(config, dict):
             raise ConfigError("is no connector's configuration: write a map of keys and values", where=path)
-        if any(isinstance(value, dict) for value in config.values()):
-            raise ConfigError("holds maps in a map: a connector's values are text", where=path)
+        for key, value in config.items():
+            if not is_setting(value):
+                raise ConfigError(
+                    "must be text, a number or a list of these: a connector's values are text", where=path, key=key
+                )
         config = {key: value for key, value in config.items() if value is not None}
         if "config" in one:
             start = _place(text, "config", start)

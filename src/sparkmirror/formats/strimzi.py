@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from sparkmirror.config import Entry
-from sparkmirror.config.providers import CLASSES, FAMILY, PROVIDERS_KEY
-from sparkmirror.config.providers import PACKAGE as PROVIDERS_PACKAGE
+from sparkmirror.config.providers import PROVIDERS_KEY
 from sparkmirror.errors import ConfigError
 from sparkmirror.formats.connect import PACKAGE, ConnectCluster, Connector, Role, Worker, readers
 from sparkmirror.formats.reading import Note, Resource
-from sparkmirror.formats.secrets import DIRECTORY_PROVIDER, KINDS, Secrets
+from sparkmirror.formats.secrets import KINDS, Secrets
 from sparkmirror.formats.strimzi_fields import FIELDS, IDLE, NOT_NEEDED, field_of
+from sparkmirror.formats.strimzi_providers import Providers
 from sparkmirror.formats.strimzi_security import FieldError, security_settings
-from sparkmirror.formats.yaml_files import Document, as_text, read_documents
+from sparkmirror.formats.strimzi_shapes import MANIFEST, RESOURCE, check_shape
+from sparkmirror.formats.yaml_files import Document, as_text, read_documents, shown
 
 KIND = "KafkaMirrorMaker2"
 GROUP = "kafka.strimzi.io/"
@@ -50,10 +51,6 @@ _PATTERNS = {
 _STORAGE_DEFAULT = "mirrormaker2-cluster-offsets"
 """Of v1beta2, where the resource doesn't say."""
 
-_BUILT_IN = {"strimzienv": CLASSES[0], "strimzifile": CLASSES[1], DIRECTORY_PROVIDER: CLASSES[2]}
-_KUBERNETES = {"strimzisecrets": "Secret", "strimziconfigmaps": "ConfigMap"}
-_KUBERNETES_CLASSES = {"KubernetesSecretConfigProvider": "Secret", "KubernetesConfigMapConfigProvider": "ConfigMap"}
-
 
 def read_strimzi(
     path: str, secrets_directory: str | None
@@ -64,7 +61,7 @@ def read_strimzi(
     if not found:
         raise ConfigError(f"holds no resource of kind {KIND}", where=path)
     secrets = Secrets(secrets_directory, _manifests(documents, secrets_directory))
-    clusters, resources, providers, notes = [], [], _Providers(secrets), []
+    clusters, resources, providers, notes = [], [], Providers(secrets), []
     for document in found:
         reader = _ResourceReader(document, secrets, providers)
         cluster, resource = reader.read()
@@ -79,80 +76,35 @@ def _manifests(documents: Iterable[Document], directory: str | None) -> Iterator
     beside = [document for file in files for document in read_documents(str(file))]
     for document in [*beside, *documents]:
         if document.tree.get("kind") in KINDS:
+            check_shape(document, MANIFEST)
             yield document.path, document.tree
-
-
-class _Providers:
-    """Config providers of all resources in a file, and references of Kubernetes' kind."""
-
-    def __init__(self, secrets: Secrets) -> None:
-        self._secrets = secrets
-        self._kubernetes = dict(_KUBERNETES)
-        self._stated: dict[str, Entry] = {}
-        self._used: set[str] = set()
-
-    def take(self, settings: Mapping[str, Entry]) -> None:
-        """What a cluster's `config` declares."""
-        names = [name.strip() for name in settings[PROVIDERS_KEY].value.split(",")] if PROVIDERS_KEY in settings else []
-        for name in filter(None, names):
-            stated = settings.get(f"{FAMILY}{name}.class")
-            kind = stated.value.strip().rpartition(".")[2] if stated else ""
-            if kind in _KUBERNETES_CLASSES:
-                self._kubernetes[name] = _KUBERNETES_CLASSES[kind]
-                continue
-            self._used.add(name)
-            self._stated |= {key: one for key, one in settings.items() if key.startswith(f"{FAMILY}{name}.")}
-
-    def resolved(self, text: str) -> str:
-        """With references to Secrets and ConfigMaps looked up. Raises `ValueError`."""
-
-        def value(found: re.Match[str]) -> str:
-            kind = self._kubernetes.get(found[1])
-            if kind is None:
-                return found[0]
-            return self._secrets.text(found[2].rpartition("/")[2], found[3], kind=kind)
-
-        text = re.sub(r"\$\{([^}:]*):([^}:]*):([^}:]*)\}", value, text)
-        self._used.update(name for name in _BUILT_IN if f"${{{name}:" in text)
-        return text
-
-    def entries(self, path: str) -> list[Entry]:
-        """The declarations that count."""
-        if not self._used:
-            return []
-        built_in = [
-            Entry(f"{FAMILY}{name}.class", PROVIDERS_PACKAGE + kind, path)
-            for name, kind in _BUILT_IN.items()
-            if name in self._used
-        ]
-        return [Entry(PROVIDERS_KEY, ", ".join(sorted(self._used)), path), *built_in, *self._stated.values()]
 
 
 class _ResourceReader:
     """One resource."""
 
-    def __init__(self, document: Document, secrets: Secrets, providers: _Providers) -> None:
+    def __init__(self, document: Document, secrets: Secrets, providers: Providers) -> None:
         self._document = document
         self._secrets = secrets
         self._providers = providers
         self.notes: list[Note] = []
         self._worker: dict[str, Entry] = {}
-        version = str(document.tree.get("apiVersion") or "")
+        check_shape(document, RESOURCE)
+        version = document.tree.get("apiVersion") or ""
         if version.removeprefix(GROUP) not in VERSIONS:
             known = " or ".join(GROUP + one for one in VERSIONS)
             raise self._error(("apiVersion",), f"must be {known}")
         self._version = version.removeprefix(GROUP)
-        spec = document.tree.get("spec")
-        if not isinstance(spec, dict):
+        self._spec: dict[str, Any] = document.tree.get("spec") or {}
+        if not self._spec:
             raise self._error((), "has no spec")
-        self._spec: dict[str, Any] = spec
-        self._old = "target" not in spec and self._version == "v1beta2"
+        self._old = "target" not in self._spec and self._version == "v1beta2"
 
     def read(self) -> tuple[ConnectCluster, Resource]:
         """The resource as Connect's configuration, and for its status."""
         self._name_fields(self._spec, (), "")
         mirrors = self._spec.get("mirrors")
-        if not mirrors or not isinstance(mirrors, list):
+        if not mirrors:
             raise self._error((), "mirrors is missing: write what is mirrored", "spec.mirrors")
         target, target_steps = self._target()
         alias = self._alias(target, target_steps)
@@ -163,12 +115,16 @@ class _ResourceReader:
             for connector, state in self._mirror(index, alias, common):
                 connectors.append(connector)
                 states.append(("->".join(connector.flow), connector.name, state))
-        replicas = self._spec.get("replicas", 3 if self._old else 1)
+        replicas = self._replicas()
         if replicas > 1:
             self._note(("spec", "replicas"), f"start {replicas} processes on one file", "not needed")
-        resource = Resource(self._document.tree, self._document.path, alias, tuple(states), int(replicas))
+        resource = Resource(self._document.tree, self._document.path, alias, tuple(states), replicas)
         worker = Worker(self._worker, self._document.path)
         return ConnectCluster(tuple(connectors), worker, alias), resource
+
+    def _replicas(self) -> int:
+        stated = self._spec.get("replicas")
+        return (3 if self._old else 1) if stated is None else int(stated)
 
     # --- clusters -------------------------------------------------------------------------------
 
@@ -271,7 +227,7 @@ class _ResourceReader:
             state = str(spec.get("state") or ("paused" if spec.get("pause") is True else "running"))
             if state not in ("paused", "stopped", "running"):
                 raise self._error((*own, "state"), "must be paused, stopped or running")
-            if state != "running" or self._spec.get("replicas") == 0:
+            if state != "running" or self._replicas() == 0:
                 settings["enabled"] = self._entry("enabled", "false", (*own, "state"))
                 if role is Role.HEARTBEAT:
                     settings["emit.heartbeats.enabled"] = settings["enabled"]
@@ -279,7 +235,10 @@ class _ResourceReader:
 
     def _connector(self, role: Role, spec: dict[str, Any], steps: tuple[str | int, ...]) -> Iterator[tuple[str, Entry]]:
         yield "connector.class", self._entry("connector.class", PACKAGE + role.value, steps)
-        yield "tasks.max", self._entry("tasks.max", spec.get("tasksMax", 1), (*steps, "tasksMax"))
+        yield (
+            "tasks.max",
+            self._entry("tasks.max", 1 if spec.get("tasksMax") is None else spec["tasksMax"], (*steps, "tasksMax")),
+        )
         for key, value in _map(spec, "config"):
             if key in _CONNECTORS_OWN:
                 self._note((*steps, "config", key), "is taken out by Strimzi", "idle")
@@ -327,7 +286,7 @@ class _ResourceReader:
 
     def _need(self, there: Mapping[str, Any], field: str, steps: Sequence[str | int]) -> Any:
         if not there.get(field):
-            raise self._error(tuple(steps), "is missing", _shown((*steps, field)))
+            raise self._error(tuple(steps), "is missing", shown((*steps, field)))
         return there[field]
 
     def _entry(self, key: str, value: Any, steps: tuple[str | int, ...]) -> Entry:
@@ -338,11 +297,10 @@ class _ResourceReader:
         return Entry(key, text, self._document.path, self._document.line(*steps))
 
     def _note(self, steps: tuple[str | int, ...], reason: str, kind: str = "") -> None:
-        self.notes.append(Note(self._document.path, self._document.line(*steps), _shown(steps), reason, kind))
+        self.notes.append(Note(self._document.path, self._document.line(*steps), shown(steps), reason, kind))
 
     def _error(self, steps: tuple[str | int, ...], reason: str, field: str | None = None) -> ConfigError:
-        where = f"{self._document.path}, line {self._document.line(*steps)}"
-        return ConfigError(reason, where=where, key=field or _shown(steps) or None)
+        return self._document.error(steps, reason, field)
 
 
 def _map(there: Mapping[str, Any], field: str) -> Iterable[tuple[str, Any]]:
@@ -358,10 +316,3 @@ def _steps(field: str) -> tuple[str | int, ...]:
     head, config, key = field.partition("config.")
     steps = tuple(int(name) if name.isdigit() else name for name in re.findall(r"[^.\[\]]+", head))
     return (*steps, "config", key) if config else steps
-
-
-def _shown(steps: Iterable[str | int]) -> str:
-    text = ""
-    for step in steps:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}"
-    return text.lstrip(".")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from sparkmirror.formats.secrets import Secrets
+from sparkmirror.formats.yaml_files import as_text
 
 _Found = TypeVar("_Found")
 
@@ -129,7 +130,7 @@ def _custom(authentication: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]
     for key, value in (authentication.get("config") or {}).items():
         if not key.startswith(("sasl.", "ssl.keystore.")):
             raise FieldError(f"authentication.config.{key}", "Strimzi lets sasl. and ssl.keystore. keys through only")
-        yield f"authentication.config.{key}", key, value if isinstance(value, str) else str(value).lower()
+        yield f"authentication.config.{key}", key, as_text(value)
 
 
 def _oauth(authentication: Mapping[str, Any], secrets: Secrets) -> Iterator[tuple[str, str, str]]:
@@ -157,7 +158,9 @@ def _oauth(authentication: Mapping[str, Any], secrets: Secrets) -> Iterator[tupl
         if authentication.get("scope"):
             options["scope"] = str(authentication["scope"])
         options |= _token_servers_tls(authentication, secrets)
-    options |= {f"extension_{name}": str(value) for name, value in (authentication.get("saslExtensions") or {}).items()}
+    options |= {
+        f"extension_{name}": as_text(value) for name, value in (authentication.get("saslExtensions") or {}).items()
+    }
     for field in ("connect", "read"):
         if (seconds := authentication.get(f"{field}TimeoutSeconds")) is not None:
             yield f"authentication.{field}TimeoutSeconds", f"sasl.login.{field}.timeout.ms", str(int(seconds) * 1000)
