@@ -12,7 +12,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from resources import read_resource
+from resources import change, read_resource
 from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
@@ -47,19 +47,6 @@ def assert_one_line(error: ConfigError) -> None:
     assert error.exit_code == 2
     assert "\n" not in str(error)
     assert ", line " in str(error)
-
-
-def change(path: str, value: Any) -> Any:
-    """Put a value at a path of the spec, such as `mirrors.0.source.tls`."""
-    *steps, last = path.split(".")
-
-    def put(spec: dict[str, Any]) -> None:
-        there: Any = spec
-        for step in steps:
-            there = there[int(step)] if isinstance(there, list) else there.setdefault(step, {})
-        there[last] = value
-
-    return put
 
 
 @pytest.mark.parametrize(

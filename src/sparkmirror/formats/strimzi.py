@@ -13,7 +13,7 @@ from sparkmirror.errors import ConfigError
 from sparkmirror.formats.connect import PACKAGE, ConnectCluster, Connector, Role, Worker, readers
 from sparkmirror.formats.reading import Note, Resource
 from sparkmirror.formats.secrets import KINDS, Secrets
-from sparkmirror.formats.strimzi_fields import FIELDS, IDLE, NOT_NEEDED, field_of
+from sparkmirror.formats.strimzi_notes import FieldNotes
 from sparkmirror.formats.strimzi_providers import Providers
 from sparkmirror.formats.strimzi_security import FieldError, security_settings
 from sparkmirror.formats.strimzi_shapes import MANIFEST, RESOURCE, check_shape
@@ -102,7 +102,7 @@ class _ResourceReader:
 
     def read(self) -> tuple[ConnectCluster, Resource]:
         """The resource as Connect's configuration, and for its status."""
-        self._name_fields(self._spec, (), "")
+        self.notes += FieldNotes(self._document, self._version, old=self._old).all()
         mirrors = self._spec.get("mirrors")
         if not mirrors:
             raise self._error((), "mirrors is missing: write what is mirrored", "spec.mirrors")
@@ -224,7 +224,8 @@ class _ResourceReader:
             settings |= {key: entry for key, entry in patterns.items() if role in readers(key)}
             if role is Role.SOURCE and (rack := self._rack()) is not None:
                 settings["consumer.client.rack"] = rack
-            state = str(spec.get("state") or ("paused" if spec.get("pause") is True else "running"))
+            pause = spec.get("pause") is True and self._version == "v1beta2"
+            state = spec.get("state") or ("paused" if pause else "running")
             if state not in ("paused", "stopped", "running"):
                 raise self._error((*own, "state"), "must be paused, stopped or running")
             if state != "running" or self._replicas() == 0:
@@ -265,25 +266,6 @@ class _ResourceReader:
 
     # --- fields ---------------------------------------------------------------------------------
 
-    def _name_fields(self, value: Any, steps: tuple[str | int, ...], path: str) -> None:
-        """Note what has no effect and what isn't a field, each once."""
-        field = field_of(path) if path else None
-        if path and field is None and not _parent_of_fields(path):
-            self._note(("spec", *steps), "is no field of KafkaMirrorMaker2; it has no effect")
-        elif field is not None and field.versions == "v1beta2" and self._version == "v1" and field.path == path:
-            self._note(("spec", *steps), "is a field of v1beta2 only: Strimzi drops it from v1, and so do we")
-        elif field is not None and field.effect == IDLE and field.path == path:
-            self._note(("spec", *steps), f"has no effect: {field.words}")
-        elif field is not None and field.effect == NOT_NEEDED and field.path == path:
-            self._note(("spec", *steps), f"is not needed: {field.words}", "not needed")
-        elif _parent_of_fields(path) or not path:
-            if isinstance(value, dict):
-                for key, below in value.items():
-                    self._name_fields(below, (*steps, key), f"{path}.{key}".lstrip("."))
-            elif isinstance(value, list):
-                for index, below in enumerate(value):
-                    self._name_fields(below, (*steps, index), path if path.endswith("[]") else f"{path}[]")
-
     def _need(self, there: Mapping[str, Any], field: str, steps: Sequence[str | int]) -> Any:
         if not there.get(field):
             raise self._error(tuple(steps), "is missing", shown((*steps, field)))
@@ -305,10 +287,6 @@ class _ResourceReader:
 
 def _map(there: Mapping[str, Any], field: str) -> Iterable[tuple[str, Any]]:
     return (there.get(field) or {}).items()
-
-
-def _parent_of_fields(path: str) -> bool:
-    return any(field.path.startswith((f"{path}.", f"{path}[]")) for field in FIELDS)
 
 
 def _steps(field: str) -> tuple[str | int, ...]:

@@ -17,29 +17,36 @@ _PASSWORDS = {
     "scram-sha-256": ("SCRAM-SHA-256", _SECURITY + "scram.ScramLoginModule"),
     "scram-sha-512": ("SCRAM-SHA-512", _SECURITY + "scram.ScramLoginModule"),
 }
-TYPES = ("tls", *_PASSWORDS, "custom", "oauth")
-_OAUTH = {
-    "type",
-    "clientId",
-    "clientSecret",
-    "tokenEndpointUri",
-    "scope",
-    "accessToken",
-    "accessTokenLocation",
-    "saslExtensions",
-    "tlsTrustedCertificates",
-    "connectTimeoutSeconds",
-    "readTimeoutSeconds",
-    "disableTlsHostnameVerification",
+OF_TYPES: Mapping[str, tuple[str, ...]] = {
+    "tls": ("certificateAndKey",),
+    **dict.fromkeys(_PASSWORDS, ("username", "passwordSecret")),
+    "custom": ("sasl", "config"),
+    "oauth": (
+        "clientId",
+        "clientSecret",
+        "tokenEndpointUri",
+        "scope",
+        "accessToken",
+        "accessTokenLocation",
+        "saslExtensions",
+        "tlsTrustedCertificates",
+        "connectTimeoutSeconds",
+        "readTimeoutSeconds",
+        "disableTlsHostnameVerification",
+    ),
 }
-_OAUTH_IDLE = {
-    "httpRetries",
-    "httpRetryPauseMs",
-    "includeAcceptHeader",
-    "enableMetrics",
-    "accessTokenIsJwt",
-    "maxTokenExpirySeconds",
+"""The fields that each type of authentication has beside `type`."""
+TYPES = tuple(OF_TYPES)
+_RETRIES = "the token server is asked again with the next connection"
+OAUTH_IDLE: Mapping[str, str] = {
+    "httpRetries": _RETRIES,
+    "httpRetryPauseMs": _RETRIES,
+    "includeAcceptHeader": "the header is always sent",
+    "enableMetrics": "there is no JVM to have JMX metrics",
+    "accessTokenIsJwt": "a token is looked into to see whether it is a JWT",
+    "maxTokenExpirySeconds": "a token is fetched anew when four fifths of its life are over",
 }
+"""Of `oauth`, too, but without effect here: each with the reason."""
 
 
 class FieldError(Exception):
@@ -136,7 +143,7 @@ def _custom(authentication: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]
 def _oauth(authentication: Mapping[str, Any], secrets: Secrets) -> Iterator[tuple[str, str, str]]:
     """By Kafka's own login handler, which has settings for what these fields say."""
     for field in authentication:
-        if field not in _OAUTH | _OAUTH_IDLE:
+        if field not in ("type", *OF_TYPES["oauth"], *OAUTH_IDLE):
             raise FieldError(
                 f"authentication.{field}",
                 "is not supported: tokens are asked for with clientId and clientSecret, or read from a file",
