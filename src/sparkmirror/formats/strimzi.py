@@ -10,7 +10,17 @@ from typing import Any
 from sparkmirror.config import Entry
 from sparkmirror.config.providers import PROVIDERS_KEY
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats.connect import PACKAGE, ConnectCluster, Connector, Role, Worker, readers
+from sparkmirror.formats.connect import (
+    PACKAGE,
+    RUNNING,
+    STATES,
+    ConnectCluster,
+    Connector,
+    Role,
+    Worker,
+    readers,
+    resting,
+)
 from sparkmirror.formats.reading import Note, Resource
 from sparkmirror.formats.secrets import KINDS, Secrets
 from sparkmirror.formats.strimzi_notes import FieldNotes
@@ -225,14 +235,14 @@ class _ResourceReader:
             if role is Role.SOURCE and (rack := self._rack()) is not None:
                 settings["consumer.client.rack"] = rack
             pause = spec.get("pause") is True and self._version == "v1beta2"
-            state = spec.get("state") or ("paused" if pause else "running")
-            if state not in ("paused", "stopped", "running"):
+            state = spec.get("state") or ("paused" if pause else RUNNING)
+            if state not in STATES:
                 raise self._error((*own, "state"), "must be paused, stopped or running")
-            if state != "running" or self._replicas() == 0:
-                settings["enabled"] = self._entry("enabled", "false", (*own, "state"))
-                if role is Role.HEARTBEAT:
-                    settings["emit.heartbeats.enabled"] = settings["enabled"]
-            yield Connector(role, f"{alias}->{target}.{role.value}", settings, self._document.path), state
+            wanted = "stopped" if state == RUNNING and self._replicas() == 0 else state
+            if wanted != RUNNING:
+                settings |= resting(role, self._entry("state", wanted, (*own, "state")))
+            name = f"{alias}->{target}.{role.value}"
+            yield Connector(role, name, settings, self._document.path, wanted), state
 
     def _connector(self, role: Role, spec: dict[str, Any], steps: tuple[str | int, ...]) -> Iterator[tuple[str, Entry]]:
         yield "connector.class", self._entry("connector.class", PACKAGE + role.value, steps)
