@@ -165,6 +165,15 @@ def test_connectors_none_of_which_is_to_run(tmp_path: Path) -> None:
     assert reading.idle == "every connector is paused or stopped"
 
 
+def test_states_in_a_list_have_their_own_lines(tmp_path: Path) -> None:
+    posted = [{"config": config, "initial_state": "PAUSED"} for config in three().values()]
+    reading = read(write_connectors(tmp_path, all=posted))
+    lines = [
+        number for number, line in enumerate((tmp_path / "all.json").read_text().splitlines(), 1) if "PAUS" in line
+    ]
+    assert [note.line for note in reading.notes if note.key == "initial_state"] == lines
+
+
 def test_an_initial_state_that_is_none(tmp_path: Path) -> None:
     files = {"source": {"name": "x", "initial_state": "ASLEEP", "config": three()["source"]}}
     with pytest.raises(ConfigError, match=r"source.json, line 3: initial_state: must be RUNNING, PAUSED or STOPPED"):

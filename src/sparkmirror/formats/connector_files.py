@@ -61,23 +61,16 @@ class _ConnectorsFile:
 
     def connectors(self) -> Iterator[Connector]:
         """All of them; `notes` are complete then. Raises `ConfigError`."""
-        found = self._parsed()
-        start = 0
-        for one in found if isinstance(found, list) else [found]:
+        for one, start in _each(self._text, self._parsed()):
             config = self._config(one)
             wrapped = "config" in one
-            begin = start
-            if wrapped:
-                start = _spot(self._text, "config", start)
-            spots = {key: _spot(self._text, key, start) for key in config}
-            settings = {key: self._entry(key, value, spots[key]) for key, value in config.items()}
-            if isinstance(found, list):
-                start = max(spots.values(), default=start)  # the next connector's keys stand behind this one's
+            inner = _spot(self._text, "config", start) if wrapped else start
+            settings = {key: self._entry(key, value, _spot(self._text, key, inner)) for key, value in config.items()}
             name = str(one.get("name") or config.get("name") or Path(self._path).stem)
             role = _role(self._path, settings)
             state = RUNNING
             if wrapped:
-                fields = {key: self._entry(key, value, _spot(self._text, key, begin)) for key, value in one.items()}
+                fields = {key: self._entry(key, value, _spot(self._text, key, start)) for key, value in one.items()}
                 state = self._state(fields)
                 if state != RUNNING:
                     settings |= resting(role, fields["initial_state"])
@@ -133,6 +126,19 @@ class _ConnectorsFile:
 
     def _note(self, at: Entry, reason: str, kind: str = "") -> None:
         self.notes.append(Note(self._path, at.line, at.key, reason, kind))
+
+
+def _each(text: str, found: Any) -> Iterator[tuple[Any, int]]:
+    """The items of a list, or the one that is there, and where each begins."""
+    if not isinstance(found, list):
+        yield found, 0
+        return
+    at = text.index("[") + 1
+    for _ in found:
+        at += len(text[at:]) - len(text[at:].lstrip(", \t\r\n"))
+        one, end = json.JSONDecoder().raw_decode(text, at)
+        yield one, at
+        at = end
 
 
 def _spot(text: str, key: str, start: int) -> int:

@@ -58,8 +58,13 @@ _PATTERNS = {
     "groups": ("groupsPattern",),
     "groups.exclude": ("groupsExcludePattern", "groupsBlacklistPattern"),
 }
-_STORAGE_DEFAULT = "mirrormaker2-cluster-offsets"
-"""Of v1beta2, where the resource doesn't say."""
+WORKERS_OWN = {
+    "groupId": ("group.id", "mirrormaker2-cluster"),
+    "configStorageTopic": ("config.storage.topic", "mirrormaker2-cluster-configs"),
+    "offsetStorageTopic": ("offset.storage.topic", "mirrormaker2-cluster-offsets"),
+    "statusStorageTopic": ("status.storage.topic", "mirrormaker2-cluster-status"),
+}
+"""What the operator's Connect is called by: v1's fields, with the keys of v1beta2's `config` and their defaults."""
 
 
 def read_strimzi(
@@ -134,14 +139,14 @@ class _ResourceReader:
 
     def _replicas(self) -> int:
         stated = self._spec.get("replicas")
-        return (3 if self._old else 1) if stated is None else int(stated)
+        return (3 if self._version == "v1beta2" else 1) if stated is None else int(stated)
 
     # --- clusters -------------------------------------------------------------------------------
 
     def _target(self) -> tuple[dict[str, Any], tuple[str | int, ...]]:
         if not self._old:
             target = self._need(self._spec, "target", ("spec",))
-            for field in ("groupId", "configStorageTopic", "offsetStorageTopic", "statusStorageTopic"):
+            for field in WORKERS_OWN:
                 self._need(target, field, ("spec", "target"))
             return target, ("spec", "target")
         alias = self._need(self._spec, "connectCluster", ("spec",))
@@ -198,15 +203,16 @@ class _ResourceReader:
 
     def _workers(self, target: Mapping[str, Any], config: dict[str, Entry], steps: tuple[str | int, ...]) -> None:
         self._providers.take(config)
-        storage = target.get("offsetStorageTopic") if not self._old else None
-        if self._old:
-            storage = config["offset.storage.topic"].value if "offset.storage.topic" in config else _STORAGE_DEFAULT
-        self._worker["offset.storage.topic"] = self._entry("offset.storage.topic", storage, steps)
+        for field, (key, default) in WORKERS_OWN.items():
+            if not self._old:
+                self._worker[key] = self._entry(key, target[field], (*steps, field))
+            else:
+                self._worker[key] = config.get(key) or self._entry(key, default, steps)
         for key, entry in config.items():
             if key.startswith(PROVIDERS_KEY) or key in LEFT_IN:
                 continue
             if key.startswith(TAKEN_OUT):
-                if not (self._old and key.endswith(("group.id", ".storage.topic"))):
+                if not (self._old and key in self._worker):
                     self._note(
                         (*steps, "config", key), "is taken out by Strimzi: it says so in fields of its own", "idle"
                     )

@@ -15,6 +15,7 @@ _NO_FIELD = "is no field of KafkaMirrorMaker2; it has no effect"
 _ONLY_OLD = "is a field of v1beta2 only: Strimzi drops it from v1, and so do we"
 _OLD_LAYOUT = frozenset(("connectCluster", "clusters", "mirrors[].sourceCluster", "mirrors[].targetCluster"))
 _NEW_LAYOUT = frozenset(("mirrors[].source",))
+_WORKERS_OWN = frozenset(("target.groupId", "target.configStorageTopic", "target.statusStorageTopic"))
 
 
 class FieldNotes:
@@ -58,6 +59,8 @@ class FieldNotes:
             yield self._note(steps, f"has no effect: {counts}")
         elif field is not None and field.effect == IDLE:
             yield self._note(steps, f"has no effect: {field.words}")
+        elif path in _WORKERS_OWN:
+            return  # named as the workers' keys are, whichever layout they come from
         elif field is not None and field.effect == NOT_NEEDED:
             yield self._note(steps, f"is not needed: {field.words}", "not needed")
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -114,7 +115,7 @@ def _value(path: str, node: yaml.Node, steps: Path_, lines: dict[Path_, int]) ->
     if kind == "bool":
         return node.value.lower() in ("true", "yes", "on")
     if kind == "int" and node.value.lstrip("+-").isdigit() and len(node.value) <= _LONGEST_NUMBER:
-        return int(node.value)
+        return int(node.value, 8 if re.fullmatch("[-+]?0[0-7]+", node.value) else 10)
     return str(node.value)
 
 
