@@ -23,6 +23,8 @@ from kafka.structs import TopicPartition as KafkasPartition
 from sparkmirror.client import GroupOffsets, OffsetAndMetadata, TopicPartition, translate_offsets
 from sparkmirror.client.group_sync import GroupSync, in_javas_words
 from sparkmirror.client.group_sync_file import read_group_sync_file
+from sparkmirror.client.settings import ADMIN, cluster_config
+from sparkmirror.config.providers import with_secrets
 from sparkmirror.demo import KafkaCluster, RealMirrorMaker
 from sparkmirror.demo.jvm import QUICK_START
 from sparkmirror.errors import ClusterUnreachable, ConfigError
@@ -223,11 +225,27 @@ def test_javas_constants_are_keys_and_flags_say_which_count(tmp_path: Path) -> N
     assert read_group_sync_file(str(file), tls=False, mtls=True) == tls | keys
 
 
-def test_kafkas_own_keys_may_stand_there_and_win(tmp_path: Path) -> None:
+def test_kafkas_own_keys_may_stand_there_and_win(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = tmp_path / "consumer.properties"
     file.write_text("BOOTSTRAP_SERVERS_CONFIG=a:1\nbootstrap.servers=b:1\nsecurity.protocol=SSL\nkey.deserializer=x\n")
     settings = read_group_sync_file(str(file), tls=False, mtls=False)
     assert settings == {"bootstrap.servers": "b:1", "security.protocol": "SSL"}
+    assert f"{file}: key.deserializer: not read" in caplog.text
+
+
+def test_a_password_may_stand_elsewhere(tmp_path: Path) -> None:
+    """It is looked up where a connection is made, not signed in with as it is written."""
+    (tmp_path / "secrets.properties").write_text("password=hush\n")
+    file = tmp_path / "consumer.properties"
+    file.write_text(
+        "bootstrap.servers=b:1\nsecurity.protocol=SASL_SSL\nsasl.mechanism=PLAIN\n"
+        "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required"
+        f' username="u" password="${{file:{tmp_path}/secrets.properties:password}}";\n'
+        "config.providers=file\nconfig.providers.file.class=FileConfigProvider\n"
+    )
+    cluster = cluster_config(read_group_sync_file(str(file), tls=False, mtls=False), ADMIN)
+    assert "hush" not in cluster.sasl.jaas_config.get_secret_value()
+    assert 'password="hush"' in with_secrets(cluster).sasl.jaas_config.get_secret_value()
 
 
 def test_a_file_that_can_not_be_read_is_an_error(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from checkpoint_topic import checkpointed, record
 
 from sparkmirror.client import MirrorClient, OffsetAndMetadata, TopicPartition, translate_offsets
+from sparkmirror.client.settings import ADMIN, cluster_config
 from sparkmirror.config import IDENTITY_POLICY
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.errors import ClusterUnreachable, ConfigError
@@ -103,6 +104,9 @@ def test_remote_topics_whose_names_stay() -> None:
     assert nameless.remote_topics() == {"backup.heartbeats"}, "without source.cluster.alias nothing is known"
 
 
+ENVIRONMENT = {"config.providers": "env", "config.providers.env.class": "EnvVarConfigProvider"}
+
+
 @pytest.mark.parametrize(
     ("settings", "key"),
     [
@@ -112,12 +116,29 @@ def test_remote_topics_whose_names_stay() -> None:
         ({"bootstrap.servers": "a:1", "security.protocol": "SASL_SSL"}, "sasl.mechanism"),
         ({"bootstrap.servers": "a:1", "consumer.bootstrap.servers": "b"}, "consumer.bootstrap.servers"),
         ({"bootstrap.servers": "a:1", "replication.policy.class": "com.example.Mine"}, "replication.policy"),
+        ({"bootstrap.servers": "a:1", "config.providers": "file"}, "config.providers"),
+        ({"bootstrap.servers": "${env:NOWHERE}", **ENVIRONMENT}, "bootstrap.servers"),
+        (
+            {
+                "bootstrap.servers": "a:1",
+                "security.protocol": "SSL",
+                "ssl.key.password": "${env:NOWHERE}",
+                **ENVIRONMENT,
+            },
+            "ssl.key.password",
+        ),
     ],
 )
 def test_settings_that_can_not_be_used_are_named(settings: dict[str, str], key: str) -> None:
     with pytest.raises(ConfigError) as refused:
         MirrorClient(settings)
     assert refused.value.key == key
+
+
+def test_values_may_stand_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BROKERS", "b-1:9092,b-2:9092")
+    cluster = cluster_config({"admin.bootstrap.servers": "${env:BROKERS}", **ENVIRONMENT}, ADMIN)
+    assert cluster.bootstrap_servers == ("b-1:9092", "b-2:9092")
 
 
 def test_odd_questions_are_refused() -> None:

@@ -43,6 +43,13 @@ def test_listeners_and_what_is_advertised(tmp_path: Path) -> None:
     named = {"rest.advertised.host.name": "w1.example", "rest.advertised.port": "80"}
     assert worker_config(tmp_path, {**SETTINGS, **named}).url == "http://w1.example:80"
     assert worker_config(tmp_path, {**SETTINGS, "listeners": "http://:8083", **named}).listeners[0].host == ""
+    for more in (
+        {"listeners": "http://[::1]:8083"},
+        {"rest.advertised.host.name": "::1"},
+        {"rest.advertised.host.name": "[::1]"},
+    ):
+        config = worker_config(tmp_path, {**SETTINGS, **more})
+        assert (config.worker_id, config.url) == ("[::1]:8083", "http://[::1]:8083")
 
 
 @pytest.mark.parametrize(
@@ -62,6 +69,14 @@ def test_refused(tmp_path: Path, change: dict[str, str], key: str, reason: str) 
     assert caught.value.key == key
 
 
+def test_what_a_reference_stands_for_is_not_said(tmp_path: Path) -> None:
+    (tmp_path / "secrets").write_text("password=hunter2\n")
+    providers = {"config.providers": "file", "config.providers.file.class": "FileConfigProvider"}
+    for key in ("session.timeout.ms", "ssl.client.auth"):
+        with pytest.raises(ConfigError, match=f"{key}: its value from the config provider is not allowed$"):
+            worker_config(tmp_path, {**SETTINGS, **providers, key: f"${{file:{tmp_path}/secrets:password}}"})
+
+
 def test_users_of_the_jaas_file(tmp_path: Path) -> None:
     assert worker_config(tmp_path, {**SETTINGS, "rest.extension.classes": EXTENSION}).basic_auth
     credentials, jaas = tmp_path / "users.properties", tmp_path / "jaas.conf"
@@ -71,6 +86,13 @@ def test_users_of_the_jaas_file(tmp_path: Path) -> None:
     named = jaas_file({"KAFKA_OPTS": f"-Xmx1g '-Djava.security.auth.login.config={jaas}'"})
     assert read_users(named, "worker.properties").passwords == {"ann": "p", "bob": "q"}
     assert jaas_file({}) is None
+    for unfinished in ("-Xmx1g '-Dx", "-Dx=a\\"):
+        with pytest.raises(ConfigError, match="KAFKA_OPTS: has a quote or a backslash"):
+            jaas_file({"KAFKA_OPTS": unfinished})
+    credentials.write_text("ann=\\u12\n")
+    with pytest.raises(ConfigError, match="hexadecimal") as caught:
+        read_users(named, "worker.properties")
+    assert caught.value.where == str(credentials)
     for text in (
         "Other {};",
         "KafkaConnect { com.example.Login required; };",

@@ -47,6 +47,19 @@ def values(reading: Reading) -> dict[str, str]:
     return {entry.key: entry.value for entry in reading.entries}
 
 
+def change(path: str, value: Any) -> Change:
+    """Put a value at a path of the spec, such as `mirrors.0.source.tls`."""
+    *steps, last = path.split(".")
+
+    def put(spec: dict[str, Any]) -> None:
+        there: Any = spec
+        for step in steps:
+            there = there[int(step)] if isinstance(there, list) else there.setdefault(step, {})
+        there[last] = value
+
+    return put
+
+
 def read_resource(
     directory: Path, change: Change = lambda spec: None, *beside: dict[str, Any], version: str = "v1"
 ) -> Reading:

@@ -140,6 +140,55 @@ def test_as_they_are_posted(tmp_path: Path, in_a_list: bool) -> None:
                 )
 
 
+@pytest.mark.parametrize("state", ["PAUSED", "stopped"])
+def test_a_connector_that_is_not_to_run(tmp_path: Path, state: str) -> None:
+    """As it is posted to Connect (KIP-980): it is not run, and nobody has to guess why."""
+    posted = {name: {"name": name, "config": config} for name, config in three().items()}
+    posted["checkpoint"]["initial_state"] = state
+    posted["heartbeat"]["initial_state"] = state
+    reading = read(write_connectors(tmp_path, **posted))
+    config, _ = explain(reading)
+    (flow,) = config.flows
+    assert not flow.group.emit_checkpoints_enabled
+    assert not flow.heartbeat.emit_heartbeats_enabled
+    last = len((tmp_path / "checkpoint.json").read_text().splitlines()) - 1
+    assert f"{tmp_path}/checkpoint.json, line {last}: initial_state: is {state}: the connector is not run" in [
+        str(note) for note in reading.notes
+    ]
+    assert not reading.idle
+
+
+def test_connectors_none_of_which_is_to_run(tmp_path: Path) -> None:
+    files = {name: {"initial_state": "STOPPED", "config": config} for name, config in three().items()}
+    reading = read(write_connectors(tmp_path, **files))
+    assert values(reading)["msksource->mskdest.enabled"] == "false"
+    assert reading.idle == "every connector is paused or stopped"
+
+
+def test_states_in_a_list_have_their_own_lines(tmp_path: Path) -> None:
+    posted = [{"config": config, "initial_state": "PAUSED"} for config in three().values()]
+    reading = read(write_connectors(tmp_path, all=posted))
+    lines = [
+        number for number, line in enumerate((tmp_path / "all.json").read_text().splitlines(), 1) if "PAUS" in line
+    ]
+    assert [note.line for note in reading.notes if note.key == "initial_state"] == lines
+
+
+def test_an_initial_state_that_is_none(tmp_path: Path) -> None:
+    files = {"source": {"name": "x", "initial_state": "ASLEEP", "config": three()["source"]}}
+    with pytest.raises(ConfigError, match=r"source.json, line 3: initial_state: must be RUNNING, PAUSED or STOPPED"):
+        read(write_connectors(tmp_path, **files))
+
+
+def test_fields_beside_the_configuration(tmp_path: Path) -> None:
+    """What Connect itself tells of a connector is no reason to warn."""
+    one = {"name": "x", "confg": {}, "config": three()["source"], "tasks": [{"connector": "x", "task": 0}]}
+    reading = read(write_connectors(tmp_path, source=one | {"type": "source", "initial_state": "RUNNING"}))
+    named = {note.key: note.kind for note in reading.notes if note.key in ("confg", "tasks", "type", "initial_state")}
+    assert named == {"confg": "", "tasks": "not needed", "type": "not needed"}
+    assert any("confg: is not read" in line for line in explain(reading)[0].warnings)
+
+
 def test_policies_that_disagree(tmp_path: Path) -> None:
     """The kit's own variant without authentication: its checkpoint connector has no policy."""
     files = three()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -151,6 +152,61 @@ def test_spark_is_not_said(tmp_path: Path) -> None:
     )
     result = convert(read([str(path)]), "connectors")
     assert [(note.key, note.line) for note in result.notes] == [("spark.x", 5)]
+
+
+def test_a_pair_that_is_no_flow_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "mm2.properties"
+    back = {"eu->us.enabled": "false", "eu->us.topics": "a", "eu->us.groups": "b"}
+    lines = HEAD | {"us->eu.enabled": "true", "emit.heartbeats.enabled": "false", **back}
+    path.write_text("".join(f"{key} = {value}\n" for key, value in lines.items()))
+    reading = read([str(path)])
+    for to in ("connectors", "strimzi"):
+        assert [(note.key, note.line) for note in convert(reading, to).notes] == [("eu->us", 7)]
+    assert not convert(reading, "properties").notes
+
+
+def test_connectors_keep_their_names_and_workers(tmp_path: Path) -> None:
+    """Connect knows connectors and their offsets by these."""
+    connector = {
+        "connector.class": "MirrorSourceConnector",
+        "source.cluster.alias": "us",
+        "target.cluster.alias": "eu",
+        "source.cluster.bootstrap.servers": "us1:9092",
+        "target.cluster.bootstrap.servers": "eu1:9092",
+    }
+    posted = {"name": "ours", "initial_state": "STOPPED", "config": connector}
+    worker = "bootstrap.servers = third:9092\ngroup.id = g\noffset.storage.topic = o\nconfig.storage.topic = c\n"
+    old = read([saved(tmp_path / "old", {"source.json": json.dumps(posted), "worker.properties": worker})])
+    result = convert(old, "connectors")
+    assert not result.notes
+    new = read([saved(tmp_path / "new", dict(result.files))])
+    ((before,), (after,)) = old.connect[0].connectors, new.connect[0].connectors
+    assert (after.name, after.state) == (before.name, before.state) == ("ours", "stopped")
+    assert old.connect[0].worker is not None
+    assert new.connect[0].worker is not None
+    texts = [
+        {key: entry.value for key, entry in one.settings.items()}
+        for one in (old.connect[0].worker, new.connect[0].worker)
+    ]
+    assert texts[0] == texts[1]
+    assert [note.key for note in convert(old, "strimzi").notes] == ["ours"]
+
+
+@pytest.mark.parametrize("own", [{"enabled": "false"}, {"emit.checkpoints.enabled": "false"}])
+def test_a_connector_with_nothing_to_do_stays(tmp_path: Path, own: dict[str, str]) -> None:
+    places = {
+        "source.cluster.alias": "us",
+        "target.cluster.alias": "eu",
+        "source.cluster.bootstrap.servers": "us1:9092",
+        "target.cluster.bootstrap.servers": "eu1:9092",
+    }
+    source = {"connector.class": "MirrorSourceConnector", **places}
+    checkpoint = {"connector.class": "MirrorCheckpointConnector", **places, "groups": "b.*", **own}
+    texts = {"source.json": json.dumps(source), "checkpoint.json": json.dumps(checkpoint)}
+    result = convert(read([saved(tmp_path, texts)]), "connectors")
+    written = json.loads(result.files["us-to-eu/checkpoint.json"])
+    assert written.items() >= {**own, "groups": "b.*"}.items()
+    assert written.keys() & {"enabled", "emit.checkpoints.enabled"} == own.keys()
 
 
 def test_secrets_leave_the_resource(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from resources import RESOURCE, TARGET, read_resource, values
+from resources import RESOURCE, TARGET, change, read_resource, values
 
 from sparkmirror.errors import ConfigError
 from sparkmirror.formats import explain, read
@@ -217,6 +217,15 @@ def test_references_in_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert flow.fetch.client_rack == "from-the-environment"
 
 
+SCRAM = {"type": "scram-sha-512", "username": "u", "passwordSecret": {"secretName": "me", "password": "password"}}
+OAUTH = {
+    "type": "oauth",
+    "clientId": "x",
+    "tokenEndpointUri": "https://t",
+    "clientSecret": {"secretName": "me", "key": "password"},
+}
+
+
 # --- what is wrong, and what has no effect ---------------------------------------------------------
 
 
@@ -276,6 +285,68 @@ def test_what_has_no_effect_is_named(tmp_path: Path) -> None:
     assert "eu.producer.linger.ms: has no effect: batches are copied as they are" in said
     assert "spec.mirrors[0].sourceConnector.config.name: is taken out by Strimzi" in said
     assert "source.cluster.batch.size: reaches no client" in said
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "says"),
+    [
+        ("mirrors.0.sourceConnector.maxTasks", 8, "is no field of KafkaMirrorMaker2"),
+        ("mirrors.0.checkpointConnector.paused", True, "is no field of KafkaMirrorMaker2"),
+        ("mirrors.0.topicPattern", "x", "is no field of KafkaMirrorMaker2"),
+        ("target.tls", {"hostnameVerification": False}, "target.tls.hostnameVerification: is no field"),
+        (
+            "target.tls",
+            {"trustedCertificates": [{"secretName": "me", "certificate": "password", "cert": "x"}]},
+            "target.tls.trustedCertificates[0].cert: is no field",
+        ),
+        ("mirrors.0.source.authentication", SCRAM | {"bogus": 1}, "source.authentication.bogus: is no field"),
+        (
+            "mirrors.0.source.authentication",
+            SCRAM | {"passwordSecret": {"secretName": "me", "password": "password", "key": "x"}},
+            "source.authentication.passwordSecret.key: is no field",
+        ),
+        (
+            "mirrors.0.source.authentication",
+            SCRAM | {"clientId": "x"},
+            "source.authentication.clientId: has no effect: it is not for authentication of type scram-sha-512",
+        ),
+        ("target.authentication", OAUTH | {"httpRetries": 4}, "httpRetries: has no effect: the token server is asked"),
+        ("target.authentication", OAUTH | {"enableMetrics": True}, "enableMetrics: has no effect: there is no JVM"),
+        (
+            "target.authentication",
+            OAUTH | {"maxTokenExpirySeconds": 9},
+            "maxTokenExpirySeconds: has no effect: a token",
+        ),
+        ("rack", {"type": "environment-variable", "envVarName": "HOME", "key": "x"}, "spec.rack.key: is no field"),
+        ("mirrors.0.sourceConnector.pause", True, "is a field of v1beta2 only"),
+    ],
+)
+def test_misspelt_and_idle_below_a_field(tmp_path: Path, path: str, value: Any, says: str) -> None:
+    reading = read_resource(tmp_path, change(path, value), secret("me", password="hush"))
+    (said,) = explain(reading)[0].warnings
+    assert says in said
+    assert values(reading)["us->eu.enabled"] == "true"
+
+
+def test_two_layouts_in_one(tmp_path: Path) -> None:
+    """One counts; what belongs to the other is named."""
+
+    def both(spec: dict[str, Any]) -> None:
+        spec |= {"connectCluster": "z", "clusters": [{"alias": "z", "bootstrapServers": "z:1"}]}
+        spec["mirrors"][0]["sourceCluster"] = "q"
+
+    reading = read_resource(tmp_path, both, version="v1beta2")
+    assert [note.key for note in reading.notes if note.reason.endswith("spec.target is there, and counts")] == [
+        "spec.mirrors[0].sourceCluster",
+        "spec.connectCluster",
+        "spec.clusters",
+    ]
+    assert values(reading)["clusters"] == "us, eu"
+
+
+def test_nothing_right_is_named(tmp_path: Path) -> None:
+    reading = read_resource(tmp_path, change("target.authentication", SCRAM), secret("me", password="hush"))
+    assert not explain(reading)[0].warnings
 
 
 @pytest.mark.parametrize("state", ["paused", "stopped"])

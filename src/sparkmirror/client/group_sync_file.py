@@ -1,7 +1,8 @@
 """The properties file of the consumer group offset sync app, as its users have it (`seeds.md` 2.11).
 
 Its keys are names of Java constants (`BOOTSTRAP_SERVERS_CONFIG`), an empty value is none, and each has a default.
-Kafka's own keys (`bootstrap.servers`, `security.protocol`, `sasl.*`, `ssl.*`) may stand there too, and win.
+Kafka's own keys (`bootstrap.servers`, `security.protocol`, `sasl.*`, `ssl.*`) may stand there too, and win; so may
+`config.providers` and what belongs to it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import javaproperties
 
+from sparkmirror.config.providers import PROVIDERS_KEY
 from sparkmirror.errors import ConfigError
 
 DEFAULT_FILE = "/tmp/kafka/consumer.properties"  # noqa: S108 - where the app looks
@@ -30,7 +32,7 @@ _DEFAULTS = {
     "SSL_KEYSTORE_PASSWORD_CONFIG": "password",
     "SSL_KEY_PASSWORD_CONFIG": "password",
 }
-_KAFKAS = ("bootstrap.servers", "client.id", "security.protocol", "sasl.", "ssl.")
+_KAFKAS = ("bootstrap.servers", "client.id", "security.protocol", "sasl.", "ssl.", PROVIDERS_KEY)
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +43,7 @@ def read_group_sync_file(path: str, *, tls: bool, mtls: bool) -> dict[str, str]:
     Without the file the defaults hold, and a line says so. `mtls` brings `tls` with it.
     """
     given = _given(path)
+    _name_unread(path, given)
     settings = {"bootstrap.servers": DEFAULT_SERVERS}
     settings |= {kafkas: given[own] for own, kafkas in _OWN_KEYS.items() if given.get(own)}
     settings["bootstrap.servers"] = settings["bootstrap.servers"].replace("http://", "")
@@ -49,6 +52,15 @@ def read_group_sync_file(path: str, *, tls: bool, mtls: bool) -> dict[str, str]:
         wanted = _TLS_KEYS | (_MTLS_KEYS if mtls else {})
         settings |= {kafkas: given.get(own) or _DEFAULTS[own] for own, kafkas in wanted.items()}
     return settings | {key: value for key, value in given.items() if value and key.startswith(_KAFKAS)}
+
+
+def _name_unread(path: str, given: Mapping[str, str]) -> None:
+    known = (*_OWN_KEYS, *_TLS_KEYS, *_MTLS_KEYS)
+    unread = sorted(key for key, value in given.items() if value and key not in known and not key.startswith(_KAFKAS))
+    if unread:
+        log.warning(
+            "%s: %s: not read: groups are set by an admin client, which has no use for it", path, ", ".join(unread)
+        )
 
 
 def _given(path: str) -> Mapping[str, str]:

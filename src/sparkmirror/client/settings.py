@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sparkmirror.config import DEFAULT_POLICY, ClusterConfig
+from sparkmirror.config import DEFAULT_POLICY, ClusterConfig, Entry
 from sparkmirror.config.login import LoginError, read_login
-from sparkmirror.config.model import SaslConfig, SslConfig
+from sparkmirror.config.model import ProviderConfig, SaslConfig, SslConfig
+from sparkmirror.config.providers import declared_providers, resolve, with_secrets
 from sparkmirror.config.setting import Setting
 from sparkmirror.config.settings import SASL_SETTINGS, SECURITY_PROTOCOL, SOURCE_SERVERS, SSL_SETTINGS
 from sparkmirror.config.values import Boolean, Value
@@ -22,20 +23,29 @@ _INTERNAL = "replication.policy.internal.topic.separator.enabled"
 
 
 def cluster_config(settings: Mapping[str, str], role: str) -> ClusterConfig:
-    """How the cluster is spoken with by `ADMIN` or `CONSUMER`; raises `ConfigError`."""
-    given = _given((SOURCE_SERVERS, SECURITY_PROTOCOL), settings, role)
-    servers = given.get(SOURCE_SERVERS.field)
+    """How the cluster is spoken with by `ADMIN` or `CONSUMER`; raises `ConfigError`.
+
+    Secrets that config providers have stay references: they are looked up with each connection.
+    """
+    providers = declared_providers(Entry(key, str(value), WHERE) for key, value in settings.items())
+
+    def given(wanted: Sequence[Setting]) -> dict[str, Value]:
+        return _given(wanted, settings, role, providers)
+
+    fields = given((SOURCE_SERVERS, SECURITY_PROTOCOL))
+    servers = fields.get(SOURCE_SERVERS.field)
     if not isinstance(servers, tuple):
         raise ConfigError("is missing: write host:9092", where=WHERE, key=SOURCE_SERVERS.name)
-    cluster = ClusterConfig.model_validate({"alias": "asked by MirrorClient", **given})
-    ssl = SslConfig.model_validate(_given(SSL_SETTINGS, settings, role) if cluster.encrypted else {})
-    sasl = SaslConfig.model_validate(_given(SASL_SETTINGS, settings, role) if cluster.signs_in else {})
+    cluster = ClusterConfig.model_validate({"alias": "asked by MirrorClient", **fields})
+    ssl = SslConfig.model_validate(given(SSL_SETTINGS) if cluster.encrypted else {})
+    sasl = SaslConfig.model_validate(given(SASL_SETTINGS) if cluster.signs_in else {})
+    cluster = cluster.model_copy(update={"ssl": ssl, "sasl": sasl, "providers": providers})
     if cluster.signs_in:
         try:
-            read_login(sasl)
+            read_login(with_secrets(cluster).sasl)
         except LoginError as error:
             raise ConfigError(error.reason, where=WHERE, key=f"sasl.{error.setting}") from None
-    return cluster.model_copy(update={"ssl": ssl, "sasl": sasl})
+    return cluster
 
 
 def replication_policy(settings: Mapping[str, str]) -> ReplicationPolicy:
@@ -54,13 +64,17 @@ def replication_policy(settings: Mapping[str, str]) -> ReplicationPolicy:
         raise ConfigError(str(error), where=WHERE, key="replication.policy") from None
 
 
-def _given(settings: Sequence[Setting], mapping: Mapping[str, str], role: str) -> dict[str, Value]:
+def _given(
+    settings: Sequence[Setting], mapping: Mapping[str, str], role: str, providers: Sequence[ProviderConfig]
+) -> dict[str, Value]:
     found: dict[str, Value] = {}
     for setting in settings:
         key = f"{role}{setting.name}" if f"{role}{setting.name}" in mapping else setting.name
         if key in mapping:
+            text = str(mapping[key])
             try:
-                found[setting.field] = setting.kind.parse(str(mapping[key]))
+                resolved = resolve(text, providers)
+                found[setting.field] = setting.kind.parse(text if setting.secret else resolved)
             except ValueError as error:
                 raise ConfigError(str(error), where=WHERE, key=key) from None
     return found

@@ -17,6 +17,7 @@ from sparkmirror.config.providers import with_secrets
 from sparkmirror.errors import ConfigError
 
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+_CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 
 
 def ssl_context(config: ClusterConfig) -> ssl.SSLContext | None:
@@ -73,10 +74,13 @@ def server_context(config: ClusterConfig, client_auth: str) -> ssl.SSLContext:
     if pair is None:
         raise store_error(config, "keystore.location", "is missing: a server needs a key and a certificate")
     _load(context, pair)
-    if client_auth != "none":
+    context.verify_mode = _CLIENT_AUTH[client_auth]
+    if context.verify_mode is not ssl.CERT_NONE:
         trusted = read_trust_store(config, store_bytes(config, "truststore", config.ssl.truststore_location))
-        context.load_verify_locations(cadata=b"".join(map(_der, trusted or ())))
-        context.verify_mode = ssl.CERT_REQUIRED if client_auth == "required" else ssl.CERT_OPTIONAL
+        if trusted is None:
+            reason = f"is missing: with ssl.client.auth = {client_auth} it says whose certificates are taken"
+            raise store_error(config, "truststore.location", reason)
+        context.load_verify_locations(cadata=b"".join(map(_der, trusted)))
     return context
 
 

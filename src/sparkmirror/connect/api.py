@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
+from starlette.types import Scope
 
-from sparkmirror.connect.bodies import read_creation, read_offsets, read_settings, with_name
+from sparkmirror.connect.bodies import check_name, read_creation, read_offsets, read_settings, with_name
 from sparkmirror.connect.errors import RestError, bad_request, not_found
 from sparkmirror.connect.herder import Herder
 from sparkmirror.connect.loggers import LEVELS, Loggers
@@ -31,6 +35,15 @@ async def _read_body(request: Request) -> bytes:
 
 
 Body = Annotated[bytes, Depends(_read_body)]
+
+
+class _Route(APIRoute):
+    """Finds its path encoded, as `Manners` gives it, and then decodes the names in it: they may have slashes."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        match, found = super().matches(scope)
+        names = {key: unquote(value) for key, value in found.get("path_params", {}).items()}
+        return match, {**found, "path_params": names}
 
 
 def routers(
@@ -97,7 +110,7 @@ def _about(herder: Herder, cluster_id: str, commit: str) -> APIRouter:
 
 
 def _plugins(herder: Herder) -> APIRouter:
-    router = APIRouter(prefix="/connector-plugins")
+    router = APIRouter(prefix="/connector-plugins", route_class=_Route)
 
     @router.get("")
     def plugins(request: Request) -> list[dict[str, str]]:
@@ -125,7 +138,7 @@ def _plugins(herder: Herder) -> APIRouter:
 
 
 def _connectors(herder: Herder) -> APIRouter:
-    router = APIRouter(prefix="/connectors")
+    router = APIRouter(prefix="/connectors", route_class=_Route)
 
     @router.get("")
     def connectors(request: Request) -> Any:
@@ -163,7 +176,9 @@ def _connectors(herder: Herder) -> APIRouter:
 
     @router.patch("/{name}/config")
     def patch(name: str, body: Body) -> dict[str, object]:
-        return herder.patch(name, read_settings(body))
+        changes = read_settings(body)
+        check_name(name, changes)
+        return herder.patch(name, changes)
 
     @router.get("/{name}/status")
     def status(name: str) -> dict[str, object]:
@@ -208,7 +223,7 @@ def _connectors(herder: Herder) -> APIRouter:
 
 
 def _offsets(herder: Herder) -> APIRouter:
-    router = APIRouter(prefix="/connectors/{name}/offsets")
+    router = APIRouter(prefix="/connectors/{name}/offsets", route_class=_Route)
 
     @router.get("")
     def offsets(name: str) -> dict[str, object]:
@@ -226,7 +241,7 @@ def _offsets(herder: Herder) -> APIRouter:
 
 
 def _topics(herder: Herder, *, tracking: bool, resetting: bool) -> APIRouter:
-    router = APIRouter(prefix="/connectors/{name}/topics")
+    router = APIRouter(prefix="/connectors/{name}/topics", route_class=_Route)
 
     def must_be_tracked() -> None:
         if not tracking:
@@ -249,7 +264,7 @@ def _topics(herder: Herder, *, tracking: bool, resetting: bool) -> APIRouter:
 
 
 def _loggers(herder: Herder, loggers: Loggers) -> APIRouter:
-    router = APIRouter(prefix="/admin/loggers")
+    router = APIRouter(prefix="/admin/loggers", route_class=_Route)
 
     @router.get("")
     def all_loggers() -> dict[str, dict[str, object]]:
@@ -316,9 +331,11 @@ def _location(request: Request, name: str) -> str:
 
 
 def _number(task: str) -> int:
-    if not task.lstrip("-").isascii() or not task.lstrip("-").isdigit():
+    """A task's number as Java's `Integer` reads it."""
+    number = int(task) if re.fullmatch(r"[+-]?[0-9]{1,20}", task) else None
+    if number is None or not -(2**31) <= number < 2**31:
         raise not_found("HTTP 404 Not Found")
-    return int(task)
+    return number
 
 
 def _flag(request: Request, name: str, *, default: bool = False) -> bool:

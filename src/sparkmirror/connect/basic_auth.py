@@ -70,8 +70,12 @@ class BasicAuth:
 
 
 def jaas_file(environment: Mapping[str, str] = os.environ) -> str | None:
-    """The JAAS file that `KAFKA_OPTS` names."""
-    flags = [word for word in shlex.split(environment.get("KAFKA_OPTS", "")) if word.startswith(_FLAG)]
+    """The JAAS file that `KAFKA_OPTS` names. Raises `ConfigError`."""
+    try:
+        words = shlex.split(environment.get("KAFKA_OPTS", ""))
+    except ValueError:
+        raise ConfigError("has a quote or a backslash that nothing follows", where="KAFKA_OPTS") from None
+    flags = [word for word in words if word.startswith(_FLAG)]
     return flags[-1].removeprefix(_FLAG) if flags else None
 
 
@@ -89,7 +93,10 @@ def read_users(jaas: str | None, where: str) -> Users:
     named = re.search(r"""\bfile\s*=\s*["']?([^"';\s]+)""", section[1])
     if named is None:
         raise ConfigError(f'its {_SECTION} names no file: write file="/path/to/credentials.properties"', where=jaas)
-    return Users(javaproperties.loads(_text(named[1], jaas)))
+    try:
+        return Users(javaproperties.loads(_text(named[1], jaas)))
+    except javaproperties.InvalidUEscapeError:
+        raise ConfigError(r"has a \u that four hexadecimal digits don't follow", where=named[1]) from None
 
 
 def _text(path: str, where: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -42,16 +43,21 @@ def read_creation(body: bytes) -> Creation:
     state = None if initial is None else _INITIAL_STATES.get(str(initial).upper())
     if initial is not None and state is None:
         raise _unreadable(f"initial_state {initial!r} is none of {', '.join(_INITIAL_STATES)}")
-    name = str(content.get("name") or "").strip("".join(map(chr, range(0x21))))
+    name = (_as_text("name", content.get("name")) or "").strip("".join(map(chr, range(0x21))))
     return Creation(name, with_name(name, {key: _as_text(key, value) for key, value in config.items()}), state)
 
 
 def with_name(name: str, config: dict[str, str | None]) -> dict[str, str | None]:
     """The configuration with the connector's name in it."""
+    check_name(name, config)
+    return {**config, "name": name}
+
+
+def check_name(name: str, config: Mapping[str, str | None]) -> None:
+    """Refuse a configuration that has another name in it."""
     included = config.get("name")
     if included is not None and included != name:
         raise bad_request(f"Connector name configuration ({included}) doesn't match connector name in the URL ({name})")
-    return {**config, "name": name}
 
 
 def read_offsets(body: bytes) -> list[Offset]:
@@ -81,6 +87,8 @@ def _read_object(body: bytes) -> dict[str, object]:
         raise _unreadable(reason) from None
     if not isinstance(content, dict):
         raise _unreadable("it is no object")
+    if re.search("[\ud800-\udfff]", json.dumps(content, ensure_ascii=False)):
+        raise bad_request("The body holds half of a surrogate pair, which is no text")
     return content
 
 

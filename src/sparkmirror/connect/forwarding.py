@@ -93,7 +93,7 @@ class Forwarding:
         )
         tls = self._tls() if self._tls and urlsplit(leader).scheme == "https" else None
         try:
-            with urllib.request.urlopen(request, timeout=_TIMEOUT_S, context=tls) as answer:  # noqa: S310
+            with _opener(tls).open(request, timeout=_TIMEOUT_S) as answer:
                 return answer.status, _headers(answer.headers), answer.read()
         except urllib.error.HTTPError as error:
             return error.code, _headers(error.headers), error.read()
@@ -102,6 +102,11 @@ class Forwarding:
                 return None
             text = {"error_code": 500, "message": f"IO Error trying to forward REST request: {error}"}
             return 500, {b"content-type": "application/json"}, json.dumps(text).encode()
+
+
+def _opener(tls: ssl.SSLContext | None) -> urllib.request.OpenerDirector:
+    """What asks the leader itself: proxies of the environment are for what is elsewhere."""
+    return urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=tls))
 
 
 def _headers(headers: object) -> dict[bytes, str]:

@@ -28,6 +28,7 @@ from sparkmirror.connect.plugins import not_found as class_not_found
 from sparkmirror.connect.status_log import StatusState, leader_record, status_records, topic_records
 from sparkmirror.connect.storage_topic import StorageTopic
 from sparkmirror.connect.validation import Validation, validate
+from sparkmirror.errors import SparkMirrorError
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +83,7 @@ class Herder:
         if self._leading and self.leader_url == self._url:
             try:
                 self._statuses.append([leader_record(None)])
-            except ConnectionError as error:
+            except (ConnectionError, SparkMirrorError) as error:
                 log.warning("%s", error)
 
     @property
@@ -158,9 +159,10 @@ class Herder:
         if find_class(stated) is None:
             raise bad_request(class_not_found(stated))
         try:
-            return validate({key: self._resolved(key, value) for key, value in config.items()})
+            resolved = {key: self._resolved(key, value) for key, value in config.items()}
         except ValueError as error:
             raise bad_request(str(error)) from None
+        return validate(resolved, config)
 
     def create(self, name: str, config: Config, initial: TargetState | None) -> dict[str, object]:
         """A new connector."""
@@ -238,7 +240,10 @@ class Herder:
         """Forget how far a stopped connector is; what was done."""
         with self._writing:
             self._stopped_class(name)
-            return self._worker.delete_offsets(name)
+            try:
+                return self._worker.delete_offsets(name)
+            except ValueError as error:
+                raise bad_request(str(error)) from None
 
     def set_cluster_log_level(self, name: str, level: str) -> None:
         """Set a logger's level in every process."""
@@ -315,7 +320,7 @@ class Herder:
     def _append(self, records: list[tuple[bytes, bytes | None]]) -> None:
         try:
             self._configs.append(records)
-        except ConnectionError as error:
+        except (ConnectionError, SparkMirrorError) as error:
             raise RestError(
                 500,
                 "Failed to write to config topic; this may be due to a transient error and the request can be safely "
@@ -342,7 +347,7 @@ class Herder:
                     self._statuses.append(records)
             except KeyError:  # it was removed in between
                 return
-            except ConnectionError as error:
+            except (ConnectionError, SparkMirrorError) as error:
                 log.warning("%s", error)
 
     def _run(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import quote, unquote
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.routing import BaseRoute, Match
@@ -34,7 +35,7 @@ class CrossOrigin:
 
 
 class Manners:
-    """An ASGI application around another; `routes` are its, to know a path's methods."""
+    """An ASGI application around another; `routes` are its, to know a path's methods. It gets the path encoded."""
 
     def __init__(
         self,
@@ -53,7 +54,7 @@ class Manners:
             await self._app(scope, receive, send)
             return
         headers, method = Headers(scope=scope), scope["method"]
-        scope = {**scope, "path": scope["path"].rstrip("/") or "/"}
+        scope = {**scope, "path": _encoded_path(scope)}
         answer_with = self._decorated(send, headers, method)
         if method == "HEAD":
             scope["method"], answer_with = "GET", _without_body(answer_with)
@@ -87,6 +88,12 @@ class Manners:
             await send(message)
 
         return answer
+
+
+def _encoded_path(scope: Scope) -> str:
+    """The path as it was sent, but each part encoded in the same way: `%2F` is in a name and separates nothing."""
+    sent = scope.get("raw_path", quote(scope["path"]).encode()).decode("latin-1")
+    return "/".join(quote(unquote(part), safe="") for part in sent.rstrip("/").split("/")) or "/"
 
 
 def _refused(method: str, methods: Sequence[str], headers: Headers) -> tuple[int, str] | None:

@@ -9,13 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from sparkmirror.config.jaas import FLAGS
 from sparkmirror.config.model import REFERENCE
 from sparkmirror.connect.definitions import SECRETS
 from sparkmirror.connect.validation import HIDDEN
 
 _JAAS = "sasl.jaas.config"
 _SECRET_WORD = re.compile(r"(^|[._-])(password|passphrase|secret|secret[._]key|token|credentials?)$", re.IGNORECASE)
-_JAAS_OPTION = re.compile(r"""(\w+)\s*=\s*("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^\s;]+)""")
+_JAAS_VALUE = rf"""(?:"[^"\\\s]*"|'[^'\\\s]*'|[A-Za-z_][\w.-]*|{REFERENCE.pattern})(?=[\s;]|\Z)"""
+_JAAS_OPTION = rf"\s+([\w.]+)\s*=\s*({_JAAS_VALUE})"
+_JAAS_LINE = re.compile(rf"\s*[\w.$]+\s+(?:{'|'.join(FLAGS)})(?P<options>(?:{_JAAS_OPTION})*)\s*;\s*", re.IGNORECASE)
+"""One login module with plain options. A JAAS parser would pass over comments and repeated options, which may be
+secrets too: what is not wholly understood is not shown."""
 _JAAS_OPEN = (
     "username",
     "serviceName",
@@ -61,7 +66,10 @@ def _masked_value(key: str, value: str | None) -> str:
 
 
 def _holds_no_secret(key: str, value: str) -> bool:
-    if key.endswith(_JAAS):
-        options = _JAAS_OPTION.findall(value)
-        return all(name in _JAAS_OPEN or REFERENCE.fullmatch(text.strip("\"'")) for name, text in options)
-    return REFERENCE.fullmatch(value.strip()) is not None
+    if REFERENCE.fullmatch(value.strip()):
+        return True
+    line = _JAAS_LINE.fullmatch(value) if key.endswith(_JAAS) else None
+    return line is not None and all(
+        option[1] in _JAAS_OPEN or REFERENCE.fullmatch(option[2].strip("\"'"))
+        for option in re.finditer(_JAAS_OPTION, line["options"])
+    )

@@ -85,4 +85,4 @@ class Worker(Protocol):
         """Set how far a stopped connector is; what was done, in a sentence. ValueError: what can't be set, and why."""
 
     def delete_offsets(self, name: str) -> str:
-        """Forget how far a stopped connector is; what was done, in a sentence."""
+        """Forget how far a stopped connector is; what was done, in a sentence. ValueError: why that can't be."""

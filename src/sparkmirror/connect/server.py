@@ -86,7 +86,7 @@ class ConnectServer:
         self._opened.callback(herder.close)
         for one, listener in zip(sockets, config.listeners, strict=True):
             self._opened.enter_context(_serving(app, one, self._tls(listener)))
-        log.info("answering at %s", ", ".join(f"{one.scheme}://{one.host}:{one.port}" for one in config.listeners))
+        log.info("answering at %s", ", ".join(one.url for one in config.listeners))
 
     def _storage(self, name: str, take: Callable[[bytes | None, bytes | None], object]) -> StorageTopic:
         topic = StorageTopic(self._config.cluster, name, take)
@@ -139,8 +139,9 @@ def _listening(listener: Listener, path: str) -> Iterator[socket.socket]:
             bound.bind((listener.host, listener.port))
             bound.listen(_BACKLOG)
         except OSError as error:
-            where = f"{listener.scheme}://{listener.host}:{listener.port}"
-            raise ConfigError(f"can't listen on {where}: {error.strerror}", where=path, key="listeners") from None
+            raise ConfigError(
+                f"can't listen on {listener.url}: {error.strerror}", where=path, key="listeners"
+            ) from None
         yield bound
 
 

@@ -13,7 +13,7 @@ from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig
-from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.errors import ClusterUnreachable, SparkMirrorError
 
 log = logging.getLogger(__name__)
 
@@ -53,17 +53,8 @@ class StorageTopic:
             admin.create_compacted_topic(self.name, partitions, replication_factor, factor_key=factor_key)
 
     def start(self) -> None:
-        """Read all there is, then follow in the background. Raises `ClusterUnreachable`."""
-        deadline = time.monotonic() + _CATCH_UP_S
-        while True:
-            try:
-                source = TopicLog(self._reader, self.name)
-                ends = {partition: self._read(source, partition, 0) for partition in range(source.partitions)}
-                break
-            except ConnectionError as error:
-                if time.monotonic() > deadline:
-                    raise ClusterUnreachable(f"cluster {self._cluster.alias}: {error}") from error
-                self._closing.wait(_RETRY_S)
+        """Read all there is, then follow in the background. Raises `SparkMirrorError`."""
+        ends = self._read_all()
         self._positions.update(ends)
         for partition, offset in ends.items():
             thread = threading.Thread(
@@ -78,7 +69,7 @@ class StorageTopic:
         return next(iter(self._troubles.copy().values()), "")
 
     def append(self, records: Sequence[Record]) -> None:
-        """Write records, and return when they were read again. Raises `ConnectionError`."""
+        """Write records, and return when they were read again. Raises `ConnectionError` or `SparkMirrorError`."""
         with self._writing:
             partitions = self._out.partitions
             ends: dict[int, int] = {}
@@ -89,7 +80,7 @@ class StorageTopic:
         self._wait(ends)
 
     def catch_up(self) -> None:
-        """Return when all that is in the topic now was read. Raises `ConnectionError`."""
+        """Return when all that is in the topic now was read. Raises `ConnectionError` or `SparkMirrorError`."""
         with self._writing:
             ends = {partition: self._out.end(partition) for partition in range(self._out.partitions)}
         self._wait(ends)
@@ -101,6 +92,20 @@ class StorageTopic:
             thread.join(2 * _WAIT_MS / 1000)
         self._reader.close()
         self._writer.close()
+
+    def _read_all(self) -> dict[int, int]:
+        """Read to the end, trying again for a while; by partition the offset to go on from."""
+        deadline = time.monotonic() + _CATCH_UP_S
+        while True:
+            try:
+                source = TopicLog(self._reader, self.name)
+                return {partition: self._read(source, partition, 0) for partition in range(source.partitions)}
+            except (ConnectionError, SparkMirrorError) as error:
+                if time.monotonic() > deadline:
+                    if isinstance(error, SparkMirrorError):
+                        raise
+                    raise ClusterUnreachable(f"cluster {self._cluster.alias}: {error}") from error
+                self._closing.wait(_RETRY_S)
 
     def _wait(self, ends: dict[int, int]) -> None:
         def reached() -> bool:
@@ -119,23 +124,33 @@ class StorageTopic:
         return following
 
     def _follow(self, partition: int, offset: int) -> None:
-        """Each partition has a connection of its own: waiting for one must not hold up another."""
+        """Each partition has a connection of its own: waiting for one must not hold up another.
+
+        Whatever happens is tried again: nobody else would read what is written from here on.
+        """
         client = ClusterClient(self._cluster, f"sparkmirror-connect|{self.name}")
         source = TopicLog(client, self.name)
         while not self._closing.is_set():
             try:
                 offset = self._read(source, partition, offset, _WAIT_MS)
                 self._troubles.pop(partition, None)
-            except ConnectionError as error:
-                if str(error) != self._troubles.get(partition):
-                    log.warning("%s", error)
-                self._troubles[partition] = str(error)
+            except Exception as error:
+                self._note_trouble(partition, error)
                 self._closing.wait(_RETRY_S)
                 continue
             with self._moved:
                 self._positions[partition] = offset
                 self._moved.notify_all()
         client.close()
+
+    def _note_trouble(self, partition: int, error: Exception) -> None:
+        """Keep why a partition can't be followed, and log it if that is news."""
+        expected = isinstance(error, ConnectionError | SparkMirrorError)
+        reason = f"{type(error).__name__}: the log of this process has more"
+        trouble = str(error) if expected else f"topic {self.name} can't be followed: {reason}"
+        if trouble != self._troubles.get(partition):
+            log.warning("%s", trouble, exc_info=None if expected else error)
+        self._troubles[partition] = trouble
 
 
 def _partition(key: bytes, partitions: int) -> int:

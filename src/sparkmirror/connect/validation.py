@@ -36,12 +36,26 @@ _KNOWN_CLASSES = {
 """Where a class must be known; the others that can be named are without effect."""
 
 
+_VALUE = "{value}"
+
+
 class _Wrong(Exception):
-    """A value that is not allowed; says why in Connect's words."""
+    """A value that is not allowed; `reason` is Connect's words, with `_VALUE` where it stands."""
+
+    def __init__(self, reason: str, value: object = None) -> None:
+        self._reason = reason
+        self._value = value
+        super().__init__(reason)
+
+    def text(self, reference: str | None) -> str:
+        """The whole message; a value that comes from elsewhere is not said, but the `reference` to it."""
+        if self._value is None:
+            return self._reason.replace(_VALUE, "null")
+        return self._reason.replace(_VALUE, str(self._value) if reference is None else reference)
 
 
 def _invalid(name: str, value: object, reason: str) -> _Wrong:
-    return _Wrong(f"Invalid value {'null' if value is None else value} for configuration {name}: {reason}")
+    return _Wrong(f"Invalid value {_VALUE} for configuration {name}: {reason}", value)
 
 
 def _at_least(low: float, high: float = math.inf) -> Callable[[str, Value], None]:
@@ -182,7 +196,7 @@ def _parse(definition: Definition, given: str | None) -> Value:
         case "CLASS":
             known = _KNOWN_CLASSES.get(name)
             if not text or (known is not None and text not in known and not is_python_class(text)):
-                raise _invalid(name, text, f"Class {text} could not be found.")
+                raise _invalid(name, text, f"Class {_VALUE} could not be found.")
             return text
         case "PASSWORD":
             return given
@@ -236,8 +250,11 @@ class Validation:
         }
 
 
-def validate(config: Mapping[str, str | None]) -> Validation:
-    """Check a configuration whose `connector.class` is known; raises KeyError if it isn't."""
+def validate(config: Mapping[str, str | None], given: Mapping[str, str | None] | None = None) -> Validation:
+    """Check a configuration whose `connector.class` is known; raises KeyError if it isn't.
+
+    `given` is the configuration before config providers put in what they have; that is not shown.
+    """
     stated = config["connector.class"] or ""
     class_name = find_class(stated)
     if class_name is None:
@@ -247,7 +264,8 @@ def validate(config: Mapping[str, str | None]) -> Validation:
     unknown = [
         CheckedValue(key, None, None, [_NULL]) for key, value in config.items() if value is None and key not in names
     ]
-    checked = {definition.name: _check(definition, config) for definition in known}
+    references = {key: text for key, text in (given or {}).items() if text != config[key]}
+    checked = {definition.name: _check(definition, config, references.get(definition.name)) for definition in known}
     for definition in SOURCE_CONNECTOR:
         if definition.name in config and config[definition.name] is None:
             checked[definition.name].errors.append(_NULL)
@@ -259,7 +277,8 @@ def validate(config: Mapping[str, str | None]) -> Validation:
 _NULL = "Null value can not be supplied as the configuration value."
 
 
-def _check(definition: Definition, config: Mapping[str, str | None]) -> CheckedValue:
+def _check(definition: Definition, config: Mapping[str, str | None], reference: str | None) -> CheckedValue:
+    """`reference`: the text that is shown for the value, if that comes from a config provider."""
     name = definition.name
     result = CheckedValue(name, definition)
     value: Value = None
@@ -268,14 +287,14 @@ def _check(definition: Definition, config: Mapping[str, str | None]) -> CheckedV
             raise _Wrong(f'Missing required configuration "{name}" which has no default value.')
         value = _parse(definition, config.get(name, definition.default))
     except _Wrong as wrong:
-        result.errors.append(str(wrong))
+        result.errors.append(wrong.text(reference))
     check = CHECKS.get(name, _list if definition.type == "LIST" else None)
     if check is not None and not (definition.required and name not in config):
         try:
             check(name, value)
         except _Wrong as wrong:
-            result.errors.append(str(wrong))
-    result.value = _shown(definition, value)
+            result.errors.append(wrong.text(reference))
+    result.value = _shown(definition, value if value is None or reference is None else reference)
     return result
 
 

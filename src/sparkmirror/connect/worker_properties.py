@@ -16,7 +16,7 @@ from sparkmirror.config.lookup import Lookup
 from sparkmirror.config.model import ProviderConfig, SslConfig
 from sparkmirror.config.providers import declared_providers, resolve
 from sparkmirror.config.settings import SSL_SETTINGS, TARGET_SERVERS
-from sparkmirror.config.values import FACTOR, PORT_MAX, Boolean, Integer, Kind, Names, Value
+from sparkmirror.config.values import FACTOR, PORT_MAX, Boolean, Choice, Integer, Kind, Names, Value
 from sparkmirror.connect.basic_auth import EXTENSION
 from sparkmirror.connect.manners import CrossOrigin
 from sparkmirror.errors import ConfigError
@@ -26,6 +26,7 @@ ALIAS = "target"
 
 _LISTENER = re.compile(r"(\w+)://\[?([0-9A-Za-z\-%._:]*)\]?:([0-9]{1,5})")
 _HTTPS = "listeners.https."
+_CLIENT_AUTH = Choice(("none", "requested", "required"), any_case=True)
 _NEEDED = {
     "group.id": "the name of the group of workers",
     "config.storage.topic": "where connectors' configurations are",
@@ -55,6 +56,15 @@ class Listener:
     scheme: str
     host: str
     port: int
+
+    @property
+    def address(self) -> str:
+        """`host:port`, an IPv6 address in brackets."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        return f"{self.scheme}://{self.address}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +107,7 @@ class WorkerConfig:
     @property
     def worker_id(self) -> str:
         """`host:port`, as Connect names its workers."""
-        return f"{self.advertised.host}:{self.advertised.port}"
+        return self.advertised.address
 
     def resolve(self, text: str) -> str:
         """Put in what the file's config providers have. Raises ValueError, which names the reference and no value."""
@@ -106,7 +116,7 @@ class WorkerConfig:
     @property
     def url(self) -> str:
         """Where other processes find this one."""
-        return f"{self.advertised.scheme}://{self.worker_id}"
+        return self.advertised.url
 
 
 def read_worker_properties(path: str) -> WorkerConfig:
@@ -143,7 +153,7 @@ class _Reader:
             cross_origin=self._cross_origin(),
             response_headers=self._response_headers(),
             https=self._https() if encrypted else None,
-            client_auth=self._text(_HTTPS + "ssl.client.auth", self._text("ssl.client.auth", "none")),
+            client_auth=self._client_auth(),
             basic_auth=self._basic_auth(),
             topic_tracking=bool(self._value("topic.tracking.enable", Boolean(), True)),
             topic_reset=bool(self._value("topic.tracking.allow.reset", Boolean(), True)),
@@ -195,7 +205,8 @@ class _Reader:
         scheme = self._text("rest.advertised.listener", self._text("listeners", "http").partition(":")[0]).lower()
         first = next((one for one in listeners if one.scheme == scheme), listeners[0])
         port = self._value("rest.advertised.port", Integer(1, PORT_MAX), first.port)
-        return Listener(first.scheme, self._text("rest.advertised.host.name") or first.host or _own_address(), port)
+        host = self._text("rest.advertised.host.name").strip("[]")
+        return Listener(first.scheme, host or first.host or _own_address(), port)
 
     def _cross_origin(self) -> CrossOrigin:
         origins = self._names("access.control.allow.origin")
@@ -231,6 +242,13 @@ class _Reader:
                 "is missing: https listeners need a key and a certificate", where=self._lookup.path, key=key
             )
         return SslConfig.model_validate(fields)
+
+    def _client_auth(self) -> str:
+        """`listeners.https.ssl.client.auth`; if it is not there, `ssl.client.auth`."""
+        keys = (_HTTPS + "ssl.client.auth", "ssl.client.auth")
+        self._known.update(keys)
+        entry = next((self._lookup.properties[key] for key in keys if key in self._lookup.properties), None)
+        return "none" if entry is None else str(_parsed(entry, _CLIENT_AUTH, self._resolved(entry)))
 
     def _resolved(self, entry: Entry) -> str:
         try:
@@ -269,7 +287,8 @@ def _parsed(entry: Entry, kind: Kind, text: str) -> Value:
     try:
         return kind.parse(text)
     except ValueError as error:
-        raise entry.error(str(error)) from None
+        resolved = text.strip() != entry.value.strip()
+        raise entry.error("its value from the config provider is not allowed" if resolved else str(error)) from None
 
 
 def _own_address() -> str:

@@ -10,6 +10,9 @@ from sparkmirror.config import Entry
 from sparkmirror.config.control_settings import GROUP_SETTINGS, HEARTBEAT_SETTINGS, TOPIC_SYNC_SETTINGS
 
 PACKAGE = "org.apache.kafka.connect.mirror."
+RUNNING = "running"
+STATES = ("paused", "stopped", RUNNING)
+"""What may be wanted of a connector."""
 
 
 class Role(Enum):
@@ -85,6 +88,8 @@ class Connector:
     """By Connect's own keys."""
     path: str
     """Of its file."""
+    state: str = RUNNING
+    """As it is wanted: `running`, `paused` or `stopped`; if it isn't the first, `enabled` is false in `settings`."""
 
     def text(self, key: str, default: str = "") -> str:
         """The value of a key, trimmed as Connect does."""
@@ -116,6 +121,12 @@ class ConnectCluster:
     worker: Worker | None = None
     target: str | None = None
     """Its target's alias, if it is said outside the connectors."""
+
+
+def resting(role: Role, at: Entry) -> dict[str, Entry]:
+    """The settings of a connector that is not to run, which `at` says."""
+    keys = ("enabled", "emit.heartbeats.enabled") if role is Role.HEARTBEAT else ("enabled",)
+    return {key: Entry(key, "false", at.where, at.line) for key in keys}
 
 
 def by_flow(clusters: Iterable[ConnectCluster]) -> dict[tuple[str, str], dict[Role, Connector]]:

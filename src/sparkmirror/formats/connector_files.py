@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from sparkmirror.config import Entry, read_entries
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats.connect import ConnectCluster, Connector, Role, Worker
-from sparkmirror.formats.yaml_files import as_text, read_text
+from sparkmirror.formats.connect import RUNNING, STATES, ConnectCluster, Connector, Role, Worker, resting
+from sparkmirror.formats.reading import Note, place
+from sparkmirror.formats.yaml_files import as_text, is_setting, read_text
 
+_TOLD = ("tasks", "type")
+"""Fields of a connector as it is read from Connect's REST interface."""
 _CLASSES = ", ".join(role.value for role in Role)
 
 
-def read_connect(paths: Sequence[str]) -> tuple[ConnectCluster, ...]:
+def read_connect(paths: Sequence[str]) -> tuple[tuple[ConnectCluster, ...], list[Note]]:
     """What lies in one directory is one Connect cluster: connectors, and their worker's file if it is given."""
     clusters = []
+    notes: list[Note] = []
     for directory in dict.fromkeys(Path(path).parent for path in paths):
         here = [path for path in paths if Path(path).parent == directory]
-        connectors = tuple(one for path in here if path.endswith(".json") for one in read_connectors(path))
+        files = [_ConnectorsFile(path) for path in here if path.endswith(".json")]
+        connectors = tuple(one for file in files for one in file.connectors())
+        notes += [note for file in files for note in file.notes]
         workers = [read_worker(path) for path in here if not path.endswith(".json")]
         if len(workers) > 1:
             raise ConfigError(
@@ -31,7 +37,7 @@ def read_connect(paths: Sequence[str]) -> tuple[ConnectCluster, ...]:
         raise ConfigError(
             "says how Connect's workers run, but not what: give the connectors' files, too", where=paths[0]
         )
-    return tuple(clusters)
+    return tuple(clusters), notes
 
 
 def read_worker(path: str) -> Worker:
@@ -45,38 +51,97 @@ def is_worker(path: str) -> bool:
     return "clusters" not in keys and bool(keys & {"group.id", "offset.storage.topic", "config.storage.topic"})
 
 
-def read_connectors(path: str) -> list[Connector]:
-    """Those of one file: one's configuration, `{"name": …, "config": {…}}`, or a list. Raises `ConfigError`."""
-    text = read_text(path)
-    try:
-        found = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"is no JSON: {error.msg}", where=f"{path}, line {error.lineno}") from None
-    return list(_connectors(path, text, found))
+class _ConnectorsFile:
+    """One's configuration, `{"name": …, "config": {…}}`, or a list of these."""
 
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._text = read_text(path)
+        self.notes: list[Note] = []
 
-def _connectors(path: str, text: str, found: Any) -> Iterator[Connector]:
-    start = 0
-    for one in found if isinstance(found, list) else [found]:
+    def connectors(self) -> Iterator[Connector]:
+        """All of them; `notes` are complete then. Raises `ConfigError`."""
+        for one, start in _each(self._text, self._parsed()):
+            config = self._config(one)
+            wrapped = "config" in one
+            inner = _spot(self._text, "config", start) if wrapped else start
+            settings = {key: self._entry(key, value, _spot(self._text, key, inner)) for key, value in config.items()}
+            name = str(one.get("name") or config.get("name") or Path(self._path).stem)
+            role = _role(self._path, settings)
+            state = RUNNING
+            if wrapped:
+                fields = {key: self._entry(key, value, _spot(self._text, key, start)) for key, value in one.items()}
+                state = self._state(fields)
+                if state != RUNNING:
+                    settings |= resting(role, fields["initial_state"])
+            yield Connector(role, name, settings, self._path, state)
+
+    def _parsed(self) -> Any:
+        try:
+            return json.loads(self._text)
+        except json.JSONDecodeError as error:
+            raise ConfigError(f"is no JSON: {error.msg}", where=f"{self._path}, line {error.lineno}") from None
+        except RecursionError:
+            raise ConfigError("is nested too deeply to be read", where=self._path) from None
+        except ValueError:  # an integer of thousands of digits
+            raise ConfigError("is no JSON: a number in it is too long", where=self._path) from None
+
+    def _config(self, one: Any) -> dict[str, Any]:
         config = one.get("config", one) if isinstance(one, dict) else None
         if not isinstance(config, dict):
-            raise ConfigError("is no connector's configuration: write a map of keys and values", where=path)
-        if any(isinstance(value, dict) for value in config.values()):
-            raise ConfigError("holds maps in a map: a connector's values are text", where=path)
-        config = {key: value for key, value in config.items() if value is not None}
-        if "config" in one:
-            start = _place(text, "config", start)
-        places = {key: _place(text, key, start) for key in config}
-        settings = {
-            key: Entry(key, as_text(value), path, text.count("\n", 0, places[key]) + 1) for key, value in config.items()
-        }
-        if isinstance(found, list):
-            start = max(places.values(), default=start)  # the next connector's keys stand behind this one's
-        name = str(one.get("name") or config.get("name") or Path(path).stem)
-        yield Connector(_role(path, settings), name, settings, path)
+            raise ConfigError("is no connector's configuration: write a map of keys and values", where=self._path)
+        for key, value in config.items():
+            if not is_setting(value):
+                raise ConfigError(
+                    "must be text, a number or a list of these: a connector's values are text",
+                    where=self._path,
+                    key=key,
+                )
+        return {key: value for key, value in config.items() if value is not None}
+
+    def _state(self, fields: Mapping[str, Entry]) -> str:
+        """What is wanted of it, by what stands beside its name and configuration (KIP-980)."""
+        for key, entry in fields.items():
+            if key in ("name", "config", "initial_state"):
+                continue
+            if key in _TOLD:
+                self._note(entry, "is not needed: it is what Connect tells about a connector", "not needed")
+            else:
+                self._note(entry, "is not read: beside name and config there is initial_state only")
+        stated = fields.get("initial_state")
+        if stated is None or not stated.value:
+            return RUNNING
+        state = stated.value.lower()
+        if state not in STATES:
+            raise ConfigError(
+                "must be RUNNING, PAUSED or STOPPED", where=place(self._path, stated.line), key=stated.key
+            )
+        if state != RUNNING:
+            self._note(stated, f"is {stated.value}: the connector is not run")
+        return state
+
+    def _entry(self, key: str, value: Any, spot: int) -> Entry:
+        text = as_text(value) if is_setting(value) else ""
+        return Entry(key, text, self._path, self._text.count("\n", 0, spot) + 1)
+
+    def _note(self, at: Entry, reason: str, kind: str = "") -> None:
+        self.notes.append(Note(self._path, at.line, at.key, reason, kind))
 
 
-def _place(text: str, key: str, start: int) -> int:
+def _each(text: str, found: Any) -> Iterator[tuple[Any, int]]:
+    """The items of a list, or the one that is there, and where each begins."""
+    if not isinstance(found, list):
+        yield found, 0
+        return
+    at = text.index("[") + 1
+    for _ in found:
+        at += len(text[at:]) - len(text[at:].lstrip(", \t\r\n"))
+        one, end = json.JSONDecoder().raw_decode(text, at)
+        yield one, at
+        at = end
+
+
+def _spot(text: str, key: str, start: int) -> int:
     """Where a key stands, behind `start`: the first of its name with a colon behind it."""
     quoted = json.dumps(key, ensure_ascii=False)
     at = text.find(quoted, start)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from sparkmirror.config import EffectiveValue
 from sparkmirror.errors import SparkMirrorError
+from sparkmirror.formats.connect import ConnectCluster
 from sparkmirror.formats.load import explain, read
+from sparkmirror.formats.merge import CONNECTS_OWN
 from sparkmirror.formats.reading import Note, Reading
 from sparkmirror.formats.split import as_connect
+from sparkmirror.formats.strimzi_upgrade import upgraded
 from sparkmirror.formats.write import connector_texts, properties_text
 from sparkmirror.formats.write_strimzi import strimzi_text
 
@@ -34,22 +37,50 @@ class Conversion:
 
 def convert(reading: Reading, to: str, secrets: str | None = None) -> Conversion:
     """Write `reading` as one of `FORMATS`. Raises `ConfigError` for what can't be run as it is."""
-    config, before = explain(reading)
-    notes = [note for note in reading.notes if note.kind == "not needed" and to != reading.format]
+    config, before = (None, ()) if reading.idle else explain(reading)
+    notes = list(_not_needed(reading, to))
     if to == "properties":
         files = {_FILES[to]: properties_text(reading.entries, reading.path)}
+    elif to == reading.format == "strimzi":
+        text, unsaid = upgraded(reading.path)
+        notes += unsaid
+        files = {_FILES[to]: text}
     else:
         clusters, left = as_connect(reading, config)
         notes += left
         if to == "connectors":
-            files = connector_texts(clusters)
+            files = connector_texts(_with_their_workers(reading, clusters))
         else:
             text, unsaid = strimzi_text(clusters, reading.path)
             notes += unsaid
             files = {_FILES[to]: text}
-    told = {note.key for note in notes}
-    notes += [note for note in _lost(reading.path, before, files, to, secrets) if note.key not in told]
-    return Conversion(files, tuple(dict.fromkeys(notes)), config.warnings)
+    if config is not None:
+        told = {note.key for note in notes}
+        notes += [note for note in _lost(reading.path, before, files, to, secrets) if note.key not in told]
+    return Conversion(files, tuple(dict.fromkeys(notes)), config.warnings if config else ())
+
+
+def _not_needed(reading: Reading, to: str) -> Iterator[Note]:
+    """What sparkmirror has no use for, and the other format no place."""
+    kept: set[str] = set()
+    if to == reading.format == "strimzi":
+        return
+    if to != "properties":
+        kept |= CONNECTS_OWN.keys()
+    if to == "connectors":
+        kept |= {connector.name for cluster in reading.connect for connector in cluster.connectors}
+    for note in reading.notes:
+        tasks = to != "properties" and note.key.endswith(".tasksMax")
+        if note.kind == "not needed" and note.key not in kept and not tasks:
+            yield note
+
+
+def _with_their_workers(reading: Reading, clusters: Sequence[ConnectCluster]) -> Sequence[ConnectCluster]:
+    """Workers whose file was read stay as they are."""
+    if reading.format != "connectors":
+        return clusters
+    read = {one.flow: cluster.worker for cluster in reversed(reading.connect) for one in cluster.connectors}
+    return [replace(cluster, worker=read[cluster.connectors[0].flow] or cluster.worker) for cluster in clusters]
 
 
 def _lost(

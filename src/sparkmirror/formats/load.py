@@ -32,9 +32,9 @@ def read(paths: Sequence[str], secrets: str | None = None) -> Reading:
         for file in files:
             if not file.endswith(".json") and not is_worker(file):
                 raise ConfigError("is neither a connector's file nor a worker's: give one format at a time", where=file)
-        connect = read_connect(files)
-        entries, notes = as_mm2(shown, connect)
-        return Reading(shown, "connectors", tuple(entries), tuple(notes), connect)
+        connect, notes = read_connect(files)
+        entries, more = as_mm2(shown, connect)
+        return Reading(shown, "connectors", tuple(entries), (*notes, *more), connect)
     if len(files) > 1:
         raise ConfigError("give one file, or the files of one Connect cluster", where="command line", key=files[1])
     return Reading(shown, "properties", tuple(read_entries(files[0])))

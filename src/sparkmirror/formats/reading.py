@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparkmirror.config import Entry
-from sparkmirror.formats.connect import ConnectCluster
+from sparkmirror.formats.connect import RUNNING, ConnectCluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +59,11 @@ class Reading:
 
     @property
     def idle(self) -> str:
-        """Why Strimzi's resources ask for nothing to be run; nothing if they do ask."""
-        if not self.resources:
-            return ""
-        if all(resource.replicas == 0 for resource in self.resources):
+        """Why connectors or resources ask for nothing to be run; nothing if they do ask."""
+        if self.resources and all(resource.replicas == 0 for resource in self.resources):
             return "replicas is 0"
-        states = [state for resource in self.resources for _, _, state in resource.connectors]
-        return "" if "running" in states else "every connector is paused or stopped"
+        states = [connector.state for cluster in self.connect for connector in cluster.connectors]
+        return "every connector is paused or stopped" if states and RUNNING not in states else ""
 
 
 def place(path: str, line: int) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -19,6 +20,9 @@ DIRECTORY_PROVIDER = "strimzidir"
 """The name of the provider that references to mounted secrets go through: Strimzi declares it, too."""
 
 KINDS = ("Secret", "ConfigMap")
+
+_NAME = re.compile(r"(?!\.\.)[-._a-zA-Z0-9]{1,253}")
+"""What Kubernetes lets their names and keys be, and what can be looked for as a file."""
 
 
 class Secrets:
@@ -42,7 +46,7 @@ class Secrets:
                 raise ValueError(f"{kind} {name} has no key {key}; it has {', '.join(sorted(values)) or 'none'}")
             return values[key]
         directory = self._mounted(kind, name)
-        if not (directory / key).is_file():
+        if not _NAME.fullmatch(key) or not (directory / key).is_file():
             raise ValueError(f"{kind} {name} has no key {key}: there is no file {directory / key}")
         return f"${{{DIRECTORY_PROVIDER}:{directory}:{key}}}"
 
@@ -72,7 +76,7 @@ class Secrets:
                 f" mounted, or where its manifest lies"
             )
         directory = self._directory / name
-        if not name or not directory.is_dir():
+        if not _NAME.fullmatch(name) or not directory.is_dir():
             raise ValueError(f"{kind} {name} is not there: neither {directory} nor a manifest of it")
         return directory
 

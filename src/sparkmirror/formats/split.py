@@ -6,15 +6,27 @@ Its rules are `mm2.md` section 1.6, `workerConfig` and `connectorBaseConfig`; ea
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from sparkmirror.config import Entry, FlowConfig, MirrorConfig
+from sparkmirror.config import Entry, MirrorConfig
 from sparkmirror.config.entries import Properties
 from sparkmirror.config.originals import connector_originals
 from sparkmirror.config.refusals import CONVERTERS
-from sparkmirror.formats.connect import IDENTITY, PACKAGE, ConnectCluster, Connector, Role, Worker, readers
-from sparkmirror.formats.merge import SECURITY, role_of
+from sparkmirror.formats.connect import (
+    IDENTITY,
+    PACKAGE,
+    RUNNING,
+    ConnectCluster,
+    Connector,
+    Role,
+    Worker,
+    by_flow,
+    readers,
+)
+from sparkmirror.formats.merge import CONNECTS_OWN, SECURITY, role_of
 from sparkmirror.formats.reading import Note, Reading
 
+_LEFT_OUT = "is no enabled flow: what is said of it is left out"
 SPARK_KEYS = "is for Spark on this machine: Kafka Connect and Strimzi have no place for it"
 _WORKERS = (
     "offset.storage",
@@ -30,56 +42,106 @@ _WORKERS = (
 """How top-level keys begin that reach the workers (`mm2.md` 1.6)."""
 
 
-def as_connect(reading: Reading, config: MirrorConfig) -> tuple[list[ConnectCluster], list[Note]]:
-    """A Connect cluster for each flow, and for each pair that only sends heartbeats; and what is not in them."""
-    aliases = list(
-        dict.fromkeys(one.alias for flow in (*config.flows, *config.beats) for one in (flow.source, flow.target))
-    )
+def as_connect(reading: Reading, config: MirrorConfig | None) -> tuple[list[ConnectCluster], list[Note]]:
+    """A Connect cluster for each flow, and for each pair that only sends heartbeats; and what is not in them.
+
+    `config` is what `reading` comes to; None if it asks for nothing to be run.
+    """
+    shares = _read_as_connectors(reading) if reading.connect else _of_dedicated_mode(config)
+    aliases = list(dict.fromkeys(alias for share in shares for alias in share.flow))
     entries = dict(Properties(reading.entries, (), aliases))
     notes = [
         Note(reading.path, entry.line, key, SPARK_KEYS) for key, entry in entries.items() if key.startswith("spark.")
     ]
+    notes += [Note(reading.path, entry.line, name, _LEFT_OUT) for name, entry in _left_out(reading, config).items()]
     clusters = []
-    for flow in (*config.flows, *config.beats):
-        splitter = _Splitter(reading.path, entries, flow, copies=flow in config.flows)
-        clusters.append(ConnectCluster(tuple(splitter.connectors()), splitter.worker(), flow.target.alias))
+    for share in shares:
+        splitter = _Splitter(reading.path, entries, share)
+        clusters.append(ConnectCluster(tuple(splitter.connectors()), splitter.worker(), share.flow[1]))
     return clusters, notes
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """What is written for one flow: these connectors, as they were where they were read from, if they were."""
+
+    flow: tuple[str, str]
+    roles: Mapping[Role, Connector | None]
+    worker: Worker | None = None
+
+
+def _of_dedicated_mode(config: MirrorConfig | None) -> list[_Share]:
+    """Those connectors that have anything to do; a source connector, if records are copied."""
+    shares = []
+    for flow in (*config.flows, *config.beats) if config else ():
+        copies = config is not None and flow in config.flows
+        wanted = {
+            Role.SOURCE: copies,
+            Role.CHECKPOINT: copies and flow.group.emit_checkpoints_enabled,
+            Role.HEARTBEAT: flow.heartbeat.emit_heartbeats_enabled,
+        }
+        roles: dict[Role, Connector | None] = {role: None for role, wants in wanted.items() if wants}
+        shares.append(_Share((flow.source.alias, flow.target.alias), roles))
+    return shares
+
+
+def _read_as_connectors(reading: Reading) -> list[_Share]:
+    """All that there are, those that are paused or stopped among them."""
+    workers = {one.flow: cluster.worker for cluster in reversed(reading.connect) for one in cluster.connectors}
+    return [
+        _Share(flow, {role: connectors[role] for role in Role if role in connectors}, workers[flow])
+        for flow, connectors in by_flow(reading.connect).items()
+    ]
+
+
+def _left_out(reading: Reading, config: MirrorConfig | None) -> dict[str, Entry]:
+    """Pairs that are no flows and yet have keys of their own, in an mm2.properties file; the first of these keys."""
+    found: dict[str, Entry] = {}
+    flows = {flow.name for flow in config.flows} if config else set()
+    for entry in reading.entries if not reading.connect else ():
+        source, arrow, rest = entry.key.partition("->")
+        target, _, name = rest.partition(".")
+        if arrow and f"{source}->{target}" not in flows and name != "enabled" and Role.SOURCE in readers(name):
+            found.setdefault(f"{source}->{target}", entry)
+    return found
 
 
 class _Splitter:
     """One flow's share."""
 
-    def __init__(self, path: str, entries: Mapping[str, Entry], flow: FlowConfig, *, copies: bool) -> None:
+    def __init__(self, path: str, entries: Mapping[str, Entry], share: _Share) -> None:
         self._path = path
-        self._flow = flow
-        self._copies = copies
+        self._share = share
         self._raw = {key: entry.value for key, entry in entries.items()}
-        self._source, self._target = flow.source.alias, flow.target.alias
+        self._source, self._target = share.flow
         self._base = connector_originals(self._raw, self._source, self._target)
         for key, value in self._raw.items():
             if key.startswith("sparkmirror."):
                 self._base.setdefault(key, value)
 
     def connectors(self) -> Iterator[Connector]:
-        """Those that have anything to do; a source connector, if records are copied."""
-        if self._copies:
-            yield self._connector(Role.SOURCE)
-            if self._flow.group.emit_checkpoints_enabled:
-                yield self._connector(Role.CHECKPOINT)
-        if self._flow.heartbeat.emit_heartbeats_enabled:
-            yield self._connector(Role.HEARTBEAT)
+        """The flow's connectors."""
+        for role, read in self._share.roles.items():
+            yield self._connector(role, read)
 
-    def _connector(self, role: Role) -> Connector:
-        name = f"{self._flow.name}.{role.value}"
+    def _connector(self, role: Role, read: Connector | None) -> Connector:
+        name = read.name if read else f"{self._source}->{self._target}.{role.value}"
         settings = {
             "name": name,
             "connector.class": PACKAGE + role.value,
-            "tasks.max": "1",
+            "tasks.max": read.text("tasks.max", "1") if read else "1",
             "source.cluster.alias": self._source,
             "target.cluster.alias": self._target,
         }
         settings |= {key: value for key, value in sorted(self._base.items()) if self._reads(role, key)}
-        return Connector(role, name, _entries(settings), self._path)
+        if read is not None and not read.wants():
+            # These are what the reading made of its not running, unless they were there already.
+            own = read.settings if read.state == RUNNING else {}
+            for key in {"emit.checkpoints.enabled", "emit.heartbeats.enabled"} - own.keys():
+                settings.pop(key, None)
+            if read.state == RUNNING:
+                settings["enabled"] = "false"
+        return Connector(role, name, _entries(settings), self._path, read.state if read else RUNNING)
 
     def _reads(self, role: Role, key: str) -> bool:
         if key in IDENTITY or key == "enabled" or key.startswith("config.providers"):
@@ -100,6 +162,9 @@ class _Splitter:
         settings |= {f"{kind}.storage.topic": f"mm2-{kind}s.{self._source}.internal" for kind in ("offset", "config")}
         settings["status.storage.topic"] = f"mm2-status.{self._source}.internal"
         settings |= {f"{kind}.converter": CONVERTERS[0] for kind in ("key", "value", "header")}
+        if self._share.worker is not None:
+            read = self._share.worker.settings
+            settings |= {key: read[key].value for key in CONNECTS_OWN if key in read}
         prefix = "target.cluster."
         settings |= {key.removeprefix(prefix): value for key, value in self._base.items() if key.startswith(prefix)}
         del settings["alias"]

@@ -8,15 +8,26 @@ from pathlib import Path
 from typing import Any
 
 from sparkmirror.config import Entry
-from sparkmirror.config.providers import CLASSES, FAMILY, PROVIDERS_KEY
-from sparkmirror.config.providers import PACKAGE as PROVIDERS_PACKAGE
+from sparkmirror.config.providers import PROVIDERS_KEY
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats.connect import PACKAGE, ConnectCluster, Connector, Role, Worker, readers
+from sparkmirror.formats.connect import (
+    PACKAGE,
+    RUNNING,
+    STATES,
+    ConnectCluster,
+    Connector,
+    Role,
+    Worker,
+    readers,
+    resting,
+)
 from sparkmirror.formats.reading import Note, Resource
-from sparkmirror.formats.secrets import DIRECTORY_PROVIDER, KINDS, Secrets
-from sparkmirror.formats.strimzi_fields import FIELDS, IDLE, NOT_NEEDED, field_of
+from sparkmirror.formats.secrets import KINDS, Secrets
+from sparkmirror.formats.strimzi_notes import FieldNotes
+from sparkmirror.formats.strimzi_providers import Providers
 from sparkmirror.formats.strimzi_security import FieldError, security_settings
-from sparkmirror.formats.yaml_files import Document, as_text, read_documents
+from sparkmirror.formats.strimzi_shapes import MANIFEST, RESOURCE, check_shape
+from sparkmirror.formats.yaml_files import Document, as_text, read_documents, shown
 
 KIND = "KafkaMirrorMaker2"
 GROUP = "kafka.strimzi.io/"
@@ -47,12 +58,13 @@ _PATTERNS = {
     "groups": ("groupsPattern",),
     "groups.exclude": ("groupsExcludePattern", "groupsBlacklistPattern"),
 }
-_STORAGE_DEFAULT = "mirrormaker2-cluster-offsets"
-"""Of v1beta2, where the resource doesn't say."""
-
-_BUILT_IN = {"strimzienv": CLASSES[0], "strimzifile": CLASSES[1], DIRECTORY_PROVIDER: CLASSES[2]}
-_KUBERNETES = {"strimzisecrets": "Secret", "strimziconfigmaps": "ConfigMap"}
-_KUBERNETES_CLASSES = {"KubernetesSecretConfigProvider": "Secret", "KubernetesConfigMapConfigProvider": "ConfigMap"}
+WORKERS_OWN = {
+    "groupId": ("group.id", "mirrormaker2-cluster"),
+    "configStorageTopic": ("config.storage.topic", "mirrormaker2-cluster-configs"),
+    "offsetStorageTopic": ("offset.storage.topic", "mirrormaker2-cluster-offsets"),
+    "statusStorageTopic": ("status.storage.topic", "mirrormaker2-cluster-status"),
+}
+"""What the operator's Connect is called by: v1's fields, with the keys of v1beta2's `config` and their defaults."""
 
 
 def read_strimzi(
@@ -64,7 +76,7 @@ def read_strimzi(
     if not found:
         raise ConfigError(f"holds no resource of kind {KIND}", where=path)
     secrets = Secrets(secrets_directory, _manifests(documents, secrets_directory))
-    clusters, resources, providers, notes = [], [], _Providers(secrets), []
+    clusters, resources, providers, notes = [], [], Providers(secrets), []
     for document in found:
         reader = _ResourceReader(document, secrets, providers)
         cluster, resource = reader.read()
@@ -79,80 +91,35 @@ def _manifests(documents: Iterable[Document], directory: str | None) -> Iterator
     beside = [document for file in files for document in read_documents(str(file))]
     for document in [*beside, *documents]:
         if document.tree.get("kind") in KINDS:
+            check_shape(document, MANIFEST)
             yield document.path, document.tree
-
-
-class _Providers:
-    """Config providers of all resources in a file, and references of Kubernetes' kind."""
-
-    def __init__(self, secrets: Secrets) -> None:
-        self._secrets = secrets
-        self._kubernetes = dict(_KUBERNETES)
-        self._stated: dict[str, Entry] = {}
-        self._used: set[str] = set()
-
-    def take(self, settings: Mapping[str, Entry]) -> None:
-        """What a cluster's `config` declares."""
-        names = [name.strip() for name in settings[PROVIDERS_KEY].value.split(",")] if PROVIDERS_KEY in settings else []
-        for name in filter(None, names):
-            stated = settings.get(f"{FAMILY}{name}.class")
-            kind = stated.value.strip().rpartition(".")[2] if stated else ""
-            if kind in _KUBERNETES_CLASSES:
-                self._kubernetes[name] = _KUBERNETES_CLASSES[kind]
-                continue
-            self._used.add(name)
-            self._stated |= {key: one for key, one in settings.items() if key.startswith(f"{FAMILY}{name}.")}
-
-    def resolved(self, text: str) -> str:
-        """With references to Secrets and ConfigMaps looked up. Raises `ValueError`."""
-
-        def value(found: re.Match[str]) -> str:
-            kind = self._kubernetes.get(found[1])
-            if kind is None:
-                return found[0]
-            return self._secrets.text(found[2].rpartition("/")[2], found[3], kind=kind)
-
-        text = re.sub(r"\$\{([^}:]*):([^}:]*):([^}:]*)\}", value, text)
-        self._used.update(name for name in _BUILT_IN if f"${{{name}:" in text)
-        return text
-
-    def entries(self, path: str) -> list[Entry]:
-        """The declarations that count."""
-        if not self._used:
-            return []
-        built_in = [
-            Entry(f"{FAMILY}{name}.class", PROVIDERS_PACKAGE + kind, path)
-            for name, kind in _BUILT_IN.items()
-            if name in self._used
-        ]
-        return [Entry(PROVIDERS_KEY, ", ".join(sorted(self._used)), path), *built_in, *self._stated.values()]
 
 
 class _ResourceReader:
     """One resource."""
 
-    def __init__(self, document: Document, secrets: Secrets, providers: _Providers) -> None:
+    def __init__(self, document: Document, secrets: Secrets, providers: Providers) -> None:
         self._document = document
         self._secrets = secrets
         self._providers = providers
         self.notes: list[Note] = []
         self._worker: dict[str, Entry] = {}
-        version = str(document.tree.get("apiVersion") or "")
+        check_shape(document, RESOURCE)
+        version = document.tree.get("apiVersion") or ""
         if version.removeprefix(GROUP) not in VERSIONS:
             known = " or ".join(GROUP + one for one in VERSIONS)
             raise self._error(("apiVersion",), f"must be {known}")
         self._version = version.removeprefix(GROUP)
-        spec = document.tree.get("spec")
-        if not isinstance(spec, dict):
+        self._spec: dict[str, Any] = document.tree.get("spec") or {}
+        if not self._spec:
             raise self._error((), "has no spec")
-        self._spec: dict[str, Any] = spec
-        self._old = "target" not in spec and self._version == "v1beta2"
+        self._old = "target" not in self._spec and self._version == "v1beta2"
 
     def read(self) -> tuple[ConnectCluster, Resource]:
         """The resource as Connect's configuration, and for its status."""
-        self._name_fields(self._spec, (), "")
+        self.notes += FieldNotes(self._document, self._version, old=self._old).all()
         mirrors = self._spec.get("mirrors")
-        if not mirrors or not isinstance(mirrors, list):
+        if not mirrors:
             raise self._error((), "mirrors is missing: write what is mirrored", "spec.mirrors")
         target, target_steps = self._target()
         alias = self._alias(target, target_steps)
@@ -163,19 +130,23 @@ class _ResourceReader:
             for connector, state in self._mirror(index, alias, common):
                 connectors.append(connector)
                 states.append(("->".join(connector.flow), connector.name, state))
-        replicas = self._spec.get("replicas", 3 if self._old else 1)
+        replicas = self._replicas()
         if replicas > 1:
             self._note(("spec", "replicas"), f"start {replicas} processes on one file", "not needed")
-        resource = Resource(self._document.tree, self._document.path, alias, tuple(states), int(replicas))
+        resource = Resource(self._document.tree, self._document.path, alias, tuple(states), replicas)
         worker = Worker(self._worker, self._document.path)
         return ConnectCluster(tuple(connectors), worker, alias), resource
+
+    def _replicas(self) -> int:
+        stated = self._spec.get("replicas")
+        return (3 if self._version == "v1beta2" else 1) if stated is None else int(stated)
 
     # --- clusters -------------------------------------------------------------------------------
 
     def _target(self) -> tuple[dict[str, Any], tuple[str | int, ...]]:
         if not self._old:
             target = self._need(self._spec, "target", ("spec",))
-            for field in ("groupId", "configStorageTopic", "offsetStorageTopic", "statusStorageTopic"):
+            for field in WORKERS_OWN:
                 self._need(target, field, ("spec", "target"))
             return target, ("spec", "target")
         alias = self._need(self._spec, "connectCluster", ("spec",))
@@ -232,15 +203,16 @@ class _ResourceReader:
 
     def _workers(self, target: Mapping[str, Any], config: dict[str, Entry], steps: tuple[str | int, ...]) -> None:
         self._providers.take(config)
-        storage = target.get("offsetStorageTopic") if not self._old else None
-        if self._old:
-            storage = config["offset.storage.topic"].value if "offset.storage.topic" in config else _STORAGE_DEFAULT
-        self._worker["offset.storage.topic"] = self._entry("offset.storage.topic", storage, steps)
+        for field, (key, default) in WORKERS_OWN.items():
+            if not self._old:
+                self._worker[key] = self._entry(key, target[field], (*steps, field))
+            else:
+                self._worker[key] = config.get(key) or self._entry(key, default, steps)
         for key, entry in config.items():
             if key.startswith(PROVIDERS_KEY) or key in LEFT_IN:
                 continue
             if key.startswith(TAKEN_OUT):
-                if not (self._old and key.endswith(("group.id", ".storage.topic"))):
+                if not (self._old and key in self._worker):
                     self._note(
                         (*steps, "config", key), "is taken out by Strimzi: it says so in fields of its own", "idle"
                     )
@@ -268,18 +240,22 @@ class _ResourceReader:
             settings |= {key: entry for key, entry in patterns.items() if role in readers(key)}
             if role is Role.SOURCE and (rack := self._rack()) is not None:
                 settings["consumer.client.rack"] = rack
-            state = str(spec.get("state") or ("paused" if spec.get("pause") is True else "running"))
-            if state not in ("paused", "stopped", "running"):
+            pause = spec.get("pause") is True and self._version == "v1beta2"
+            state = spec.get("state") or ("paused" if pause else RUNNING)
+            if state not in STATES:
                 raise self._error((*own, "state"), "must be paused, stopped or running")
-            if state != "running" or self._spec.get("replicas") == 0:
-                settings["enabled"] = self._entry("enabled", "false", (*own, "state"))
-                if role is Role.HEARTBEAT:
-                    settings["emit.heartbeats.enabled"] = settings["enabled"]
-            yield Connector(role, f"{alias}->{target}.{role.value}", settings, self._document.path), state
+            wanted = "stopped" if state == RUNNING and self._replicas() == 0 else state
+            if wanted != RUNNING:
+                settings |= resting(role, self._entry("state", wanted, (*own, "state")))
+            name = f"{alias}->{target}.{role.value}"
+            yield Connector(role, name, settings, self._document.path, wanted), state
 
     def _connector(self, role: Role, spec: dict[str, Any], steps: tuple[str | int, ...]) -> Iterator[tuple[str, Entry]]:
         yield "connector.class", self._entry("connector.class", PACKAGE + role.value, steps)
-        yield "tasks.max", self._entry("tasks.max", spec.get("tasksMax", 1), (*steps, "tasksMax"))
+        yield (
+            "tasks.max",
+            self._entry("tasks.max", 1 if spec.get("tasksMax") is None else spec["tasksMax"], (*steps, "tasksMax")),
+        )
         for key, value in _map(spec, "config"):
             if key in _CONNECTORS_OWN:
                 self._note((*steps, "config", key), "is taken out by Strimzi", "idle")
@@ -306,28 +282,9 @@ class _ResourceReader:
 
     # --- fields ---------------------------------------------------------------------------------
 
-    def _name_fields(self, value: Any, steps: tuple[str | int, ...], path: str) -> None:
-        """Note what has no effect and what isn't a field, each once."""
-        field = field_of(path) if path else None
-        if path and field is None and not _parent_of_fields(path):
-            self._note(("spec", *steps), "is no field of KafkaMirrorMaker2; it has no effect")
-        elif field is not None and field.versions == "v1beta2" and self._version == "v1" and field.path == path:
-            self._note(("spec", *steps), "is a field of v1beta2 only: Strimzi drops it from v1, and so do we")
-        elif field is not None and field.effect == IDLE and field.path == path:
-            self._note(("spec", *steps), f"has no effect: {field.words}")
-        elif field is not None and field.effect == NOT_NEEDED and field.path == path:
-            self._note(("spec", *steps), f"is not needed: {field.words}", "not needed")
-        elif _parent_of_fields(path) or not path:
-            if isinstance(value, dict):
-                for key, below in value.items():
-                    self._name_fields(below, (*steps, key), f"{path}.{key}".lstrip("."))
-            elif isinstance(value, list):
-                for index, below in enumerate(value):
-                    self._name_fields(below, (*steps, index), path if path.endswith("[]") else f"{path}[]")
-
     def _need(self, there: Mapping[str, Any], field: str, steps: Sequence[str | int]) -> Any:
         if not there.get(field):
-            raise self._error(tuple(steps), "is missing", _shown((*steps, field)))
+            raise self._error(tuple(steps), "is missing", shown((*steps, field)))
         return there[field]
 
     def _entry(self, key: str, value: Any, steps: tuple[str | int, ...]) -> Entry:
@@ -338,19 +295,14 @@ class _ResourceReader:
         return Entry(key, text, self._document.path, self._document.line(*steps))
 
     def _note(self, steps: tuple[str | int, ...], reason: str, kind: str = "") -> None:
-        self.notes.append(Note(self._document.path, self._document.line(*steps), _shown(steps), reason, kind))
+        self.notes.append(Note(self._document.path, self._document.line(*steps), shown(steps), reason, kind))
 
     def _error(self, steps: tuple[str | int, ...], reason: str, field: str | None = None) -> ConfigError:
-        where = f"{self._document.path}, line {self._document.line(*steps)}"
-        return ConfigError(reason, where=where, key=field or _shown(steps) or None)
+        return self._document.error(steps, reason, field)
 
 
 def _map(there: Mapping[str, Any], field: str) -> Iterable[tuple[str, Any]]:
     return (there.get(field) or {}).items()
-
-
-def _parent_of_fields(path: str) -> bool:
-    return any(field.path.startswith((f"{path}.", f"{path}[]")) for field in FIELDS)
 
 
 def _steps(field: str) -> tuple[str | int, ...]:
@@ -358,10 +310,3 @@ def _steps(field: str) -> tuple[str | int, ...]:
     head, config, key = field.partition("config.")
     steps = tuple(int(name) if name.isdigit() else name for name in re.findall(r"[^.\[\]]+", head))
     return (*steps, "config", key) if config else steps
-
-
-def _shown(steps: Iterable[str | int]) -> str:
-    text = ""
-    for step in steps:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}"
-    return text.lstrip(".")

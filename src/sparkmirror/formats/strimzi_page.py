@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sparkmirror.formats.strimzi_fields import FIELDS
+from sparkmirror.formats.strimzi_security import OAUTH_IDLE, OF_TYPES
 
 STATUS = (
     ("conditions", "`Ready` or `NotReady`, with the reason; a partition that can't be copied makes it `NotReady`."),
@@ -65,11 +66,19 @@ something has changed, and at the end.
 _FIELDS_HEAD = """
 ## Fields
 
-Of `spec`. A field covers what is below it. One with `no effect` is named by a warning if it is there, and so is a
-field that Strimzi doesn't have.
+Of `spec`. One with `no effect` is named by a warning if it is there, and so is a field that Strimzi doesn't have; what
+is below one with `no effect` isn't looked at.
 
 | field | in | effect | |
 |---|---|---|---|
+"""
+
+_AUTHENTICATION_HEAD = """
+Below `tls` there is `trustedCertificates`, each with `secretName` and `certificate` or `pattern`. Below
+`authentication` there are, beside `type`:
+
+| `type` | field | effect |
+|---|---|---|
 """
 
 _TAIL = """
@@ -84,7 +93,18 @@ This page is made from the code: `python -m sparkmirror.formats.strimzi_page > d
 
 def page() -> str:
     """`docs/strimzi.md`."""
-    return _HEAD + "\n".join(_status()) + "\n" + _FIELDS_HEAD + "\n".join(_rows()) + "\n" + _TAIL
+    return (
+        _HEAD
+        + "\n".join(_status())
+        + "\n"
+        + _FIELDS_HEAD
+        + "\n".join(_rows())
+        + "\n"
+        + _AUTHENTICATION_HEAD
+        + "\n".join(_authentication())
+        + "\n"
+        + _TAIL
+    )
 
 
 def _status() -> Iterator[str]:
@@ -95,6 +115,13 @@ def _status() -> Iterator[str]:
 def _rows() -> Iterator[str]:
     for field in FIELDS:
         yield f"| `{field.path}` | {field.versions or 'both'} | {field.effect} | {field.words} |"
+
+
+def _authentication() -> Iterator[str]:
+    for kind, fields in OF_TYPES.items():
+        yield f"| `{kind}` | {', '.join(f'`{field}`' for field in fields)} | honoured |"
+    for field, words in OAUTH_IDLE.items():
+        yield f"| `oauth` | `{field}` | no effect: {words} |"
 
 
 if __name__ == "__main__":

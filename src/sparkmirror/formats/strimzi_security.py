@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from sparkmirror.formats.secrets import Secrets
+from sparkmirror.formats.yaml_files import as_text
 
 _Found = TypeVar("_Found")
 
@@ -16,29 +17,36 @@ _PASSWORDS = {
     "scram-sha-256": ("SCRAM-SHA-256", _SECURITY + "scram.ScramLoginModule"),
     "scram-sha-512": ("SCRAM-SHA-512", _SECURITY + "scram.ScramLoginModule"),
 }
-TYPES = ("tls", *_PASSWORDS, "custom", "oauth")
-_OAUTH = {
-    "type",
-    "clientId",
-    "clientSecret",
-    "tokenEndpointUri",
-    "scope",
-    "accessToken",
-    "accessTokenLocation",
-    "saslExtensions",
-    "tlsTrustedCertificates",
-    "connectTimeoutSeconds",
-    "readTimeoutSeconds",
-    "disableTlsHostnameVerification",
+OF_TYPES: Mapping[str, tuple[str, ...]] = {
+    "tls": ("certificateAndKey",),
+    **dict.fromkeys(_PASSWORDS, ("username", "passwordSecret")),
+    "custom": ("sasl", "config"),
+    "oauth": (
+        "clientId",
+        "clientSecret",
+        "tokenEndpointUri",
+        "scope",
+        "accessToken",
+        "accessTokenLocation",
+        "saslExtensions",
+        "tlsTrustedCertificates",
+        "connectTimeoutSeconds",
+        "readTimeoutSeconds",
+        "disableTlsHostnameVerification",
+    ),
 }
-_OAUTH_IDLE = {
-    "httpRetries",
-    "httpRetryPauseMs",
-    "includeAcceptHeader",
-    "enableMetrics",
-    "accessTokenIsJwt",
-    "maxTokenExpirySeconds",
+"""The fields that each type of authentication has beside `type`."""
+TYPES = tuple(OF_TYPES)
+_RETRIES = "the token server is asked again with the next connection"
+OAUTH_IDLE: Mapping[str, str] = {
+    "httpRetries": _RETRIES,
+    "httpRetryPauseMs": _RETRIES,
+    "includeAcceptHeader": "the header is always sent",
+    "enableMetrics": "there is no JVM to have JMX metrics",
+    "accessTokenIsJwt": "a token is looked into to see whether it is a JWT",
+    "maxTokenExpirySeconds": "a token is fetched anew when four fifths of its life are over",
 }
+"""Of `oauth`, too, but without effect here: each with the reason."""
 
 
 class FieldError(Exception):
@@ -129,13 +137,13 @@ def _custom(authentication: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]
     for key, value in (authentication.get("config") or {}).items():
         if not key.startswith(("sasl.", "ssl.keystore.")):
             raise FieldError(f"authentication.config.{key}", "Strimzi lets sasl. and ssl.keystore. keys through only")
-        yield f"authentication.config.{key}", key, value if isinstance(value, str) else str(value).lower()
+        yield f"authentication.config.{key}", key, as_text(value)
 
 
 def _oauth(authentication: Mapping[str, Any], secrets: Secrets) -> Iterator[tuple[str, str, str]]:
     """By Kafka's own login handler, which has settings for what these fields say."""
     for field in authentication:
-        if field not in _OAUTH | _OAUTH_IDLE:
+        if field not in ("type", *OF_TYPES["oauth"], *OAUTH_IDLE):
             raise FieldError(
                 f"authentication.{field}",
                 "is not supported: tokens are asked for with clientId and clientSecret, or read from a file",
@@ -157,7 +165,9 @@ def _oauth(authentication: Mapping[str, Any], secrets: Secrets) -> Iterator[tupl
         if authentication.get("scope"):
             options["scope"] = str(authentication["scope"])
         options |= _token_servers_tls(authentication, secrets)
-    options |= {f"extension_{name}": str(value) for name, value in (authentication.get("saslExtensions") or {}).items()}
+    options |= {
+        f"extension_{name}": as_text(value) for name, value in (authentication.get("saslExtensions") or {}).items()
+    }
     for field in ("connect", "read"):
         if (seconds := authentication.get(f"{field}TimeoutSeconds")) is not None:
             yield f"authentication.{field}TimeoutSeconds", f"sasl.login.{field}.timeout.ms", str(int(seconds) * 1000)

@@ -10,7 +10,7 @@ from pathlib import Path
 from javaproperties import join_key_value, to_comment
 
 from sparkmirror.config import Entry
-from sparkmirror.formats.connect import ConnectCluster
+from sparkmirror.formats.connect import RUNNING, ConnectCluster, Connector
 
 
 def properties_text(entries: Iterable[Entry], path: str) -> str:
@@ -30,9 +30,17 @@ def connector_texts(clusters: Sequence[ConnectCluster]) -> dict[str, str]:
             pairs = [(key, entry.value) for key, entry in cluster.worker.settings.items()]
             texts[f"{directory}/worker.properties"] = _properties(pairs, "Workers: connect-distributed.sh")
         for connector in cluster.connectors:
-            config = {key: entry.value for key, entry in connector.settings.items()}
-            texts[f"{directory}/{connector.role.word}.json"] = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
+            text = json.dumps(_as_posted(connector), indent=2, ensure_ascii=False)
+            texts[f"{directory}/{connector.role.word}.json"] = text + "\n"
     return texts
+
+
+def _as_posted(connector: Connector) -> dict[str, object]:
+    """The configuration; where it is not to run, with the state that Connect is to create it in (KIP-980)."""
+    config: dict[str, object] = {key: entry.value for key, entry in connector.settings.items()}
+    if connector.state == RUNNING:
+        return config
+    return {"name": connector.name, "initial_state": connector.state.upper(), "config": config}
 
 
 def _properties(pairs: Iterable[tuple[str, str]], comment: str) -> str:

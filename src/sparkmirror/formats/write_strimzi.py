@@ -10,7 +10,7 @@ import yaml
 
 from sparkmirror.config.originals import is_secret
 from sparkmirror.config.providers import CLASSES, FAMILY, PROVIDERS_KEY
-from sparkmirror.formats.connect import ConnectCluster, Connector, Role
+from sparkmirror.formats.connect import RUNNING, ConnectCluster, Connector, Role
 from sparkmirror.formats.merge import CONNECTS_OWN, CONVERTER_KEYS, SECURITY, role_of
 from sparkmirror.formats.reading import Note
 from sparkmirror.formats.strimzi import GROUP, KIND, LEFT_IN, TAKEN_OUT
@@ -33,11 +33,11 @@ def strimzi_text(clusters: Sequence[ConnectCluster], path: str) -> tuple[str, li
     writer = _Writer(path)
     merged: dict[str, list[ConnectCluster]] = {}
     for cluster in clusters:
-        copying = [one for one in cluster.connectors if one.role is Role.SOURCE]
+        mirrored = any(one.role is not Role.HEARTBEAT for one in cluster.connectors)
         for one in cluster.connectors:
             if one.role is Role.HEARTBEAT:
                 writer.note("->".join(one.flow) + ".emit.heartbeats.enabled", _HEARTBEATS)
-        if copying:
+        if mirrored:
             merged.setdefault(_workers(cluster), []).append(cluster)
     for group in merged.values():
         writer.resource(group)
@@ -100,7 +100,7 @@ class _Writer:
 
     def _mirror(self, cluster: ConnectCluster, worker: Mapping[str, str]) -> dict[str, Any]:
         connectors = {one.role: one for one in cluster.connectors}
-        source = connectors[Role.SOURCE]
+        source = connectors.get(Role.SOURCE) or connectors[Role.CHECKPOINT]
         place: dict[str, Any] = {
             "alias": source.flow[0],
             "bootstrapServers": source.text("source.cluster.bootstrap.servers"),
@@ -132,10 +132,11 @@ class _Writer:
             for key, entry in connector.settings.items()
             if key not in _PATTERNS and not (key in left or key.startswith(left[:2]))
         }
-        if connector.role is not Role.SOURCE:
-            return {"config": config}
         tasks = connector.text("tasks.max", "1")
-        return {"tasksMax": int(tasks) if tasks.isdigit() else tasks, "config": config}
+        said: dict[str, Any] = {} if connector.state == RUNNING else {"state": connector.state}
+        if connector.role is Role.SOURCE or tasks != "1":
+            said["tasksMax"] = int(tasks) if tasks.isdigit() else tasks
+        return {**said, "config": config}
 
     # --- security -------------------------------------------------------------------------------
 

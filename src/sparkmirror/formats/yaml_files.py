@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,11 @@ from sparkmirror.errors import ConfigError
 
 Path_ = tuple[str | int, ...]
 """Keys and indexes from a document's root."""
+
+DEEPEST = 50
+"""What is nested deeper is refused; an alias within what its anchor names has no end."""
+_LONGEST_NUMBER = 20
+"""In digits: 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +35,18 @@ class Document:
         while steps and steps not in self.lines:
             steps = steps[:-1]
         return self.lines.get(steps, 1)
+
+    def error(self, steps: Path_, reason: str, field: str | None = None) -> ConfigError:
+        """For the caller to raise; `field` is what to name if it isn't what is there."""
+        return ConfigError(reason, where=f"{self.path}, line {self.line(*steps)}", key=field or shown(steps) or None)
+
+
+def shown(steps: Iterable[str | int]) -> str:
+    """As users write it: `spec.mirrors[0].source`."""
+    text = ""
+    for step in steps:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}"
+    return text.lstrip(".")
 
 
 def read_text(path: str) -> str:
@@ -49,13 +67,15 @@ def read_documents(path: str) -> list[Document]:
     """All documents of a YAML file that are mappings. Raises `ConfigError`."""
     try:
         nodes = list(yaml.compose_all(read_text(path), Loader=yaml.SafeLoader))
+        return list(_documents(path, nodes))
+    except RecursionError:
+        raise ConfigError("is nested too deeply to be read", where=path) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f"{path}, line {mark.line + 1}" if mark else path
         raise ConfigError(f"is no YAML: {error.problem or 'it can not be read'}", where=where) from None
     except yaml.YAMLError as error:
         raise ConfigError(f"is no YAML: {' '.join(str(error).split())}", where=path) from None
-    return list(_documents(path, nodes))
 
 
 def _documents(path: str, nodes: list[Any]) -> Iterator[Document]:
@@ -71,6 +91,12 @@ def _documents(path: str, nodes: list[Any]) -> Iterator[Document]:
 
 def _value(path: str, node: yaml.Node, steps: Path_, lines: dict[Path_, int]) -> Any:
     lines.setdefault(steps, node.start_mark.line + 1)
+    if len(steps) > DEEPEST:
+        raise ConfigError(
+            f"is nested more than {DEEPEST} deep: is there an alias within what its anchor names?",
+            where=f"{path}, line {node.start_mark.line + 1}",
+            key=shown(steps[:3]),
+        )
     if isinstance(node, yaml.MappingNode):
         found: dict[str, Any] = {}
         for key_node, value_node in node.value:
@@ -88,9 +114,15 @@ def _value(path: str, node: yaml.Node, steps: Path_, lines: dict[Path_, int]) ->
         return None
     if kind == "bool":
         return node.value.lower() in ("true", "yes", "on")
-    if kind == "int" and node.value.lstrip("+-").isdigit():
-        return int(node.value)
+    if kind == "int" and node.value.lstrip("+-").isdigit() and len(node.value) <= _LONGEST_NUMBER:
+        return int(node.value, 8 if re.fullmatch("[-+]?0[0-7]+", node.value) else 10)
     return str(node.value)
+
+
+def is_setting(value: Any) -> bool:
+    """Whether it may stand in a map of settings: a scalar, or a list of these."""
+    items = value if isinstance(value, list) else [value]
+    return not any(isinstance(item, (list, dict)) for item in items)
 
 
 def as_text(value: Any) -> str:

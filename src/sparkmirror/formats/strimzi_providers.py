@@ -1,0 +1,61 @@
+"""Config providers as a resource uses them: the operator's own, those of Kubernetes' objects, and declared ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from sparkmirror.config import Entry
+from sparkmirror.config.providers import CLASSES, FAMILY, PROVIDERS_KEY
+from sparkmirror.config.providers import PACKAGE as PROVIDERS_PACKAGE
+from sparkmirror.formats.secrets import DIRECTORY_PROVIDER, Secrets
+
+_BUILT_IN = {"strimzienv": CLASSES[0], "strimzifile": CLASSES[1], DIRECTORY_PROVIDER: CLASSES[2]}
+_KUBERNETES = {"strimzisecrets": "Secret", "strimziconfigmaps": "ConfigMap"}
+_KUBERNETES_CLASSES = {"KubernetesSecretConfigProvider": "Secret", "KubernetesConfigMapConfigProvider": "ConfigMap"}
+
+
+class Providers:
+    """Config providers of all resources in a file, and references of Kubernetes' kind."""
+
+    def __init__(self, secrets: Secrets) -> None:
+        self._secrets = secrets
+        self._kubernetes = dict(_KUBERNETES)
+        self._stated: dict[str, Entry] = {}
+        self._used: set[str] = set()
+
+    def take(self, settings: Mapping[str, Entry]) -> None:
+        """What a cluster's `config` declares."""
+        names = [name.strip() for name in settings[PROVIDERS_KEY].value.split(",")] if PROVIDERS_KEY in settings else []
+        for name in filter(None, names):
+            stated = settings.get(f"{FAMILY}{name}.class")
+            kind = stated.value.strip().rpartition(".")[2] if stated else ""
+            if kind in _KUBERNETES_CLASSES:
+                self._kubernetes[name] = _KUBERNETES_CLASSES[kind]
+                continue
+            self._used.add(name)
+            self._stated |= {key: one for key, one in settings.items() if key.startswith(f"{FAMILY}{name}.")}
+
+    def resolved(self, text: str) -> str:
+        """With references to Secrets and ConfigMaps looked up. Raises `ValueError`."""
+
+        def value(found: re.Match[str]) -> str:
+            kind = self._kubernetes.get(found[1])
+            if kind is None:
+                return found[0]
+            return self._secrets.text(found[2].rpartition("/")[2], found[3], kind=kind)
+
+        text = re.sub(r"\$\{([^}:]*):([^}:]*):([^}:]*)\}", value, text)
+        self._used.update(name for name in _BUILT_IN if f"${{{name}:" in text)
+        return text
+
+    def entries(self, path: str) -> list[Entry]:
+        """The declarations that count."""
+        if not self._used:
+            return []
+        built_in = [
+            Entry(f"{FAMILY}{name}.class", PROVIDERS_PACKAGE + kind, path)
+            for name, kind in _BUILT_IN.items()
+            if name in self._used
+        ]
+        return [Entry(PROVIDERS_KEY, ", ".join(sorted(self._used)), path), *built_in, *self._stated.values()]

@@ -1,0 +1,172 @@
+"""Requests whose answers need no broker; that they are a real worker's is seen in `test_beside_connect.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import pytest
+from tests.connect.in_memory_api import InMemoryApi, in_memory_api
+from tests.connect.rest_cases import connector
+
+from sparkmirror.errors import ClusterUnreachable
+
+SOURCE = connector("Source", "source:9092", "target:9092")
+
+
+@pytest.fixture
+def api() -> Iterator[InMemoryApi]:
+    """An interface with one connector, `shop`."""
+    with in_memory_api() as opened:
+        assert opened.ask("PUT", "/connectors/shop/config", SOURCE)[0] == 201
+        yield opened
+
+
+def test_what_cannot_be_written_can_be_asked_for_again(api: InMemoryApi) -> None:
+    api.configs.broken = api.statuses.broken = ClusterUnreachable("no broker answers")
+    status, said = api.ask("PUT", "/connectors/shop/pause")
+    assert status == 500
+    assert "can be safely retried (no broker answers)" in str(said)
+    api.configs.broken = None
+    assert api.ask("PUT", "/connectors/shop/pause")[0] == 202  # the status is written later
+    api.herder.close()
+
+
+SECRET = "hunter2"
+REFERENCE = "${file:/run/secrets:password}"
+
+
+def _secret(text: str) -> str:
+    return text.replace(REFERENCE, SECRET)
+
+
+@pytest.mark.parametrize(
+    ("setting", "shown", "errors"),
+    [
+        ("topics", REFERENCE, []),
+        (
+            "tasks.max",
+            None,
+            [
+                f"Invalid value {REFERENCE} for configuration tasks.max: Not a number of type INT",
+                "Invalid value null for configuration tasks.max: Value must be non-null",
+            ],
+        ),
+        (
+            "replication.policy.class",
+            None,
+            [
+                f"Invalid value {REFERENCE} for configuration replication.policy.class: "
+                f"Class {REFERENCE} could not be found."
+            ],
+        ),
+        (
+            "offset-syncs.topic.location",
+            REFERENCE,
+            [
+                f"Invalid value {REFERENCE} for configuration offset-syncs.topic.location: "
+                "String must be one of: source, target"
+            ],
+        ),
+        (
+            "metric.names.formats",
+            REFERENCE,
+            [f"Invalid value {REFERENCE} for configuration metric.names.formats: String must be one of: legacy, new"],
+        ),
+    ],
+)
+def test_what_a_reference_stands_for_is_checked_and_not_shown(
+    setting: str, shown: str | None, errors: list[str]
+) -> None:
+    config = {**SOURCE, "name": "shop", setting: REFERENCE}
+    plugin = f"/connector-plugins/{SOURCE['connector.class']}/config/validate"
+    with in_memory_api(_secret) as api:
+        _, checked = api.ask("PUT", plugin, config)
+        status, put = api.ask("PUT", "/connectors/shop/config", config)
+    assert SECRET not in f"{checked} {put}"
+    assert isinstance(checked, dict)
+    value = next(one["value"] for one in checked["configs"] if one["value"]["name"] == setting)
+    assert (value["value"], value["errors"]) == (shown, errors)
+    assert status == (400 if errors else 201)
+    assert all(error in str(put) for error in errors)
+
+
+def test_why_offsets_cannot_be_forgotten_is_said(api: InMemoryApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str) -> str:
+        raise ValueError(f"connector {name} has not ended yet")
+
+    monkeypatch.setattr(api.worker, "delete_offsets", refuse)
+    assert api.ask("PUT", "/connectors/shop/stop")[0] == 204
+    status, said = api.ask("DELETE", "/connectors/shop/offsets")
+    assert (status, said) == (400, {"error_code": 400, "message": "connector shop has not ended yet"})
+
+
+@pytest.mark.parametrize("number", ["--5", "-", "x", "1.0", "²", "٣", "2147483648", "9" * 5000])
+def test_a_task_without_a_number(api: InMemoryApi, number: str) -> None:
+    nothing = {"error_code": 404, "message": "HTTP 404 Not Found"}
+    assert api.ask("GET", f"/connectors/shop/tasks/{quote(number)}/status") == (404, nothing)
+    assert api.ask("POST", f"/connectors/shop/tasks/{quote(number)}/restart") == (404, nothing)
+
+
+def test_a_tasks_number(api: InMemoryApi) -> None:
+    assert api.ask("GET", "/connectors/shop/tasks/+1/status")[0] == 200
+    assert "No status found for task shop--5" in str(api.ask("GET", "/connectors/shop/tasks/-5/status"))
+
+
+def test_a_name_is_text(api: InMemoryApi) -> None:
+    for name in (["a"], {"a": "b"}):
+        status, said = api.ask("POST", "/connectors", {"name": name, "config": SOURCE})
+        assert status == 500
+        assert "name must be text" in str(said)
+    assert api.ask("GET", "/connectors") == (200, ["shop"])
+
+
+@pytest.mark.parametrize("half", ["\ud800", "a\udfffb"])
+def test_half_of_a_surrogate_pair_is_no_text(api: InMemoryApi, half: str) -> None:
+    offsets = {"offsets": [{"partition": {"cluster": half, "topic": "t", "partition": 0}, "offset": {"offset": 1}}]}
+    assert api.ask("PUT", "/connectors/shop/stop")[0] == 204
+    for method, path, body in (
+        ("POST", "/connectors", {"name": half, "config": SOURCE}),
+        ("PUT", "/connectors/new/config", {**SOURCE, half: "x"}),
+        ("PATCH", "/connectors/shop/config", {"topics": half}),
+        ("PATCH", "/connectors/shop/offsets", offsets),
+    ):
+        status, said = api.ask(method, path, body)
+        assert status == 400
+        assert "half of a surrogate pair" in str(said)
+    assert api.ask("PATCH", "/connectors/shop/config", {"topics": "\U0001f600"})[0] == 200
+
+
+def test_a_connector_keeps_its_name(api: InMemoryApi) -> None:
+    status, said = api.ask("PATCH", "/connectors/shop/config", {"name": "other"})
+    assert status == 400
+    assert "(other) doesn't match connector name in the URL (shop)" in str(said)
+    assert api.ask("PATCH", "/connectors/shop/config", {"name": "shop", "topics": "x"})[0] == 200
+
+
+@pytest.mark.parametrize("name", ["a/b", "a//b/", "50%", "a%2Fb", "a b+c", "é", "@:?#&"])
+def test_any_name_can_be_asked_for(api: InMemoryApi, name: str) -> None:
+    path = f"/connectors/{quote(name, safe='')}"
+    assert api.ask("POST", "/connectors", {"name": name, "config": SOURCE})[0] == 201
+    for method, end, status in (
+        ("GET", "/status", 200),
+        ("GET", "/tasks/1/status", 200),
+        ("PUT", "/config", 200),
+        ("PUT", "/stop", 204),
+        ("DELETE", "/offsets", 200),
+        ("GET", "/topics/", 200),
+    ):
+        assert api.ask(method, path + end, SOURCE if end == "/config" else None)[0] == status, end
+    assert api.ask("GET", path)[1] == {
+        "name": name,
+        "config": {**SOURCE, "name": name},
+        "tasks": [],
+        "type": "source",
+    }
+    assert api.ask("DELETE", path)[0] == 204
+    assert api.ask("GET", "/connectors") == (200, ["shop"])
+
+
+def test_parts_of_a_path_may_be_encoded(api: InMemoryApi) -> None:
+    assert api.ask("GET", "/%63onnectors/sho%70/statu%73/")[0] == 200
+    assert api.ask("GET", "/connectors%2Fshop")[0] == 404
