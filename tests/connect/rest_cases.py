@@ -43,6 +43,7 @@ def connector(kind: str, source: str, target: str, **more: str) -> dict[str, str
         "offset-syncs.topic.replication.factor": "1",
         "checkpoints.topic.replication.factor": "1",
         "heartbeats.topic.replication.factor": "1",
+        "heartbeats.replication.enabled": "false",
         "topics": "compared",
         "tasks.max": "2",
         **{key.replace("_", "."): value for key, value in more.items()},

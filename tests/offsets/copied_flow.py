@@ -111,7 +111,7 @@ def built(
     first_ms: int | None = None,
     header: str = "",
 ) -> bytes:
-    """A batch; its records are a millisecond apart, the last one now or the first at `first_ms`. `header` has the value."""
+    """A batch with records a millisecond apart, from `first_ms` on or up to now; each has a `header` with its value."""
     producer_id, epoch, sequence = producer
     builder = DefaultRecordBatchBuilder(
         magic=2,

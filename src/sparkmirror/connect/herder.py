@@ -139,14 +139,16 @@ class Herder:
             raise not_found(f"No status found for task {name}-{task}") from None
 
     def topics(self, name: str) -> list[str]:
+        used = set(self._status_state.used.get(name, ()))
         if self.leads and name in self._config_state.configs:
-            return sorted(self._worker.topics(name))
-        return sorted(self._status_state.used.get(name, ()))
+            used |= self._worker.topics(name)
+        return sorted(used)
 
     def reset_topics(self, name: str) -> None:
-        if name in self._config_state.configs:
-            self._worker.reset_topics(name)
-            self._publish()
+        with self._writing:
+            if name in self._config_state.configs:
+                self._worker.reset_topics(name)
+                self._forget_topics(name)
 
     # Changing it
 
@@ -327,6 +329,13 @@ class Herder:
                 f"retried ({error})",
             ) from error
 
+    def _forget_topics(self, name: str) -> None:
+        if records := topic_records(self._status_state, name, set()):
+            try:
+                self._statuses.append(records)
+            except (ConnectionError, SparkMirrorError) as error:
+                raise RestError(500, f"Failed to write to status topic ({error})") from error
+
     def _publish(self) -> None:
         """Write what the worker says of itself, where it is not what the topics say; only the leader does."""
         with self._writing:
@@ -339,7 +348,9 @@ class Herder:
                         self._configs.append(task_records(name, tasks))
                 records = status_records(self._status_state, wanted, 1)
                 for name in {*wanted, *self._status_state.used}:
-                    used = self._worker.topics(name) if name in wanted else set()
+                    # What it has written to before this process came is in the topic, and stays there until a reset.
+                    known = self._status_state.used.get(name, set())
+                    used = known | self._worker.topics(name) if name in wanted else set()
                     records += topic_records(self._status_state, name, used)
                 if self._status_state.leader != self._url:
                     records.append(leader_record(self._url))
