@@ -34,10 +34,17 @@ STATED = {
     "a configuration with a password": "secrets are shown as `[hidden]`; who sends that back keeps what is stored",
     "change it, with a password": "secrets are shown as `[hidden]`; who sends that back keeps what is stored",
     **dict.fromkeys(
+        ["validate a reference", "PUT a reference"],
+        "what a reference to a config provider stands for is not shown, but the reference",
+    ),
+    "status of a name with a slash": "it is looked for; a real worker's server refuses every path with `%2F`",
+    "patch another name": "refused, as a PUT of another name is: the connector keeps its own",
+    **dict.fromkeys(
         [
             "validate no JSON",
             "create without a configuration",
             "create with an unknown field",
+            "create with a list for a name",
             "create with an unknown initial state",
             "create from what is no JSON",
             "create from nothing",
@@ -50,6 +57,10 @@ STATED = {
 }
 """By case: what is different, and why it stays so."""
 
+_PROVIDERS = {
+    "config.providers": "env",
+    "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+}
 _START_S = 120.0
 
 _HEAD = """\
@@ -83,11 +94,16 @@ def compare(source: KafkaCluster, target: KafkaCluster, directory: Path) -> list
     cases = rest_cases(source.bootstrap_servers, target.bootstrap_servers)
     port = free_ports(1)[0]
     settings = worker_settings(
-        target.bootstrap_servers, f"real-{port}", port, **{"rest.advertised.host.name": "127.0.0.1"}
+        target.bootstrap_servers, f"real-{port}", port, **{"rest.advertised.host.name": "127.0.0.1"}, **_PROVIDERS
     )
     real = RealConnectWorker(settings, directory / "real", jvm_options=QUICK_START)
     directory.joinpath("ours").mkdir(parents=True, exist_ok=True)
-    with real, serving(directory / "ours", target.bootstrap_servers, f"ours-{port}") as (url, _):
+    with (
+        real,
+        serving(
+            directory / "ours", target.bootstrap_servers, f"ours-{port}", secure=False, users=None, **_PROVIDERS
+        ) as (url, _),
+    ):
         urls = (f"http://127.0.0.1:{port}", url)
         for one in urls:
             _wait_until_it_works(one)

@@ -189,6 +189,12 @@ def rest_cases(source: str, target: str) -> list[Case]:
             {**put_msc, "ssl.keystore.password": "never-shown"},
         ),
         Case(
+            "validate a reference",
+            "PUT",
+            plugin + "/config/validate",
+            {**put_msc, "topics": "${env:HOME}", "tasks.max": "${env:HOME}"},
+        ),
+        Case(
             "validate a producer's override",
             "PUT",
             plugin + "/config/validate",
@@ -224,6 +230,7 @@ def rest_cases(source: str, target: str) -> list[Case]:
         ),
         Case("create without a name", "POST", "/connectors", {"config": msc}),
         Case("create with two names", "POST", "/connectors", {"name": "x", "config": {**msc, "name": "y"}}),
+        Case("create with a list for a name", "POST", "/connectors", {"name": ["x"], "config": msc}),
         Case("create with wrong values", "POST", "/connectors", {"name": "x", "config": {**msc, "tasks.max": "many"}}),
         Case("create with a control character in the name", "POST", "/connectors", {"name": "x\u0001y", "config": msc}),
         Case(
@@ -273,6 +280,12 @@ def rest_cases(source: str, target: str) -> list[Case]:
         ),
         Case("PUT another name", "PUT", "/connectors/hbc/config", {**hbc, "name": "other"}),
         Case("PUT wrong values", "PUT", "/connectors/hbc/config", {**hbc, "emit.heartbeats.interval.seconds": "often"}),
+        Case(
+            "PUT a reference",
+            "PUT",
+            "/connectors/hbc/config",
+            {**hbc, "emit.heartbeats.interval.seconds": "${env:HOME}"},
+        ),
         Case("PUT what is no JSON", "PUT", "/connectors/hbc/config", "]"),
         Case("PUT a list", "PUT", "/connectors/hbc/config", [1]),
         # Asking
@@ -280,6 +293,7 @@ def rest_cases(source: str, target: str) -> list[Case]:
         Case("status of a stopped one", "GET", "/connectors/cpc/status", until=in_state("STOPPED", 0)),
         Case("status of the heartbeats", "GET", "/connectors/hbc/status", until=running(1)),
         Case("status of none", "GET", "/connectors/none/status"),
+        Case("status of a name with a slash", "GET", "/connectors/no%2Fne/status"),
         Case("the names", "GET", "/connectors"),
         Case("all with status and information", "GET", "/connectors?expand=status&expand=info"),
         Case("all with information", "GET", "/connectors?expand=info"),
@@ -296,6 +310,10 @@ def rest_cases(source: str, target: str) -> list[Case]:
         Case("a task's status", "GET", "/connectors/msc/tasks/1/status"),
         Case("the status of no task", "GET", "/connectors/msc/tasks/7/status"),
         Case("the status of a task without a number", "GET", "/connectors/msc/tasks/x/status"),
+        Case("the status of a task with two signs", "GET", "/connectors/msc/tasks/--5/status"),
+        Case("the status of a task with a plus", "GET", "/connectors/msc/tasks/+1/status"),
+        Case("the status of a task below the first", "GET", "/connectors/msc/tasks/-1/status"),
+        Case("the status of a task that is no integer", "GET", "/connectors/msc/tasks/2147483648/status"),
         Case("the status of a task of none", "GET", "/connectors/none/tasks/0/status"),
         Case("its topics", "GET", "/connectors/msc/topics", until=lambda answer: bool(answer["msc"]["topics"])),  # type: ignore[index]
         Case("forget its topics", "PUT", "/connectors/cpc/topics/reset"),
@@ -315,6 +333,7 @@ def rest_cases(source: str, target: str) -> list[Case]:
             only=("name", "config", "type"),
         ),
         Case("a configuration with a password", "GET", "/connectors/hbc/config"),
+        Case("patch another name", "PATCH", "/connectors/hbc/config", {"name": "other"}),
         Case("change it back", "PUT", "/connectors/hbc/config", hbc, only=("name", "config", "type")),
         Case(
             "patch with a wrong value", "PATCH", "/connectors/hbc/config", {"emit.heartbeats.interval.seconds": "never"}
