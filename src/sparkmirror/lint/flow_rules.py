@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from sparkmirror.config import IDENTITY_POLICY, FlowConfig
 from sparkmirror.errors import SparkMirrorError
+from sparkmirror.lint.echoes import echoes
 from sparkmirror.lint.findings import Rule, Severity, Spot, at
 from sparkmirror.lint.subject import Subject
 from sparkmirror.policy import DefaultReplicationPolicy
@@ -24,12 +25,11 @@ def wrong_pattern(subject: Subject) -> Iterator[Spot]:
 
 
 def echo_loop(subject: Subject) -> Iterator[Spot]:
-    pairs = {(flow.source.alias, flow.target.alias): flow for flow in subject.flows}
-    for (source, target), flow in pairs.items():
-        back = pairs.get((target, source))
-        if back is not None and source < target and _keeps_names(flow) and _keeps_names(back):
-            spot = subject.stated("replication.policy.class", flow) or subject.flow_spot(flow)
-            yield at(spot, f"{flow.name} and {back.name} both keep topics' names")
+    for echo in echoes(subject.flows):
+        flows = [flow for flow in subject.flows if flow.name in echo.flows]
+        stated = (subject.stated("replication.policy.class", flow) for flow in flows)
+        spot = next(filter(None, stated), None) or subject.flow_spot(flows[0])
+        yield at(spot, f"{' and '.join(echo.flows)}: {echo.words}")
 
 
 def _keeps_names(flow: FlowConfig) -> bool:
@@ -117,9 +117,9 @@ FLOW_RULES: tuple[Rule[Subject], ...] = (
     Rule(
         "echo-loop",
         _ERROR,
-        "two flows send the same topics back and forth",
+        "flows send the same topics in a circle",
         "each record comes back to where it was written, for ever: topics grow without end",
-        "keep names one way only; the other way needs DefaultReplicationPolicy",
+        "mirror one way only, or use DefaultReplicationPolicy in all of these flows, or give each topics of its own",
         echo_loop,
     ),
     Rule(
