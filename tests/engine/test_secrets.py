@@ -44,6 +44,7 @@ def test_sparks_pages_and_its_event_log_do_not_have_them(
             "spark.ui.port": str(port),
             "spark.eventLog.enabled": "true",
             "spark.eventLog.dir": events.as_uri(),
+            "spark.eventLog.compress": "false",
         },
     )
     log = tmp_path / "mirror.log"

@@ -72,7 +72,8 @@ def explain(error: OSError) -> str:
     if reason.endswith("ALERT_CERTIFICATE_EXPIRED"):
         return "it says that our certificate has expired; renew what ssl.keystore names"
     if reason.endswith(_NO_CERTIFICATE):
-        return f"it refuses our certificate, or wants one ({_words(reason)}); check ssl.keystore"
+        words = "check ssl.keystore, and until when its certificate is valid"
+        return f"it refuses our certificate, or wants one ({_words(reason)}); {words}"
     return f"TLS failed ({_words(reason) or error}); check the port and security.protocol"
 
 
