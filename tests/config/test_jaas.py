@@ -78,6 +78,7 @@ def test_what_can_not_be_read_shows_no_password(text: str) -> None:
         (f'm required clientId="a" clientSecret="{ELSEWHERE}" scope="s";', False),
         ('m required clientId="a" clientSecret="b";', True),
         ('m required awsProfileName="a" awsRoleArn="arn";', False),
+        ('m required awsRoleArn="arn" awsRoleSecretAccessKey="s";', True),
         ('m required unsecuredLoginStringClaim_sub="a" extension_x="y";', False),
         ('m required ssl.truststore.location="/x" ssl.truststore.type="PEM";', False),
         ('m required ssl.truststore.password="x";', True),

@@ -22,6 +22,7 @@ SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required "
         ("sasl.jaas.config", "${file:/run/secrets:jaas}"),
         ("sasl.jaas.config", SCRAM + "username='ann'\n  password = ${env:PASSWORD} ;\n"),
         ("topics", "passwords"),
+        ("key.converter", "org.apache.kafka.connect.converters.ByteArrayConverter"),
         ("sasl.oauthbearer.token.endpoint.url", "https://login.example"),
         ("ssl.truststore.location", "/tmp/trust.jks"),
         ("ssl.key.password", ""),
@@ -36,6 +37,9 @@ def test_shown(key: str, value: str) -> None:
     [
         ("producer.override.ssl.key.password", "p"),
         ("source.cluster.ssl.keystore.key", "-----BEGIN PRIVATE KEY-----"),
+        ("value.converter.basic.auth.user.info", "ann:p"),
+        ("my.policy.aws.secret.access.key", "k"),
+        ("my.filter.api.key", "k"),
         ("sasl.jaas.config", SCRAM + 'username="ann" password="p";'),
         ("sasl.jaas.config", SCRAM + "username='ann' password='p${env:REST}';"),
         ("source.cluster.sasl.jaas.config", "hunter2"),

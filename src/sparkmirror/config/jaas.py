@@ -18,7 +18,7 @@ ELSEWHERE = "\u00a0"
 """What `jaas_has_secrets` takes for a value that is not in the text itself; to Java a letter like any other."""
 
 _HARMLESS = re.compile(
-    r"username|clientId|scope|aws\w+|unsecuredLogin\w+|extension_\w+|refresh\w+|serviceName"
+    r"username|clientId|scope|aws(?!\w*(Secret|Token|Key))\w+|unsecuredLogin\w+|extension_\w+|refresh\w+|serviceName"
     r"|ssl\.(?!.*(password|\.key$)).*"
 )
 """Options whose values are no secrets."""

@@ -15,7 +15,10 @@ from sparkmirror.connect.definitions import SECRETS
 from sparkmirror.connect.validation import HIDDEN
 
 _JAAS = "sasl.jaas.config"
-_SECRET_WORD = re.compile(r"(^|[._-])(password|passphrase|secret|secret[._]key|token|credentials?)$", re.IGNORECASE)
+_SECRET_WORD = re.compile(
+    r"(^|[._-])(password|passphrase|secret|(api|secret|access|private)[._-]key|token|credentials?|user[._]info)$",
+    re.IGNORECASE,
+)
 _JAAS_VALUE = rf"""(?:"[^"\\\s]*"|'[^'\\\s]*'|[A-Za-z_][\w.-]*|{REFERENCE.pattern})(?=[\s;]|\Z)"""
 _JAAS_OPTION = rf"\s+([\w.]+)\s*=\s*({_JAAS_VALUE})"
 _JAAS_LINE = re.compile(rf"\s*[\w.$]+\s+(?:{'|'.join(FLAGS)})(?P<options>(?:{_JAAS_OPTION})*)\s*;\s*", re.IGNORECASE)
