@@ -156,6 +156,7 @@ def test_closed_and_started_again(proxy: Proxy) -> None:
     assert_alive(connect(proxy), b"whole again")
 
 
+@pytest.mark.full
 @pytest.mark.broker
 def test_clients_meet_brokers_through_their_proxies(tmp_path: Path, topic_name: str) -> None:
     """And nobody else does: brokers talk to each other directly."""

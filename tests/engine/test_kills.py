@@ -24,6 +24,7 @@ def run_killed(flow: LoadedFlow, kills: int, *, age_ms: int = 0) -> None:
     flow.finish()
 
 
+@pytest.mark.full
 def test_driver_and_all_it_started_killed(flow: LoadedFlow) -> None:
     run_killed(flow, kills=2)
 

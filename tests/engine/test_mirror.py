@@ -338,6 +338,7 @@ def test_two_aliases_of_one_cluster_are_refused(
         Mirror(load_mm2_properties(str(path)), once=True, use_lease=False).run()
 
 
+@pytest.mark.full
 def test_six_flows_on_two_slots_all_make_progress(
     source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
 ) -> None:
