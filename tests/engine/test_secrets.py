@@ -57,7 +57,7 @@ def test_sparks_pages_and_its_event_log_do_not_have_them(
         shown["command lines"] = "\n".join(map(mp.command_line, mirror.family()))
         assert mirror.terminate() == 0
     shown["log"] = log.read_text()
-    written = [file for file in events.rglob("*") if file.is_file()]
+    written = [file for file in events.rglob("*") if file.is_file() and file.stat().st_size]
     shown |= {file.name: file.read_text(errors="replace") for file in written}
     assert written
     assert "spark.eventLog.dir" in shown["environment"]

@@ -105,6 +105,17 @@ def copied(cluster: KafkaCluster, topic: str) -> int:
     return sum(mp.end_offsets(cluster.bootstrap_servers, f"A.{topic}", PARTITIONS))
 
 
+def signs_in(path: Path) -> bool:
+    client = ClusterClient(load_mm2_properties(str(path)).flows[0].source, "test")
+    try:
+        client.metadata([])
+    except ClusterUnreachable:
+        return False
+    finally:
+        client.close()
+    return True
+
+
 def finish(path: Path, spark: SparkSession, pair: tuple[KafkaCluster, KafkaCluster], topic: str) -> None:
     Mirror(load_mm2_properties(str(path)), once=True, use_lease=False, spark=spark).run()
     assert_copied(*pair, {topic: f"A.{topic}"})
@@ -234,6 +245,7 @@ def test_a_password_that_is_changed_at_the_broker_and_changed_back(
         mp.wait_for(lambda: copied(target, topic_name) > before + 100, 90, "fresh records after the mend")
     print("attempts in 20 s:", attempts)
     assert attempts < 100
+    mp.wait_for(lambda: signs_in(path), 20, "this process asks the brokers again, too")
     finish(path, spark, pair, topic_name)
 
 

@@ -11,7 +11,7 @@ import mirror_process as mp
 import pytest
 import yaml
 from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
-from secure_clusters import PASSWORD, scram_user
+from secure_clusters import scram_user
 
 from sparkmirror.demo import Authority, KafkaCluster
 from sparkmirror.demo.proof import compare_topics
@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark]
 EXAMPLES = Path(__file__).parents[2] / "examples" / "strimzi"
 PARTITIONS = 2
 RECORDS = 400
+EAST_PASSWORD = "hunter2-of-east"
 
 
 def addressed(directory: Path, example: str, servers: Mapping[str, str], topics: str) -> Path:
@@ -150,15 +151,15 @@ def test_scram(
     """One password stands in the file, the other one is mounted."""
     fill(source_cluster, topic_name)
     scram_user(source_cluster, "mirror", "change-me")
-    scram_user(target_cluster, "mirror", PASSWORD)
+    scram_user(target_cluster, "mirror", EAST_PASSWORD)
     servers = {"west": source_cluster.servers("SCRAM"), "east": target_cluster.servers("SCRAM")}
     secrets = mounted(tmp_path, authority)
     (secrets / "east-mirror-user").mkdir()
-    (secrets / "east-mirror-user" / "password").write_text(PASSWORD)
+    (secrets / "east-mirror-user" / "password").write_text(EAST_PASSWORD)
     code, log = run_once(addressed(tmp_path, "scram", servers, topic_name), "--secrets", str(secrets))
     assert code == 0, log
     assert_copied(source_cluster, target_cluster, {topic_name: f"west.{topic_name}"})
-    assert PASSWORD not in log
+    assert EAST_PASSWORD not in log
 
 
 @pytest.mark.full
