@@ -3,11 +3,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?=
-# The long tests wait most of the time, so they run as two halves side by side.
-FIRST := $(addprefix tests/,bench chaos cli client cluster config connect demo) $(wildcard tests/engine/test_[a-l]*.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full full-first full-second bench chaos lint clean setup
+.PHONY: help demo test test-full bench chaos lint clean setup
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -20,14 +18,8 @@ test: lint ## Run all checks and the tests, but for the long ones
 
 test-full: lint ## Run all checks and all tests: kills, standalone Spark, the real MirrorMaker 2
 	@$(PYTHON) bootstrap.py --mirror-maker
-	@$(MAKE) --no-print-directory -j2 full-first full-second
-	$(BIN)/python -m pytest tests/engine/test_mirror.py --full --standalone $(ARGS)
-
-full-first:
-	$(BIN)/python -m pytest --full $(FIRST) $(ARGS)
-
-full-second:
-	$(BIN)/python -m pytest --full tests $(addprefix --ignore=,$(FIRST)) $(ARGS)
+	$(BIN)/python -m pytest --full $(ARGS)
+	$(BIN)/python -m pytest tests/engine/test_mirror.py --full --standalone
 
 bench: ## Measure against the real MirrorMaker 2
 	@$(PYTHON) bootstrap.py --mirror-maker
