@@ -62,6 +62,9 @@ def test_what_rests() -> None:
     assert shown(status(AT_WORK, target=TargetState.STOPPED)) == "STOPPED"
     still = dataclasses.replace(AT_WORK, copying=True)
     assert shown(status(still, target=TargetState.STOPPED)).startswith("RUNNING"), "records still come"
+    soon = dataclasses.replace(AT_WORK, copies=True)
+    assert shown(status(soon, target=TargetState.STOPPED)).startswith("RUNNING"), "between two epochs"
+    assert shown(status(FlowState(there=True, copies=True), target=TargetState.STOPPED)) == "STOPPED", "on standby"
     assert shown(status(still, target=TargetState.PAUSED)).startswith("RUNNING")
     assert shown(status(still, Role.HEARTBEAT, TargetState.STOPPED)) == "STOPPED"
     assert shown(status(FlowState(failure="away"), target=TargetState.STOPPED)) == "STOPPED"

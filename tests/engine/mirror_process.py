@@ -15,9 +15,14 @@ from types import TracebackType
 from typing import Self
 
 import psutil
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
 
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.list_offsets import LATEST, list_offsets
+from sparkmirror.config import ClusterConfig
+
+UNKNOWN_TOPIC = 3
 COMMAND = str(Path(sys.executable).with_name("sparkmirror"))
 
 ONE_REPLICA = dict.fromkeys(
@@ -166,16 +171,47 @@ def produce(
     producer.close()
 
 
+ANSWER_S = 60.0
+"""So long brokers that are being restarted are asked again."""
+
+
 def end_offsets(bootstrap_servers: str, topic: str, partitions: int) -> list[int]:
-    """High watermarks; zeros while the topic is not there."""
-    consumer = KafkaConsumer(bootstrap_servers=bootstrap_servers, allow_auto_create_topics=False)
+    """High watermarks; zeros while the topic is not there.
+
+    By our own client: kafka-python's `topics()` now and then waits a minute for an answer (3.0.12).
+    """
+    client = ClusterClient(ClusterConfig(alias="any", bootstrap_servers=tuple(bootstrap_servers.split(","))), "test")
+    deadline = time.monotonic() + ANSWER_S
     try:
-        if topic not in consumer.topics():
-            return [0] * partitions
-        ends = consumer.end_offsets([TopicPartition(topic, partition) for partition in range(partitions)])
-        return [ends[TopicPartition(topic, partition)] for partition in range(partitions)]
+        while True:
+            try:
+                found = _end_offsets(client, topic, partitions)
+            except ConnectionError:
+                found = None
+            if found is not None:
+                return found
+            assert time.monotonic() < deadline, f"{topic} at {bootstrap_servers}: no end offsets in {ANSWER_S:.0f} s"
+            time.sleep(0.2)
     finally:
-        consumer.close()
+        client.close()
+
+
+def _end_offsets(client: ClusterClient, topic: str, partitions: int) -> list[int] | None:
+    """None: to be asked again."""
+    there = client.metadata([topic])[topic]
+    if there.error == UNKNOWN_TOPIC:
+        return [0] * partitions
+    leaders = {index: there.partitions[index].leader for index in range(partitions) if index in there.partitions}
+    if len(leaders) < partitions or min(leaders.values()) < 0:
+        return None
+    ends: dict[int, int] = {}
+    for leader in set(leaders.values()):
+        led = [index for index in range(partitions) if leaders[index] == leader]
+        for (_, index), end in list_offsets(client, leader, {topic: led}, LATEST).items():
+            if end.error:
+                return None
+            ends[index] = end.offset
+    return [ends[index] for index in range(partitions)]
 
 
 @contextlib.contextmanager

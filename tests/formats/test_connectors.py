@@ -104,6 +104,7 @@ def test_what_is_run(tmp_path: Path) -> None:
     config, _ = explain(read(write_connectors(tmp_path, **three())))
     (flow,) = config.flows
     assert flow.produce.max_request_size == 26_214_400
+    assert flow.connect.connector == "mm2-Source"
     assert flow.group.sync_group_offsets_enabled
     assert not config.beats
     said = "\n".join(config.warnings)

@@ -40,6 +40,7 @@ def test_the_ordinary_resource(tmp_path: Path) -> None:
     config, _ = explain(reading)
     (flow,) = config.flows
     assert (flow.name, flow.tasks_max, flow.connect.offset_storage_topic) == ("us->eu", 4, "g-offsets")
+    assert flow.connect.connector == "us->eu.MirrorSourceConnector"
     assert not config.beats
     assert not config.warnings
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from copied_flow import Side, built, read_all
+from copied_flow import Side, built, read_all, wait_for
 from kafka import KafkaProducer
+from kafka.errors import TopicAlreadyExistsError
 
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import FlowConfig, LossPolicy
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.offsets.connect_offsets import SourcePartition, java_partition, offset_value
+from sparkmirror.offsets.connect_offsets import STRIMZIS_TOPIC, SourcePartition, java_partition, offset_value
 from sparkmirror.offsets.losses import LossLedger
 from sparkmirror.offsets.map_keeper import Unmapped
 from sparkmirror.offsets.mirror_records import OffsetSync
@@ -30,6 +33,7 @@ from sparkmirror.sync.connect_offsets import ConnectOffsets
 from sparkmirror.sync.places import Place, Places
 from sparkmirror.sync.takeover import Takeover
 from sparkmirror.wire.rpc import RpcConnection
+from sparkmirror.wire.topic_partition import TopicPartition
 
 pytestmark = pytest.mark.broker
 
@@ -306,22 +310,76 @@ def test_one_that_still_writes_is_taken_over_where_it_ends(mirrored: Mirrored) -
     assert mirrored.begins_at() == (0, 34, 34)
 
 
-def test_offsets_are_handed_back_under_every_name(mirrored: Mirrored, target_cluster: KafkaCluster) -> None:
-    strimzis = "src->tgt.MirrorSourceConnector"
-    mirrored.store(29, strimzis)
+def test_offsets_are_handed_back_under_every_name(mirrored: Mirrored) -> None:
+    """A partition that is new since then, too."""
+    mirrored.store(29, STRIMZIS)
     copied = {(mirrored.topic, 0): 41}
+    with handed_back(mirrored, copied) as duty:
+        duty.run()
+        copied |= {(mirrored.topic, 0): 43, ("new", 0): 3}
+        duty.run()
+        duty.run()
+    assert stored_names(mirrored, mirrored.topic) == {(STRIMZIS, 43), ("MirrorSourceConnector", 43)}
+    assert stored_names(mirrored, "new") == {(STRIMZIS, 3), ("MirrorSourceConnector", 3)}
+
+
+def test_offsets_are_handed_back_to_a_strimzi_that_had_stored_none(mirrored: Mirrored) -> None:
+    """Its topic is there from its start on, and its connector's name can be told."""
+    with contextlib.suppress(TopicAlreadyExistsError):
+        mirrored.target.create(STRIMZIS_TOPIC, 25)
+    wait_for(lambda: reads(mirrored, STRIMZIS_TOPIC), "every partition has its leader")
+    strimzis = f"{mirrored.alias}->{mirrored.flow.target.alias}.MirrorSourceConnector"
+    with handed_back(mirrored, {(mirrored.topic, 0): 41}) as duty:
+        duty.run()
+    assert stored_names(mirrored, mirrored.topic) == {("MirrorSourceConnector", 41)}
+    assert stored_names(mirrored, mirrored.topic, STRIMZIS_TOPIC) == {(strimzis, 41)}
+
+
+def test_a_strimzi_topic_that_is_not_for_us_is_left_alone(
+    mirrored: Mirrored, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with contextlib.suppress(TopicAlreadyExistsError):
+        mirrored.target.create(STRIMZIS_TOPIC, 25)
+    wait_for(lambda: reads(mirrored, STRIMZIS_TOPIC), "every partition has its leader")
+    append = TopicLog.append
+
+    def forbidden(log: TopicLog, *arguments: Any) -> int:
+        if log.topic == STRIMZIS_TOPIC:
+            raise LogUnavailable(log.topic, "Not authorized", 29)
+        return append(log, *arguments)
+
+    monkeypatch.setattr(TopicLog, "append", forbidden)
+    caplog.set_level(logging.INFO)
+    with handed_back(mirrored, {(mirrored.topic, 0): 41}) as duty:
+        duty.run()
+        duty.run()
+    assert stored_names(mirrored, mirrored.topic) == {("MirrorSourceConnector", 41)}
+    assert [record.message for record in caplog.records if "is not for us to write to" in record.message] == [
+        "no offsets are kept in mirrormaker2-cluster-offsets: it may be another flow's, and is not for us to write to"
+    ]
+
+
+STRIMZIS = "src->tgt.MirrorSourceConnector"
+
+
+@contextlib.contextmanager
+def handed_back(mirrored: Mirrored, copied: Mapping[TopicPartition, int]) -> Iterator[ConnectOffsets]:
     with ClusterAdmin.connect(mirrored.target.config, "test", 10) as admin:
         duty = ConnectOffsets(mirrored.flow, admin, lambda: copied)
-        duty.run()
-        copied[mirrored.topic, 0] = 43
-        duty.run()
-        duty.run()
+        yield duty
         duty.close()
-    found = read_stored_offsets(mirrored.target.client, [mirrored.offsets_topic], mirrored.alias)
-    assert {(one.of.connector, one.upstream) for one in found[mirrored.topic, 0]} == {
-        (strimzis, 43),
-        ("MirrorSourceConnector", 43),
-    }
+
+
+def reads(mirrored: Mirrored, topic: str) -> bool:
+    with contextlib.suppress(ConnectionError):
+        read_stored_offsets(mirrored.target.client, [topic], mirrored.alias)
+        return True
+    return False
+
+
+def stored_names(mirrored: Mirrored, topic: str, offsets_topic: str = "") -> set[tuple[str, int]]:
+    found = read_stored_offsets(mirrored.target.client, [offsets_topic or mirrored.offsets_topic], mirrored.alias)
+    return {(one.of.connector, one.upstream) for one in found[topic, 0]}
 
 
 def test_groups_from_before_go_by_mirror_makers_own_syncs(mirrored: Mirrored) -> None:

@@ -26,6 +26,8 @@ class FlowState:
     held: bool = False
     copying: bool = False
     """Pumps are at work on it."""
+    copies: bool = False
+    """Pumps are to be at work on it, as far as those have heard who start them."""
     restarting: bool = False
     failure: str = ""
     """Why it can't be opened."""
@@ -56,6 +58,7 @@ def flow_state(mirror: Mirror, flow: str) -> FlowState:
         there=True,
         held=driver.held(),
         copying=flow in mirror.copying,
+        copies=driver.flow.copies,
         restarting=restarting,
         failure=failure,
         standing_by=driver.standing_by,
@@ -77,7 +80,8 @@ def connector_status(spec: ConnectorSpec, part: Part, flow: FlowState, worker_id
     def task_state(task: tuple[str, str]) -> tuple[str, str, str]:
         return task[0], worker_id, task[1]
 
-    if spec.target_state is not TargetState.STARTED and part.role is Role.SOURCE and flow.copying:
+    still = flow.copying or (flow.held and flow.copies)
+    if spec.target_state is not TargetState.STARTED and part.role is Role.SOURCE and still:
         return status("RUNNING", part.note, _source_tasks(flow))  # until the last record is acknowledged
     if spec.target_state is TargetState.STOPPED:
         return status("STOPPED", part.note)

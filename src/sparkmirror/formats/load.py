@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sparkmirror.config import EffectiveValue, MirrorConfig, explain_entries, read_entries
 from sparkmirror.errors import ConfigError
+from sparkmirror.formats.connect import ConnectCluster, Role
 from sparkmirror.formats.connector_files import is_worker, read_connect
 from sparkmirror.formats.merge import as_mm2
 from sparkmirror.formats.reading import Reading
@@ -45,7 +46,25 @@ def explain(
 ) -> tuple[MirrorConfig, tuple[EffectiveValue, ...]]:
     """What it comes to, and where each value comes from. Raises `ConfigError`."""
     notes = [str(note) for note in reading.notes if note.kind != "not needed"]
-    return explain_entries(reading.path, reading.entries, clusters=clusters, overrides=overrides or {}, notes=notes)
+    config, values = explain_entries(
+        reading.path, reading.entries, clusters=clusters, overrides=overrides or {}, notes=notes
+    )
+    return _with_names(config, reading.connect), values
+
+
+def _with_names(config: MirrorConfig, clusters: Sequence[ConnectCluster]) -> MirrorConfig:
+    """The source connectors' own names, by which a real worker finds what they have copied."""
+    names = {
+        connector.flow: connector.name
+        for cluster in clusters
+        for connector in cluster.connectors
+        if connector.role is Role.SOURCE
+    }
+    flows = []
+    for flow in config.flows:
+        name = names.get((flow.source.alias, flow.target.alias), flow.connect.connector)
+        flows.append(flow.model_copy(update={"connect": flow.connect.model_copy(update={"connector": name})}))
+    return config.model_copy(update={"flows": tuple(flows)})
 
 
 def _files(path: str) -> list[str]:

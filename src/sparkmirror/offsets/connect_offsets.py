@@ -16,7 +16,10 @@ from kafka.partitioner import murmur2
 DEDICATED_CONNECTOR = "MirrorSourceConnector"
 """What the dedicated driver calls it (`mm2.md` 3.10)."""
 
-_EXAMPLES = ("connect-offsets", "mirrormaker2-cluster-offsets")
+STRIMZIS_TOPIC = "mirrormaker2-cluster-offsets"
+"""Where a Connect worker of Strimzi's keeps them, if its resource says nothing else."""
+
+_EXAMPLES = ("connect-offsets", STRIMZIS_TOPIC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,11 @@ def offsets_topics(source_alias: str, configured: str = "") -> tuple[str, ...]:
     `configured` is `offset.storage.topic`; without it those of Connect's and Strimzi's examples are looked at too.
     """
     return (configured,) if configured else (f"mm2-offsets.{source_alias}.internal", *_EXAMPLES)
+
+
+def strimzis_connector(source_alias: str, target_alias: str) -> str:
+    """What Strimzi calls a source connector; nobody can give it another name."""
+    return f"{source_alias}->{target_alias}.{DEDICATED_CONNECTOR}"
 
 
 def java_partition(key: bytes, partitions: int) -> int:

@@ -68,26 +68,22 @@ class Takeover:
         if not todo:
             return
         self.refused, self.waiting = {}, False
+        ends = ForeignEnds(self._target, self._segments, self._ledger, identity)
+        foreign = self._foreign(ends, todo)
+        if not foreign:
+            return
         topics = offsets_topics(self._flow.source.alias, self._flow.connect.offset_storage_topic)
         stored = read_stored_offsets(self._target, topics, self._flow.source.alias)
         syncs = self._offset_syncs()
         copied = {where: _Copied(some[0].upstream, some[0].of.connector) for where, some in stored.items()}
         copied = {where: _Copied(sync.upstream, "by its offset syncs") for where, sync in syncs.items()} | copied
-        self._settled |= {route.target for route in todo if route.source not in copied}
-        todo = [route for route in todo if route.source in copied]
-        if not todo:
-            return
-        by_leader = by_target_leader(
-            self._source, self._target, todo, lambda route, reason: self._refuse(route, reason, wait=True)
-        )
-        ends, begun = ForeignEnds(self._target, self._segments, self._ledger, identity), list[SoFar]()
-        for leader, group in by_leader.items():
+        begun = list[SoFar]()
+        for leader, group in foreign.items():
+            self._settled |= {both.route.target for both in group if both.route.source not in copied}
             try:
-                begun += self._begun(ends, leader, group)
+                begun += self._begun(ends, leader, [both for both in group if both.route.source in copied])
             except ConnectionError as error:
-                for both in group:
-                    if both.route.target not in self._settled:
-                        self._refuse(both.route, str(error), wait=True)
+                self._put_off(group, error)
         self._claim(identity, self._last_copied(begun, copied, syncs))
 
     def close(self) -> None:
@@ -100,10 +96,31 @@ class Takeover:
         self.waiting |= wait
         log.warning("flow %s: %s-%d is not taken over: %s", self._flow.name, *route.source, reason)
 
-    def _begun(self, ends: ForeignEnds, leader: int, group: Sequence[BothLogs]) -> list[SoFar]:
+    def _put_off(self, group: Iterable[BothLogs], error: ConnectionError) -> None:
+        """One broker was away: what it leads is looked at again."""
+        for both in group:
+            if both.route.target not in self._settled:
+                self._refuse(both.route, str(error), wait=True)
+
+    def _foreign(self, ends: ForeignEnds, todo: Sequence[Route]) -> dict[int, list[BothLogs]]:
+        """Those that end with records that are not ours, by the target's leader; the others are settled, or refused."""
+        by_leader = by_target_leader(
+            self._source, self._target, todo, lambda route, reason: self._refuse(route, reason, wait=True)
+        )
+        found: dict[int, list[BothLogs]] = {}
+        for leader, group in by_leader.items():
+            try:
+                foreign = ends.among(leader, group)
+            except ConnectionError as error:
+                self._put_off(group, error)
+                continue
+            self._settled |= {both.route.target for both in group} - {both.route.target for both in foreign}
+            if foreign:
+                found[leader] = foreign
+        return found
+
+    def _begun(self, ends: ForeignEnds, leader: int, foreign: Sequence[BothLogs]) -> list[SoFar]:
         """What we have in each, as far as it may be for us to begin there; the others are settled, or refused."""
-        foreign = ends.among(leader, group)
-        self._settled |= {both.route.target for both in group} - {both.route.target for both in foreign}
         begun = []
         for both, one in zip(foreign, ends.so_far(leader, foreign), strict=True):
             if isinstance(one, Unserved):
