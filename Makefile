@@ -18,8 +18,7 @@ test: lint ## Run all checks and the tests, but for the long ones
 
 test-full: lint ## Run all checks and all tests: kills, standalone Spark, the real MirrorMaker 2
 	@$(PYTHON) bootstrap.py --mirror-maker
-	$(BIN)/python -m pytest --full $(ARGS)
-	$(BIN)/python -m pytest tests/engine/test_mirror.py --full --standalone
+	$(BIN)/python tests/full.py $(ARGS)
 
 bench: ## Measure against the real MirrorMaker 2
 	@$(PYTHON) bootstrap.py --mirror-maker
