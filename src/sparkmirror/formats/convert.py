@@ -98,10 +98,15 @@ def _lost(
         except SparkMirrorError as error:
             yield Note(path, 0, to, f"what was written can't be run: {str(error).replace(directory + '/', '')}")
             return
+    flows, gone = {flow for flow, _ in after}, dict[str, Note]()
     for one in before:
+        if one.flow not in {SPARK, *flows}:
+            gone.setdefault(one.flow, Note(path, 0, one.flow, "is not there, with all that is set for it"))
+            continue
         value = after.get((one.flow, one.key))
         key = f"{one.flow}.{one.key}"
         if one.flow == SPARK or value == one.value:
             continue
         reason = "is not said" if value is None else f"{one.value or 'nothing'} becomes {value or 'nothing'}"
         yield Note(path, 0, key, reason)
+    yield from gone.values()
