@@ -150,6 +150,16 @@ def test_whatever_differs_is_listed(text: str) -> None:
         assert differing <= set(unsaid)
 
 
+def test_what_was_written_has_no_warnings(tmp_path: Path) -> None:
+    """Also where a pair has nothing but heartbeats, and so no offsets that its worker would store."""
+    path = tmp_path / "mm2.properties"
+    path.write_text("".join(f"{key} = {value}\n" for key, value in HEAD.items()) + "us->eu.enabled = true\n")
+    there = convert(read([str(path)]), "connectors")
+    assert any(name.startswith("eu-to-us/") for name in there.files)
+    config, _ = explain(read([saved(tmp_path / "there", dict(there.files))]))
+    assert not config.warnings
+
+
 def test_spark_is_not_said(tmp_path: Path) -> None:
     path = tmp_path / "mm2.properties"
     path.write_text(

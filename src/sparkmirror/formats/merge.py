@@ -181,12 +181,13 @@ class _Merged:
                 self.note(
                     stated, f"Connect's own topics are not at {target}, where sparkmirror keeps its own: not used"
                 )
-            alone = len({one.flow for one in sources if one.flow[1] == target}) == 1
-            own = f"mm2-offsets.{sources[0].flow[0]}.internal" if alone else None
+            aliases = {one.flow[0] for one in sources if one.flow[1] == target}
+            own = f"mm2-offsets.{min(aliases)}.internal" if len(aliases) == 1 else None
             for entry in worker.settings.values():
-                if entry.key in _STORAGE and (elsewhere or (own is not None and entry.value.strip() == own)):
-                    continue
-                self._of_worker(target, entry)
+                if entry.key in _STORAGE and not aliases:
+                    self.note(entry, f"is not needed: nothing is copied to {target}", "not needed")
+                elif entry.key not in _STORAGE or not (elsewhere or entry.value.strip() == own):
+                    self._of_worker(target, entry)
 
     def tidy(self, flows: Iterable[tuple[str, str]]) -> None:
         """Take out what a cluster's own key says as well: dedicated mode hands that on to its flows."""
