@@ -16,10 +16,20 @@ from kafka.errors import TopicAlreadyExistsError
 
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.log_tail import TailUnread
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import FlowConfig, LossPolicy
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.offsets.connect_offsets import STRIMZIS_TOPIC, SourcePartition, java_partition, offset_value
+from sparkmirror.offsets.connect_offsets import (
+    DEDICATED_CONNECTOR,
+    STRIMZIS_TOPIC,
+    SourcePartition,
+    java_partition,
+    offset_value,
+    strimzis_connector,
+)
+from sparkmirror.offsets.foreign_ends import ForeignEnds
+from sparkmirror.offsets.log_bounds import BothLogs
 from sparkmirror.offsets.losses import LossLedger
 from sparkmirror.offsets.map_keeper import Unmapped
 from sparkmirror.offsets.mirror_records import OffsetSync
@@ -182,6 +192,23 @@ def test_a_log_that_mirror_maker_says_nothing_of_is_left_alone(mirrored: Mirrore
     assert "already holds" in str(mirrored.read())
 
 
+def test_an_end_that_can_not_be_read_matters_only_where_mirror_maker_copied(
+    mirrored: Mirrored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirrored.copy(0, 30)
+
+    def unread(*_: object) -> list[BothLogs]:
+        raise TailUnread(mirrored.route.target_topic, 0, 6)
+
+    monkeypatch.setattr(ForeignEnds, "among", unread)
+    assert mirrored.look() == ""
+    assert not mirrored.takeover.waiting
+    mirrored.takeover.begin()
+    mirrored.store(29)
+    assert "the tail of the log can't be read" in mirrored.look()
+    assert mirrored.takeover.waiting
+
+
 def test_an_offset_sync_tells_what_equal_records_do_not(mirrored: Mirrored) -> None:
     same = built([b"same"] * 20)
     topic = f"{mirrored.topic}-same"
@@ -310,56 +337,106 @@ def test_one_that_still_writes_is_taken_over_where_it_ends(mirrored: Mirrored) -
     assert mirrored.begins_at() == (0, 34, 34)
 
 
-def test_offsets_are_handed_back_under_every_name(mirrored: Mirrored) -> None:
+def test_offsets_are_handed_back_under_the_name_that_is_found(mirrored: Mirrored) -> None:
     """A partition that is new since then, too."""
-    mirrored.store(29, STRIMZIS)
+    mirrored.store(29, "mm2-msc")
     copied = {(mirrored.topic, 0): 41}
     with handed_back(mirrored, copied) as duty:
         duty.run()
         copied |= {(mirrored.topic, 0): 43, ("new", 0): 3}
         duty.run()
         duty.run()
-    assert stored_names(mirrored, mirrored.topic) == {(STRIMZIS, 43), ("MirrorSourceConnector", 43)}
-    assert stored_names(mirrored, "new") == {(STRIMZIS, 3), ("MirrorSourceConnector", 3)}
+    assert stored_names(mirrored, mirrored.topic) == {("mm2-msc", 43), (DEDICATED_CONNECTOR, 43)}
+    assert stored_names(mirrored, "new") == {("mm2-msc", 3), (DEDICATED_CONNECTOR, 3)}
+
+
+def test_another_flows_connector_is_not_told_what_this_one_copies(mirrored: Mirrored) -> None:
+    """By Strimzi's name for another target; and of two others, one may be: what is new is under neither."""
+    elsewhere = strimzis_connector(mirrored.alias, "other")
+    for name in ("to-us", "to-others", elsewhere):
+        mirrored.store(29, name)
+    with handed_back(mirrored, {(mirrored.topic, 0): 41, ("new", 0): 3}) as duty:
+        duty.run()
+    found = {("to-us", 41), ("to-others", 41), (DEDICATED_CONNECTOR, 41), (elsewhere, 29)}
+    assert stored_names(mirrored, mirrored.topic) == found
+    assert stored_names(mirrored, "new") == {(DEDICATED_CONNECTOR, 3)}
+
+
+def test_a_connectors_file_says_what_it_is_called(mirrored: Mirrored) -> None:
+    """Where the worker's file is not there, its topic may be the one of Connect's examples."""
+    there(mirrored, "connect-offsets")
+    mirrored.flow = named(mirrored.flow, "mine")
+    mirrored.store(29, "to-others")
+    with handed_back(mirrored, {(mirrored.topic, 0): 41}) as duty:
+        duty.run()
+    assert stored_names(mirrored, mirrored.topic) == {("mine", 41), ("to-others", 29)}
+    assert stored_names(mirrored, mirrored.topic, "connect-offsets") == {("mine", 41)}
 
 
 def test_offsets_are_handed_back_to_a_strimzi_that_had_stored_none(mirrored: Mirrored) -> None:
-    """Its topic is there from its start on, and its connector's name can be told."""
-    with contextlib.suppress(TopicAlreadyExistsError):
-        mirrored.target.create(STRIMZIS_TOPIC, 25)
-    wait_for(lambda: reads(mirrored, STRIMZIS_TOPIC), "every partition has its leader")
-    strimzis = f"{mirrored.alias}->{mirrored.flow.target.alias}.MirrorSourceConnector"
-    with handed_back(mirrored, {(mirrored.topic, 0): 41}) as duty:
-        duty.run()
-    assert stored_names(mirrored, mirrored.topic) == {("MirrorSourceConnector", 41)}
-    assert stored_names(mirrored, mirrored.topic, STRIMZIS_TOPIC) == {(strimzis, 41)}
+    """Its topic is there from its start on, and its connector's name can be told; also when we come back."""
+    there(mirrored, STRIMZIS_TOPIC)
+    strimzis = strimzis_connector(mirrored.alias, mirrored.flow.target.alias)
+    mirrored.store(29)
+    for upstream in 41, 43:
+        with handed_back(mirrored, {(mirrored.topic, 0): upstream}) as duty:
+            duty.run()
+        assert stored_names(mirrored, mirrored.topic) == {(DEDICATED_CONNECTOR, upstream)}
+        assert stored_names(mirrored, mirrored.topic, STRIMZIS_TOPIC) == {(strimzis, upstream)}
 
 
-def test_a_strimzi_topic_that_is_not_for_us_is_left_alone(
-    mirrored: Mirrored, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(("code", "said"), [(29, "may be another flow's"), (3, "is gone")])
+def test_a_worker_that_is_none_of_ours_holds_nothing_up(
+    mirrored: Mirrored, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, code: int, said: str
 ) -> None:
-    with contextlib.suppress(TopicAlreadyExistsError):
-        mirrored.target.create(STRIMZIS_TOPIC, 25)
-    wait_for(lambda: reads(mirrored, STRIMZIS_TOPIC), "every partition has its leader")
+    there(mirrored, STRIMZIS_TOPIC)
     append = TopicLog.append
+    tried = []
 
-    def forbidden(log: TopicLog, *arguments: Any) -> int:
+    def refused(log: TopicLog, *arguments: Any) -> int:
         if log.topic == STRIMZIS_TOPIC:
-            raise LogUnavailable(log.topic, "Not authorized", 29)
+            tried.append(arguments)
+            raise LogUnavailable(log.topic, "a record was refused", code)
         return append(log, *arguments)
 
-    monkeypatch.setattr(TopicLog, "append", forbidden)
+    monkeypatch.setattr(TopicLog, "append", refused)
     caplog.set_level(logging.INFO)
-    with handed_back(mirrored, {(mirrored.topic, 0): 41}) as duty:
+    with handed_back(mirrored, {("a", index): 41 for index in range(9)}) as duty:
         duty.run()
         duty.run()
-    assert stored_names(mirrored, mirrored.topic) == {("MirrorSourceConnector", 41)}
-    assert [record.message for record in caplog.records if "is not for us to write to" in record.message] == [
-        "no offsets are kept in mirrormaker2-cluster-offsets: it may be another flow's, and is not for us to write to"
-    ]
+    assert stored_names(mirrored, "a") == {(DEDICATED_CONNECTOR, 41)}
+    assert len(tried) == 1
+    assert sum(said in record.message for record in caplog.records) == 1
 
 
-STRIMZIS = "src->tgt.MirrorSourceConnector"
+def test_the_offsets_topic_is_made_again(mirrored: Mirrored) -> None:
+    """What has not moved since is written again, too."""
+    copied = {(mirrored.topic, 0): 41, ("other", 0): 5}
+    with handed_back(mirrored, copied) as duty:
+        duty.run()
+        mirrored.target.delete(mirrored.offsets_topic)
+        copied[mirrored.topic, 0] = 42
+
+        def runs() -> bool:
+            with contextlib.suppress(ConnectionError):
+                duty.run()
+                return True
+            return False
+
+        wait_for(runs, "the topic is there again")
+    assert stored_names(mirrored, mirrored.topic) == {(DEDICATED_CONNECTOR, 42)}
+    assert stored_names(mirrored, "other") == {(DEDICATED_CONNECTOR, 5)}
+
+
+def named(flow: FlowConfig, connector: str) -> FlowConfig:
+    return flow.model_copy(update={"connect": flow.connect.model_copy(update={"connector": connector})})
+
+
+def there(mirrored: Mirrored, topic: str) -> None:
+    """An offsets topic that other tests may have made."""
+    with contextlib.suppress(TopicAlreadyExistsError):
+        mirrored.target.create(topic, 25)
+    wait_for(lambda: reads(mirrored, topic), "every partition has its leader")
 
 
 @contextlib.contextmanager
@@ -370,16 +447,16 @@ def handed_back(mirrored: Mirrored, copied: Mapping[TopicPartition, int]) -> Ite
         duty.close()
 
 
+def stored_names(mirrored: Mirrored, topic: str, offsets_topic: str = "") -> set[tuple[str, int]]:
+    found = read_stored_offsets(mirrored.target.client, [offsets_topic or mirrored.offsets_topic], mirrored.alias)
+    return {(one.of.connector, one.upstream) for one in found[topic, 0]}
+
+
 def reads(mirrored: Mirrored, topic: str) -> bool:
     with contextlib.suppress(ConnectionError):
         read_stored_offsets(mirrored.target.client, [topic], mirrored.alias)
         return True
     return False
-
-
-def stored_names(mirrored: Mirrored, topic: str, offsets_topic: str = "") -> set[tuple[str, int]]:
-    found = read_stored_offsets(mirrored.target.client, [offsets_topic or mirrored.offsets_topic], mirrored.alias)
-    return {(one.of.connector, one.upstream) for one in found[topic, 0]}
 
 
 def test_groups_from_before_go_by_mirror_makers_own_syncs(mirrored: Mirrored) -> None:

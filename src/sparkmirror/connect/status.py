@@ -81,7 +81,7 @@ def connector_status(spec: ConnectorSpec, part: Part, flow: FlowState, worker_id
         return task[0], worker_id, task[1]
 
     still = flow.copying or (flow.held and flow.copies)
-    if spec.target_state is not TargetState.STARTED and part.role is Role.SOURCE and still:
+    if spec.target_state is not TargetState.STARTED and part.role is Role.SOURCE and still and not part.failure:
         return status("RUNNING", part.note, _source_tasks(flow))  # until the last record is acknowledged
     if spec.target_state is TargetState.STOPPED:
         return status("STOPPED", part.note)

@@ -4,8 +4,8 @@ A real MirrorMaker 2 resumes right behind the offset that it finds there (`mm2.m
 exact. Otherwise it repeats what was copied since the last run of this duty, and skips nothing: an offset is written
 only when its record has been acknowledged.
 
-Every partition is written under every name that the flow's connector has, or had: one that MirrorMaker 2 was killed
-before it stored, or that is newer than our takeover, is not to be copied again by it.
+Every partition is written under every name that the flow's connector has, or had: what MirrorMaker 2 was killed before
+it stored, or what is newer than our takeover, is not to be copied again by it.
 """
 
 from __future__ import annotations
@@ -13,33 +13,18 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import FlowConfig
-from sparkmirror.offsets.connect_offsets import (
-    STRIMZIS_TOPIC,
-    SourcePartition,
-    java_partition,
-    offset_value,
-    offsets_topics,
-    strimzis_connector,
-)
-from sparkmirror.offsets.stored_offsets import read_stored_offsets
+from sparkmirror.offsets.connect_offsets import SourcePartition, java_partition, offset_value, offsets_topics
+from sparkmirror.sync.connector_names import ConnectorNames, find_names
 from sparkmirror.wire.topic_partition import TopicPartition
 
-_NOT_AUTHORIZED = 29
+_UNKNOWN_TOPIC, _NOT_AUTHORIZED = 3, 29
 
 log = logging.getLogger(__name__)
-
-
-class _Name(NamedTuple):
-    """What a connector is called, in the offsets topic of its worker."""
-
-    offsets_topic: str
-    connector: str
 
 
 class ConnectOffsets:
@@ -56,12 +41,10 @@ class ConnectOffsets:
         self._admin = target
         self._copied = copied
         self._client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-connect-offsets")
-        self._topics = offsets_topics(flow.source.alias, flow.connect.offset_storage_topic)
+        self._topic = offsets_topics(flow.source.alias, flow.connect.offset_storage_topic)[0]
         self._logs: dict[str, TopicLog] = {}
-        self._names: set[_Name] = set()
-        """Under which partitions are written; the first run finds them."""
-        self._guessed: set[str] = set()
-        """Topics in which nothing of this flow was found."""
+        self._names: ConnectorNames | None = None
+        """The first run finds them."""
         self._written: dict[TopicPartition, int] = {}
 
     def run(self) -> None:
@@ -74,49 +57,57 @@ class ConnectOffsets:
             for where, upstream in self._copied().items()
             if upstream >= 0 and self._written.get(where) != upstream
         }
-        self._names = self._names or self._begin()
-        records: dict[tuple[str, int], list[tuple[bytes, bytes | None]]] = defaultdict(list)
+        names = self._names = self._names or self._begin()
+        records: dict[str, list[tuple[bytes, bytes | None]]] = defaultdict(list)
         for where, upstream in moved.items():
-            for topic, connector in self._names:
+            for topic, connector in names.of(where):
                 key = SourcePartition(connector, self._flow.source.alias, *where).key()
-                home = java_partition(key, self._log(topic).partitions)
-                records[topic, home].append((key, offset_value(upstream)))
-        for (topic, home), entries in records.items():
+                records[topic].append((key, offset_value(upstream)))
+        failed: list[LogUnavailable] = []
+        for topic in sorted(records, key=self._order):
             try:
-                self._log(topic).append(home, entries)
+                self._write(topic, records[topic])
             except LogUnavailable as error:
-                if error.code != _NOT_AUTHORIZED or topic not in self._guessed:
-                    raise
-                self._names = {name for name in self._names if name.offsets_topic != topic}
-                log.info("no offsets are kept in %s: it may be another flow's, and is not for us to write to", topic)
+                failed += self._is_missed(topic, error)
+        if failed:
+            raise failed[0]
         self._written |= moved
+
+    def _order(self, topic: str) -> tuple[bool, str]:
+        """The flow's own first: nothing that is wrong with another one holds it up."""
+        return topic != self._topic, topic
+
+    def _write(self, topic: str, records: Sequence[tuple[bytes, bytes | None]]) -> None:
+        log_of = self._logs.setdefault(topic, TopicLog(self._client, topic))
+        homes: dict[int, list[tuple[bytes, bytes | None]]] = defaultdict(list)
+        for key, value in records:
+            homes[java_partition(key, log_of.partitions)].append((key, value))
+        for home, entries in homes.items():
+            log_of.append(home, entries)
+
+    def _is_missed(self, topic: str, error: LogUnavailable) -> list[LogUnavailable]:
+        """What is to be done about a topic that can't be written to; no error where it is nobody's any more."""
+        names, gone = self._names, error.code == _UNKNOWN_TOPIC
+        if names is None or (gone and topic == self._topic):
+            self._names, self._written = None, {}  # the next run makes it again
+        elif gone or (error.code == _NOT_AUTHORIZED and topic in names.guessed):
+            self._names = names.without(topic)
+            why = "is gone" if gone else "may be another flow's, and is not for us to write to"
+            log.info("flow %s: no offsets are kept in %s, which %s", self._flow.name, topic, why)
+            return []
+        return [error]
 
     def close(self) -> None:
         """Hang up."""
         self._client.close()
 
-    def _begin(self) -> set[_Name]:
+    def _begin(self) -> ConnectorNames:
         """Create the topic as Connect does, and see what the connector is called."""
         storage = self._flow.connect
         created = self._admin.create_compacted_topic(
-            self._topics[0],
+            self._topic,
             storage.offset_storage_partitions,
             storage.offset_storage_replication_factor,
             factor_key="offset.storage.replication.factor",
         )
-        # A new one has no leaders for a moment, and says nothing.
-        before = self._topics[1:] if created else self._topics
-        found = read_stored_offsets(self._client, before, self._flow.source.alias)
-        stored = {_Name(one.offsets_topic, one.of.connector) for some in found.values() for one in some}
-        guessed = set() if stored else self._strimzis(before)
-        self._guessed = {name.offsets_topic for name in guessed} - {self._topics[0]}
-        return {_Name(self._topics[0], storage.connector)} | stored | guessed
-
-    def _strimzis(self, topics: Sequence[str]) -> set[_Name]:
-        """Its name can be told where it has its topic, though it has stored nothing yet."""
-        if STRIMZIS_TOPIC not in topics or self._client.metadata([STRIMZIS_TOPIC])[STRIMZIS_TOPIC].error:
-            return set()
-        return {_Name(STRIMZIS_TOPIC, strimzis_connector(self._flow.source.alias, self._flow.target.alias))}
-
-    def _log(self, topic: str) -> TopicLog:
-        return self._logs.setdefault(topic, TopicLog(self._client, topic))
+        return find_names(self._client, self._flow, is_new=created)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.log_tail import TailUnread
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.offsets.connect_offsets import offsets_topics
@@ -69,21 +70,27 @@ class Takeover:
             return
         self.refused, self.waiting = {}, False
         ends = ForeignEnds(self._target, self._segments, self._ledger, identity)
-        foreign = self._foreign(ends, todo)
-        if not foreign:
+        foreign, unread = self._foreign(ends, todo)
+        if not foreign and not unread:
             return
         topics = offsets_topics(self._flow.source.alias, self._flow.connect.offset_storage_topic)
         stored = read_stored_offsets(self._target, topics, self._flow.source.alias)
         syncs = self._offset_syncs()
         copied = {where: _Copied(some[0].upstream, some[0].of.connector) for where, some in stored.items()}
         copied = {where: _Copied(sync.upstream, "by its offset syncs") for where, sync in syncs.items()} | copied
+        self._settled |= {route.target for route in todo if route.source not in copied}
+        for route, reason in unread.items():
+            if route.source in copied:
+                self._refuse(route, reason, wait=True)
         begun = list[SoFar]()
         for leader, group in foreign.items():
-            self._settled |= {both.route.target for both in group if both.route.source not in copied}
+            ours = [both for both in group if both.route.source in copied]
             try:
-                begun += self._begun(ends, leader, [both for both in group if both.route.source in copied])
+                begun += self._begun(ends, leader, ours)
             except ConnectionError as error:
-                self._put_off(group, error)
+                for both in ours:
+                    if both.route.target not in self._settled:
+                        self._refuse(both.route, str(error), wait=True)
         self._claim(identity, self._last_copied(begun, copied, syncs))
 
     def close(self) -> None:
@@ -96,28 +103,31 @@ class Takeover:
         self.waiting |= wait
         log.warning("flow %s: %s-%d is not taken over: %s", self._flow.name, *route.source, reason)
 
-    def _put_off(self, group: Iterable[BothLogs], error: ConnectionError) -> None:
-        """One broker was away: what it leads is looked at again."""
-        for both in group:
-            if both.route.target not in self._settled:
-                self._refuse(both.route, str(error), wait=True)
+    def _foreign(self, ends: ForeignEnds, todo: Sequence[Route]) -> tuple[dict[int, list[BothLogs]], dict[Route, str]]:
+        """Those that end with records that are not ours, by the target's leader, and where that can't be told, and why.
 
-    def _foreign(self, ends: ForeignEnds, todo: Sequence[Route]) -> dict[int, list[BothLogs]]:
-        """Those that end with records that are not ours, by the target's leader; the others are settled, or refused."""
-        by_leader = by_target_leader(
-            self._source, self._target, todo, lambda route, reason: self._refuse(route, reason, wait=True)
-        )
+        The others are settled.
+        """
         found: dict[int, list[BothLogs]] = {}
-        for leader, group in by_leader.items():
+        unread: dict[Route, str] = {}
+        groups = list(by_target_leader(self._source, self._target, todo, unread.__setitem__).items())
+        while groups:
+            leader, group = groups.pop()
             try:
                 foreign = ends.among(leader, group)
+            except TailUnread as error:  # it may be one of them only
+                if len(group) == 1:
+                    unread[group[0].route] = str(error)
+                else:
+                    half = len(group) // 2
+                    groups += [(leader, group[:half]), (leader, group[half:])]
             except ConnectionError as error:
-                self._put_off(group, error)
-                continue
-            self._settled |= {both.route.target for both in group} - {both.route.target for both in foreign}
-            if foreign:
-                found[leader] = foreign
-        return found
+                unread |= {both.route: str(error) for both in group}
+            else:
+                self._settled |= {both.route.target for both in group} - {both.route.target for both in foreign}
+                if foreign:
+                    found.setdefault(leader, []).extend(foreign)
+        return found, unread
 
     def _begun(self, ends: ForeignEnds, leader: int, foreign: Sequence[BothLogs]) -> list[SoFar]:
         """What we have in each, as far as it may be for us to begin there; the others are settled, or refused."""
