@@ -18,8 +18,8 @@ from chaos.mirror import Deployment, MirrorProcess, executors, workers
 from sparkmirror.demo import Broker, KafkaCluster
 from sparkmirror.demo.proxy import Proxy
 
-_VICTIM_TIMEOUT_S = 90.0
-_PROGRESS_TIMEOUT_S = 120.0
+_VICTIM_TIMEOUT_S = 180.0
+_PROGRESS_TIMEOUT_S = 240.0
 _SLOW_BYTES_PER_S = 20_000
 _STOP_TIMEOUT_S = 15.0
 

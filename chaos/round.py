@@ -22,6 +22,8 @@ from sparkmirror.errors import CopyIncomplete
 
 PARTITIONS = 4
 START_TIMEOUT_S = 240.0
+_GONE_S = 60.0
+"""A JVM may take so long to end after its driver was killed."""
 DRAIN_TIMEOUT_S = 180.0
 _POLL_S = 0.5
 _LOG_END = 2_000
@@ -112,6 +114,9 @@ def run_round(arena: Arena, plan: RoundPlan, spark: Mapping[str, str], say: Say)
         drained = _wait_until_drained(arena, list(topics.values()), watch)
         drained_s = time.monotonic() - quiet if drained else None
         time.sleep(2 * _POLL_S)  # samples of the end, and whatever comes too much
+        gone_by = time.monotonic() + _GONE_S
+        while deployment.orphans() and time.monotonic() < gone_by:
+            time.sleep(_POLL_S)
         result = RoundResult(
             plan=plan,
             findings=Findings(),

@@ -33,11 +33,15 @@ def pytest_configure(config: pytest.Config) -> None:
     """Spark looks for Java in the environment; where bootstrap installed one for itself, say where.
 
     The short run tries the same examples each time, so what it says is about the change; `--full` looks for new ones.
+    How long an example takes is the machine's affair.
     """
     os.environ.setdefault("JAVA_HOME", str(java_home()))
-    settings.register_profile("same examples", derandomize=True)
+    settings.register_profile("same examples", derandomize=True, deadline=None)
+    settings.register_profile("new examples", deadline=None)
     if not config.getoption("--full"):
         settings.load_profile("same examples")
+    else:
+        settings.load_profile("new examples")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -26,7 +26,7 @@ def test_eight_faults_and_not_a_record_is_lost(arena: Arena, monkeypatch: pytest
         spark="local",
         isolation="read_uncommitted",
         faults=len(KINDS),
-        timeout_s=200,
+        timeout_s=600,
         kinds=KINDS,
         transactions=True,
         pace=Pace(rest_s=(0.2, 1.0), hold_s=(0.5, 3.0)),

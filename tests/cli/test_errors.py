@@ -19,7 +19,7 @@ GOOD = {
 
 
 def sparkmirror(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=180, check=False)
 
 
 def write(path: Path, **settings: str) -> str:

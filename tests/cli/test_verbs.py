@@ -222,7 +222,7 @@ def test_a_shell_completes_verbs() -> None:
     def said(**variables: str) -> str:
         environment = os.environ | variables
         return subprocess.run(
-            [command], env=environment, capture_output=True, text=True, timeout=60, check=False
+            [command], env=environment, capture_output=True, text=True, timeout=180, check=False
         ).stdout
 
     assert "complete" in said(_SPARKMIRROR_COMPLETE="source_bash")

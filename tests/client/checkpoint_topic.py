@@ -19,6 +19,7 @@ def checkpointed(cluster: KafkaCluster, alias: str, records: Sequence[tuple[byte
     topic = f"{alias}.checkpoints.internal"
     admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
     admin.create_topics([NewTopic(topic, 1, 1, topic_configs={"cleanup.policy": "compact"})])
+    admin.wait_for_topics([topic], timeout_ms=60_000)
     admin.close()
     client = ClusterClient(ClusterConfig(alias="B", bootstrap_servers=(cluster.bootstrap_servers,)), "test")
     for record in records:

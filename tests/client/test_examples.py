@@ -10,6 +10,9 @@ import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
 
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.groups import Groups
+from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.offsets.mirror_records import Checkpoint
 
@@ -45,6 +48,9 @@ def fill(cluster: KafkaCluster) -> None:
             one = Checkpoint(group, "us.orders", partition, 100, partition + 1)
             producer.send(CHECKPOINTS, key=one.key(), value=one.value(), partition=0)
     producer.close()
+    client = ClusterClient(ClusterConfig(alias="eu", bootstrap_servers=(cluster.bootstrap_servers,)), "test")
+    Groups(client).committed(["billing"])  # the first group waits for its coordinator; the page must not
+    client.close()
 
 
 def test_the_page(eu: KafkaCluster) -> None:

@@ -24,6 +24,9 @@ from sparkmirror.client import GroupOffsets, OffsetAndMetadata, TopicPartition, 
 from sparkmirror.client.group_sync import GroupSync, in_javas_words
 from sparkmirror.client.group_sync_file import read_group_sync_file
 from sparkmirror.client.settings import ADMIN, cluster_config
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.groups import Groups
+from sparkmirror.config import ClusterConfig
 from sparkmirror.config.providers import with_secrets
 from sparkmirror.demo import KafkaCluster, RealMirrorMaker
 from sparkmirror.demo.jvm import QUICK_START
@@ -94,8 +97,17 @@ def test_a_group_with_members_is_left_alone(
     target_cluster: KafkaCluster, topic_name: str, topic: str, sync: GroupSync, caplog: pytest.LogCaptureFixture
 ) -> None:
     group = f"{topic_name}-new"
-    member = KafkaConsumer(topic, bootstrap_servers=target_cluster.bootstrap_servers, group_id=group)
-    member.poll(5000)
+    servers = target_cluster.bootstrap_servers
+    member = KafkaConsumer(topic, bootstrap_servers=servers, group_id=group, enable_auto_commit=False)
+    client = ClusterClient(ClusterConfig(alias="B", bootstrap_servers=(servers,)), "test")
+    groups = Groups(client)
+
+    def is_stable() -> bool:
+        member.poll(200)
+        return bool(member.assignment()) and groups.listed()[group].state == "Stable"
+
+    mp.wait_for(is_stable, 60, "the member has joined")
+    client.close()
     with caplog.at_level(logging.INFO):
         sync.tick()
     assert committed(target_cluster, group).get((topic, 0)) is None
@@ -116,14 +128,13 @@ def test_an_error_ends_a_tick_and_not_the_schedule(
     thread = threading.Thread(target=app.run, args=(0.3, stop))
     with caplog.at_level(logging.INFO):
         thread.start()
-        time.sleep(1.0)
-        assert "no topic" in caplog.text
+        mp.wait_for(lambda: "no topic" in caplog.text, 60, "the error is logged")
         checkpointed(target_cluster, topic_name, [record(f"{topic_name}-late", 2, 5, topic=topic)])
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not committed(target_cluster, f"{topic_name}-late") and time.monotonic() < deadline:
             time.sleep(0.2)
         stop.set()
-        thread.join(10)
+        thread.join(60)
     assert committed(target_cluster, f"{topic_name}-late") == {(topic, 2): 5}
     assert "Execution time in milliseconds" in caplog.text
 
@@ -139,7 +150,7 @@ def test_the_verb_runs_for_as_long_as_it_is_told(
     command = [sys.executable, "-c", "from sparkmirror.cli import main; main()", "sync-groups"]
     flags = ["-cgi", f"{topic_name}-g", "-src", topic_name, "-pfp", str(file)]
     aws = ["-rpc", "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy", "-int", "1"]
-    ran = subprocess.run([*command, *flags, *aws, "-rf", "2"], capture_output=True, text=True, timeout=60, check=False)
+    ran = subprocess.run([*command, *flags, *aws, "-rf", "2"], capture_output=True, text=True, timeout=180, check=False)
     assert ran.returncode == 0, ran.stderr
     assert "Reached specified run time of 2 seconds. Shutting down." in ran.stderr
     assert committed(target_cluster, f"{topic_name}-g") == {(topic, 0): 5}
@@ -149,7 +160,7 @@ def test_the_verb_runs_for_as_long_as_it_is_told(
     assert any("either smaller or caught up" in line for line in lines)
     running.send_signal(signal.SIGTERM)
     assert any("Shutdown called. Starting to exit." in line for line in lines)
-    assert running.wait(10) == 0
+    assert running.wait(60) == 0
 
 
 @pytest.mark.broker

@@ -76,7 +76,7 @@ def test_what_is_asked_of_a_cluster(silent: tuple[SilentBroker, SilentBroker], t
         "us.admin.client.id = ops",
         "us.admin.request.timeout.ms = 300",
         "us->eu.target.admin.client.id = team",
-        "us->eu.admin.request.timeout.ms = 900",
+        "us->eu.admin.request.timeout.ms = 3000",
     )
     took = []
     for cluster in flow.source, flow.target:
@@ -86,7 +86,7 @@ def test_what_is_asked_of_a_cluster(silent: tuple[SilentBroker, SilentBroker], t
         took.append(time.monotonic() - began)
     assert silent[0].client_ids == {"ops|test"}
     assert silent[1].client_ids == {"team|test"}
-    assert 0.3 <= took[0] < 0.9 <= took[1] < 5
+    assert 0.3 <= took[0] < 3 <= took[1] < 30
 
 
 def test_the_admin_clients(silent: tuple[SilentBroker, SilentBroker], tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
+import mirror_process as mp
 import pytest
 from kafka import KafkaConsumer
 
@@ -39,6 +41,7 @@ def groups(config: ClusterConfig) -> Iterator[Groups]:
 def topic(config: ClusterConfig, topic_name: str) -> str:
     admin = ClusterAdmin.connect(config, "test", 20.0)
     assert admin.create_topics([NewTopicSpec(topic_name, 3, 1)]) == {topic_name: None}
+    mp.wait_for(lambda: topic_name in admin.topics([topic_name]), 60, "the broker knows it")
     admin.close()
     return topic_name
 
@@ -94,9 +97,10 @@ def test_a_live_group_is_left_alone_and_a_missing_partition_named(
         topic, bootstrap_servers=source_cluster.bootstrap_servers, group_id=topic, enable_auto_commit=False
     )
     try:
-        while not consumer.assignment():
+        deadline = time.monotonic() + 60
+        while not consumer.assignment() or groups.listed()[topic].state != "Stable":
             consumer.poll(timeout_ms=100)
-        assert groups.listed()[topic].state == "Stable"
+            assert time.monotonic() < deadline
         assert groups.commit({topic: {(topic, 0): Committed(7)}}) == {topic: {(topic, 0): UNKNOWN_MEMBER}}
     finally:
         consumer.close()

@@ -202,7 +202,7 @@ class RunningWorker:
         status = self.worker.status(name)
         return " ".join([status.state, *(task.state for task in status.tasks)])
 
-    def wait_for(self, name: str, state: str, timeout_s: float = 60.0) -> None:
+    def wait_for(self, name: str, state: str, timeout_s: float = 120.0) -> None:
         """Wait until the connector's own state is this."""
         try:
             mp.wait_for(lambda: self.worker.status(name).state == state, timeout_s, f"{name} {state}")

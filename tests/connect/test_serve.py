@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING
 
 import mirror_process as mp
 import pytest
-from kafka import KafkaConsumer, KafkaProducer
+from kafka import KafkaProducer
 from kafka_connect import KafkaConnect
 from tests.connect.kit_connectors import SECRET, aws_kit, confluent_demo
 from tests.connect.rest_cases import connector
 from tests.connect.serving import serving
 
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.config import ClusterConfig
 from sparkmirror.connect.basic_auth import Users
 from sparkmirror.connect.model import TargetState
 from sparkmirror.demo import KafkaCluster
@@ -49,18 +52,22 @@ def _ask(url: str, path: str, method: str = "GET", body: object = None) -> tuple
 
 def _records(cluster: KafkaCluster, topic: str) -> dict[str, object]:
     """The newest value of each key."""
-    consumer = KafkaConsumer(
-        topic, bootstrap_servers=cluster.bootstrap_servers, auto_offset_reset="earliest", consumer_timeout_ms=3000
-    )
-    found = {record.key.decode(): json.loads(record.value) if record.value else None for record in consumer}
-    consumer.close()
-    return found
+    client = ClusterClient(ClusterConfig(alias="B", bootstrap_servers=(cluster.bootstrap_servers,)), "test")
+    log = TopicLog(client, topic)
+    entries = [entry for partition in range(log.partitions) for entry in log.read(partition, 0)[0]]
+    client.close()
+    return {
+        entry.key.decode(): json.loads(entry.value) if entry.value else None
+        for entry in entries
+        if entry.key is not None
+    }
 
 
 def test_the_kits_files_are_put_with_curl(target_cluster: KafkaCluster, topic_name: str, tmp_path: Path) -> None:
     files = {**aws_kit(), **confluent_demo()}
     assert len(files) == 15
     with serving(tmp_path, target_cluster.bootstrap_servers, topic_name) as (url, worker):
+        assert _ask(url, "/connectors/none/offsets", "DELETE")[0] == 404, "it leads"
         for file, config in files.items():
             (tmp_path / f"{file}.json").write_text(json.dumps(config))
             # As the documents have it: the path names the connector, and the file agrees, or says nothing.
@@ -80,6 +87,7 @@ def test_the_kits_files_are_put_with_curl(target_cluster: KafkaCluster, topic_na
 def test_a_client_library_of_others_talks_to_it(target_cluster: KafkaCluster, topic_name: str, tmp_path: Path) -> None:
     config = connector("Source", "source:9092", "target:9092")
     with serving(tmp_path, target_cluster.bootstrap_servers, topic_name) as (url, worker):
+        assert _ask(url, "/connectors/none/offsets", "DELETE")[0] == 404, "it leads"
         client = KafkaConnect(url=url)
         assert client.get_cluster_info()["version"] == "4.3.1"
         client.create_connector({"name": "shop", "config": config})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -12,13 +13,16 @@ from sparkmirror.cluster.topic_log import Entry, LogUnavailable, TopicLog
 from sparkmirror.config import ClusterConfig
 from sparkmirror.connect import storage_topic
 from sparkmirror.connect.storage_topic import StorageTopic
-from sparkmirror.demo.ports import free_ports
 from sparkmirror.errors import ClusterUnreachable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-SERVER = f"127.0.0.1:{free_ports(1)[0]}"
+_CLAIM = socket.socket()
+_CLAIM.bind(("127.0.0.1", 0))
+SERVER = f"127.0.0.1:{_CLAIM.getsockname()[1]}"
+"""Taken, so that nobody else begins to listen there."""
+
 CLUSTER = ClusterConfig(alias="away", bootstrap_servers=(SERVER,))
 
 
@@ -70,7 +74,7 @@ def open_topic(monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
 def test_a_cluster_that_is_away_is_said_and_asked_again(open_topic: Open) -> None:
     topic, _ = open_topic(EmptyAtFirst)
     topic.start()
-    mp.wait_for(lambda: SERVER in topic.trouble, 10, "it notices")
+    mp.wait_for(lambda: SERVER in topic.trouble, 60, "it notices")
 
 
 @pytest.mark.parametrize(
@@ -92,8 +96,8 @@ def test_what_comes_after_a_failure_is_taken(open_topic: Open, failure: Exceptio
 
     topic, taken = open_topic(_scripted(answers()))
     topic.start()
-    mp.wait_for(lambda: taken == [b"later"], 10, "it is taken")
-    mp.wait_for(lambda: not topic.trouble, 10, "it is well again")
+    mp.wait_for(lambda: taken == [b"later"], 60, "it is taken")
+    mp.wait_for(lambda: not topic.trouble, 60, "it is well again")
     assert len(troubles) == 1
     assert said in troubles[0]
 

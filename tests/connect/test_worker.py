@@ -55,11 +55,11 @@ def test_three_connectors_through_their_lives(
             worker.put(name, config)
         for name in (MSC, CPC, HBC):
             worker.wait_for(name, "RUNNING")
-        mp.wait_for(lambda: worker.copied(remote) > 0, 60, "the first records")
+        mp.wait_for(lambda: worker.copied(remote) > 0, 120, "the first records")
         # Another topic, by PUT.
         worker.change(MSC, topics=f"{topic_name},{more}")
-        mp.wait_for(lambda: worker.copied(remote_more) > 0, 60, "the topic that was added")
-        mp.wait_for(lambda: worker.worker.topics(MSC) == {remote, remote_more}, 20, "both topics noted")
+        mp.wait_for(lambda: worker.copied(remote_more) > 0, 120, "the topic that was added")
+        mp.wait_for(lambda: worker.worker.topics(MSC) == {remote, remote_more}, 60, "both topics noted")
         worker.to(PAUSED, MSC)
         worker.wait_for(MSC, "PAUSED")
         assert worker.state(MSC).split()[:2] == ["PAUSED", "PAUSED"]
@@ -67,7 +67,7 @@ def test_three_connectors_through_their_lives(
         worker.wait_for(CPC, "RUNNING")
         worker.to(STARTED, MSC)
         before = worker.copied(remote)
-        mp.wait_for(lambda: worker.copied(remote) > before, 40, "the copy going on")
+        mp.wait_for(lambda: worker.copied(remote) > before, 120, "the copy going on")
         worker.worker.restart(MSC, include_tasks=True, only_failed=False)
         worker.wait_for(MSC, "RUNNING")
         worker.to(STOPPED, MSC)
@@ -75,17 +75,17 @@ def test_three_connectors_through_their_lives(
         assert worker.state(MSC) == "STOPPED"
         assert stands_still(worker, remote)
         worker.to(STARTED, MSC)
-        mp.wait_for(lambda: not stands_still(worker, remote), 40, "the copy going on")
+        mp.wait_for(lambda: not stands_still(worker, remote), 120, "the copy going on")
         worker.delete(CPC, HBC)
         with pytest.raises(KeyError):
             worker.worker.status(CPC)
-        mp.wait_for(lambda: not stands_still(worker, remote), 40, "the copy going on")
+        mp.wait_for(lambda: not stands_still(worker, remote), 120, "the copy going on")
     sent = {topic: sum(mp.end_offsets(source, topic, 2)) for topic in (topic_name, more)}
-    mp.wait_for(lambda: worker.copied(remote) == sent[topic_name], 60, "all records")
-    mp.wait_for(lambda: worker.copied(remote_more) == sent[more], 60, "all records")
+    mp.wait_for(lambda: worker.copied(remote) == sent[topic_name], 120, "all records")
+    mp.wait_for(lambda: worker.copied(remote_more) == sent[more], 120, "all records")
     assert_copied(source_cluster, target_cluster, {topic_name: remote, more: remote_more})
     last = {index: end - 1 for index, end in enumerate(mp.end_offsets(source, topic_name, 2))}
-    mp.wait_for(lambda: stored(worker, topic_name) == last, 20, "its last offsets")
+    mp.wait_for(lambda: stored(worker, topic_name) == last, 60, "its last offsets")
 
 
 def test_altered_offsets_repeat_and_skip_what_was_asked_for(
@@ -98,11 +98,12 @@ def test_altered_offsets_repeat_and_skip_what_was_asked_for(
     worker = start_worker()
     remote = f"{alias}.{topic_name}"
     worker.put(MSC, worker.connectors(topic_name, alias)[MSC])
-    mp.wait_for(lambda: worker.copied(remote) == 200, 60, "the copy")
+    mp.wait_for(lambda: worker.copied(remote) == 200, 120, "the copy")
     at = [{"cluster": alias, "partition": index, "topic": topic_name} for index in range(2)]
     with pytest.raises(ValueError, match="must be stopped"):
         worker.worker.alter_offsets(MSC, [(at[0], {"offset": 49})])
     worker.to(STOPPED, MSC)
+    worker.wait_for(MSC, "STOPPED")
     with pytest.raises(ValueError, match="the source ends at offset 100"):
         worker.worker.alter_offsets(MSC, [(at[0], {"offset": 49}), (at[1], {"offset": 100})])
     assert worker.worker.alter_offsets(MSC, [(at[0], {"offset": 49})]).endswith("altered successfully")
@@ -110,20 +111,21 @@ def test_altered_offsets_repeat_and_skip_what_was_asked_for(
     mp.produce(source, topic_name, 2, 20)
     worker.to(STARTED, MSC)
     # Partition 0: 100, then again what is behind offset 49, and the 10 new ones.
-    mp.wait_for(lambda: mp.end_offsets(worker.target, remote, 2) == [160, 110], 60, "what was asked for again")
+    mp.wait_for(lambda: mp.end_offsets(worker.target, remote, 2) == [160, 110], 120, "what was asked for again")
     worker.to(STOPPED, MSC)
     worker.wait_for(MSC, "STOPPED")
     mp.produce(source, topic_name, 2, 20)
     worker.worker.alter_offsets(MSC, [(at[1], {"offset": 114})])
     worker.to(STARTED, MSC)
-    mp.wait_for(lambda: mp.end_offsets(worker.target, remote, 2) == [170, 115], 60, "without what was to be skipped")
+    mp.wait_for(lambda: mp.end_offsets(worker.target, remote, 2) == [170, 115], 120, "without what was to be skipped")
     assert values(worker.source, topic_name, 0)[50:] == values(worker.target, remote, 0)[100:]
     assert values(worker.source, topic_name, 1)[115:] == values(worker.target, remote, 1)[110:]
     worker.to(STOPPED, MSC)
+    worker.wait_for(MSC, "STOPPED")
     assert worker.worker.delete_offsets(MSC).endswith("reset successfully")
     assert stored(worker, topic_name) == {}
     worker.to(STARTED, MSC)
-    mp.wait_for(lambda: mp.end_offsets(worker.target, remote, 2) == [290, 235], 60, "all of it again")
+    mp.wait_for(lambda: mp.end_offsets(worker.target, remote, 2) == [290, 235], 120, "all of it again")
     assert values(worker.source, topic_name, 1) == values(worker.target, remote, 1)[115:]
 
 
@@ -145,14 +147,14 @@ def test_the_next_worker_takes_over(
             for name, config in worker.connectors(topic_name, alias).items():
                 worker.put(name, config)
             worker.wait_for(CPC, "RUNNING" if worker is first else "UNASSIGNED")
-        mp.wait_for(lambda: "another process works on it" in second.worker.status(MSC).trace, 40, "standing by")
+        mp.wait_for(lambda: "another process works on it" in second.worker.status(MSC).trace, 120, "standing by")
         assert second.worker.status(MSC).worker_id == "two:8083"
         first.close()
         second.wait_for(MSC, "RUNNING")
         before = second.copied(f"{alias}.{topic_name}")
-        mp.wait_for(lambda: second.copied(f"{alias}.{topic_name}") > before, 60, "the copy going on")
+        mp.wait_for(lambda: second.copied(f"{alias}.{topic_name}") > before, 120, "the copy going on")
     end = sum(mp.end_offsets(source, topic_name, 2))
-    mp.wait_for(lambda: second.copied(f"{alias}.{topic_name}") == end, 60, "all records")
+    mp.wait_for(lambda: second.copied(f"{alias}.{topic_name}") == end, 120, "all records")
     assert_copied(source_cluster, target_cluster, {topic_name: f"{alias}.{topic_name}"})
 
 

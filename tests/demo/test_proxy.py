@@ -17,7 +17,7 @@ from kafka.admin import NewTopic
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.proxy import Proxy
 
-SOON_S = 5.0
+SOON_S = 30.0
 A_WHILE_S = 0.4
 
 
@@ -118,14 +118,17 @@ def test_a_black_hole_swallows_without_a_word_and_gives_it_back(proxy: Proxy) ->
 
 def test_slow_is_as_slow_as_asked(proxy: Proxy) -> None:
     connection = connect(proxy)
+
+    def echo_s() -> float:
+        began = time.monotonic()
+        assert_alive(connection, os.urandom(20_000))  # 40,000 bytes there and back
+        return time.monotonic() - began
+
     proxy.slow(40_000)
-    began = time.monotonic()
-    assert_alive(connection, os.urandom(20_000))  # 40,000 bytes there and back
-    assert 0.8 < time.monotonic() - began < 2.0
+    slowed = echo_s()
+    assert slowed > 0.8
     proxy.heal()
-    began = time.monotonic()
-    assert_alive(connection, os.urandom(20_000))
-    assert time.monotonic() - began < 0.5
+    assert min(echo_s() for _ in range(5)) < slowed / 2
 
 
 def test_dropped_connections_can_be_made_anew_at_once(proxy: Proxy) -> None:

@@ -140,6 +140,7 @@ def create_topic(
     admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
     try:
         admin.create_topics([NewTopic(topic, partitions, replication_factor, topic_configs=dict(configs or {}))])
+        admin.wait_for_topics([topic], timeout_ms=60_000)
     finally:
         admin.close()
 
@@ -245,7 +246,7 @@ def load(
         yield stop
     finally:
         stop.set()
-        thread.join(30)
+        thread.join(60)
 
 
 def wait_for(condition: Callable[[], bool], timeout_s: float, what: str) -> None:

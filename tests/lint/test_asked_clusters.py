@@ -57,6 +57,7 @@ def make(cluster: KafkaCluster, topic: str, partitions: int = 2, **configs: str)
     admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
     properties = {key.replace("_", "."): value for key, value in configs.items()}
     admin.create_topics([NewTopic(topic, partitions, 1, topic_configs=properties)])
+    admin.wait_for_topics([topic], timeout_ms=60_000)
     admin.close()
 
 
@@ -115,7 +116,7 @@ def test_one_cluster_twice(source_cluster: KafkaCluster, topic_name: str, tmp_pa
 
 def test_nobody_there(source_cluster: KafkaCluster, topic_name: str, tmp_path: Path) -> None:
     make(source_cluster, topic_name)
-    more = {"admin.timeout.ms": "2000"}
+    more = {"admin.timeout.ms": "10000"}
     (line,) = lint(tmp_path, source_cluster.bootstrap_servers, "127.0.0.1:1", topic_name, **more)["unreachable"]
     assert "connection refused" in line
 

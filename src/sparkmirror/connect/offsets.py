@@ -58,7 +58,9 @@ class ConnectorOffsets:
         stored = self.read()
         if self._role is Role.SOURCE:
             self._go_on_at(None)
-        self._store([(partition, None) for partition, _ in stored])
+            stored += self.read()  # the last turn of the flow that has ended may have stored more
+        gone = {frozen(partition): partition for partition, _ in stored}
+        self._store([(partition, None) for partition in gone.values()])
 
     def _wanted(self, offsets: Sequence[Offset]) -> Iterator[tuple[TopicPartition, int | None]]:
         """The upstream offset that is next, by source partition."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sparkmirror.demo.authority import Authority
     from sparkmirror.demo.listeners import Listener
 
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 180.0
 STOP_TIMEOUT_S = 30.0
 _POLL_S = 0.05
 _ACLS = {
