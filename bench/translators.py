@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from kafka import KafkaAdminClient, OffsetAndMetadata, TopicPartition
-from kafka.errors import CoordinatorLoadInProgressError, CoordinatorNotAvailableError, NotCoordinatorError
+from kafka.errors import CoordinatorLoadInProgressError, CoordinatorNotAvailableError, NoError, NotCoordinatorError
 
 from bench.offset_topics import CASES, Case, bounds, remote
 from sparkmirror.cluster.client import ClusterClient
@@ -187,9 +187,16 @@ def _commit(source: KafkaCluster, when: str) -> None:
                 TopicPartition(topic, 0): OffsetAndMetadata(of_topic[number], "", -1)
                 for topic, of_topic in places.items()
             }
-            _patiently(lambda: admin.alter_group_offsets(f"{when}-{number}", offsets))  # noqa: B023
+            _patiently(lambda: _set(admin, f"{when}-{number}", offsets))  # noqa: B023
     finally:
         admin.close()
+
+
+def _set(admin: KafkaAdminClient, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+    """Raises what one partition was refused with: the answer has it."""
+    for error in admin.alter_group_offsets(group, dict(offsets)).values():
+        if error is not NoError:
+            raise error
 
 
 def _patiently(do: Callable[[], object]) -> None:
