@@ -75,10 +75,15 @@ def cluster_pair(
     tmp_path_factory: pytest.TempPathFactory, authority: Authority
 ) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
     """Source and target, one broker each, for the whole run; their logs stay in pytest's directory."""
-    pair = (
-        KafkaCluster(tmp_path_factory.mktemp("source", numbered=False), tls=authority, listeners=_listeners()),
-        KafkaCluster(tmp_path_factory.mktemp("target", numbered=False), tls=authority, listeners=_listeners()),
+    # Nobody kills these: a machine that stands still for a moment is not to have them fenced.
+    patient = {"broker.session.timeout.ms": "60000"}
+    source, target = (
+        KafkaCluster(
+            tmp_path_factory.mktemp(name, numbered=False), tls=authority, listeners=_listeners(), properties=patient
+        )
+        for name in ("source", "target")
     )
+    pair = source, target
     try:
         with ThreadPoolExecutor(len(pair)) as pool:
             list(pool.map(KafkaCluster.start, pair))

@@ -188,6 +188,7 @@ def test_a_batch_that_the_target_refuses_stops_its_successors_and_nobody_else(
         source_cluster.bootstrap_servers,
         target_cluster.bootstrap_servers,
         f"{topic_name}.*",
+        {"sync.topic.configs.enabled": "false"},  # it would take the limit away, as the source has none
     )
     with pytest.raises(
         CopyIncomplete, match=rf"{large}-0 stopped at offset 0: .*MESSAGE_SIZE_TOO_LARGE.*max.message.bytes"

@@ -98,7 +98,11 @@ def test_trouble_at_the_target(
         target_cluster.bootstrap_servers,
         f"{topic_name}.*",
         alias=alias,
-        **{"replication.factor": "3", "checkpoints.topic.replication.factor": "2"},
+        **{
+            "replication.factor": "3",
+            "checkpoints.topic.replication.factor": "2",
+            "heartbeats.replication.enabled": "false",  # other tests' heartbeats
+        },
     )
     assert found.keys() == {"factor-too-high", "message-too-large", "too-old"}
     assert any(f"3 for {alias}.{topic_name}-new, and 1 brokers" in one for one in found["factor-too-high"])

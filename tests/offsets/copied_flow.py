@@ -13,6 +13,7 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.structs import TopicPartition
 
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.list_offsets import LATEST, list_offsets
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig, LossPolicy
 from sparkmirror.demo import KafkaCluster
@@ -33,9 +34,9 @@ LEADER_IS_COMING = (3, 6, 100)
 
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not condition():
-        assert time.monotonic() < deadline, f"{what}: not in 20 s"
+        assert time.monotonic() < deadline, f"{what}: not in 60 s"
         time.sleep(0.05)
 
 
@@ -56,9 +57,17 @@ class Side:
         found = self.client.metadata([topic])[topic]
         return b"" if found.error or any(one.leader < 0 for one in found.partitions.values()) else found.topic_id
 
+    def serves(self, topic: str) -> bool:
+        """Whether the topic's leader (of one broker) knows that it is."""
+        found = self.client.metadata([topic])[topic]
+        if found.error or any(one.leader < 0 for one in found.partitions.values()):
+            return False
+        listed = list_offsets(self.client, found.partitions[0].leader, {topic: list(found.partitions)}, LATEST)
+        return not any(one.error for one in listed.values())
+
     def create(self, topic: str, partitions: int = 2, **settings: str) -> None:
         self.admin.create_topics([NewTopic(topic, partitions, 1, topic_configs=settings)])
-        wait_for(lambda: bool(self.topic_id(topic)), f"{topic} is created")
+        wait_for(lambda: self.serves(topic), f"{topic} is created")
 
     def delete(self, topic: str) -> None:
         self.admin.delete_topics([topic])

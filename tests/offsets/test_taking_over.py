@@ -424,6 +424,7 @@ def test_the_offsets_topic_is_made_again(mirrored: Mirrored) -> None:
             return False
 
         wait_for(runs, "the topic is there again")
+    wait_for(lambda: reads(mirrored, mirrored.offsets_topic), "every partition has its leader")
     assert stored_names(mirrored, mirrored.topic) == {(DEDICATED_CONNECTOR, 42)}
     assert stored_names(mirrored, "other") == {(DEDICATED_CONNECTOR, 5)}
 

@@ -50,6 +50,7 @@ class Cluster:
         admin = KafkaAdminClient(bootstrap_servers=self.servers)
         try:
             admin.create_topics([NewTopic(topic, partitions, 1, topic_configs=dict(configs or {}))])
+            admin.wait_for_topics([topic], timeout_ms=60_000)
         finally:
             admin.close()
 

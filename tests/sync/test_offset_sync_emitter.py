@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import mirror_process as mp
 import pytest
 
 from sparkmirror.cluster.client import ClusterClient
@@ -65,7 +66,7 @@ def test_the_topic_is_where_it_is_asked_for(
     topic = f"mm2-offset-syncs.{other.alias}.internal"
     duty = flow.duty()
     duty.run()
-    assert has_topic(here, topic), "also before there is anything to write"
+    mp.wait_for(lambda: has_topic(here, topic), 60, "the topic, also before there is anything to write")
     assert not has_topic(there, topic)
     flow.copied = [LastCopied("t", 0, 10, 20), LastCopied("u", 3, -1, -1)]
     duty.run()

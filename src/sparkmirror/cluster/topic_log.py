@@ -58,7 +58,7 @@ class TopicLog:
     def partitions(self) -> int:
         """How many partitions the topic has."""
         if not self._leaders:
-            self._locate()
+            self._at_leader(0, lambda _: None)  # a topic that was just made may not be known at once
         return len(self._leaders)
 
     def append(

@@ -10,13 +10,18 @@ from contextlib import ExitStack
 # down could otherwise be given the broker's own port, and the broker could not come back.
 _RANGE = range(15_000, 32_000)
 
+_given: set[int] = set()
+"""Who was given one may listen later, or again."""
+
 
 def free_ports(count: int) -> list[int]:
-    """Return `count` different ports that nobody listens on now."""
+    """Return `count` different ports that nobody listens on now, and that were given to nobody in this process."""
     ports: list[int] = []
     with ExitStack() as reserved:
         while len(ports) < count:
             port = random.choice(_RANGE)  # noqa: S311
+            if port in _given:
+                continue
             claim = reserved.enter_context(socket.socket())
             claim.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -24,4 +29,5 @@ def free_ports(count: int) -> list[int]:
             except OSError:
                 continue
             ports.append(port)
+            _given.add(port)
     return ports
