@@ -25,4 +25,4 @@ def copy_once(flow: FlowConfig, incarnation: str, seconds: float) -> list[Receip
     try:
         return pump(begun(driver, incarnation, seconds))
     finally:
-        driver.close()
+        driver.close(60.0)

@@ -44,6 +44,13 @@ def run_config(config: MirrorConfig, spark: SparkSession) -> Iterator[Mirror]:
         raise failures[0]
 
 
+def is_paused(mirror: Mirror) -> bool:
+    """Whether every partition's pump has heard that it shall pause, and said so."""
+    (driver,) = mirror.drivers
+    receipts = [view.receipt for view in list(driver.view.partitions.values())]
+    return bool(receipts) and all(one is not None and one.reason == "paused" for one in receipts)
+
+
 def reasons(mirror: Mirror) -> list[str]:
     """What the status line would say: why pumps wait, why partitions are parked, why duties fail."""
     (driver,) = mirror.drivers

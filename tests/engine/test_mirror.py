@@ -13,6 +13,7 @@ import mirror_process as mp
 import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
+from mirror_thread import is_paused
 from pyspark.sql import SparkSession
 
 from conftest import StartMirror
@@ -66,7 +67,7 @@ def test_every_codec_stays_as_it_is(
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 3)
     mp.produce(source_cluster.bootstrap_servers, topic_name, 3, 3_000, codec=codec)
     with start_mirror(topic_name, {}):
-        mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 3) == 3_000, 40, "3,000 records copied")
+        mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 3) == 3_000, 90, "3,000 records copied")
     assert_identical(source_cluster, target_cluster, {topic_name: f"A.{topic_name}"}, 3_000)
 
 
@@ -77,7 +78,7 @@ def test_identity_policy_keeps_names(
     mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 500)
     policy = {"replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"}
     with start_mirror(topic_name, policy):
-        mp.wait_for(lambda: copied(target_cluster, topic_name, 1) == 500, 40, "500 records copied")
+        mp.wait_for(lambda: copied(target_cluster, topic_name, 1) == 500, 90, "500 records copied")
     assert_identical(source_cluster, target_cluster, {topic_name: topic_name}, 500)
 
 
@@ -92,20 +93,20 @@ def test_new_topics_and_partitions_are_found(
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
     mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 100)
     with start_mirror(f"{topic_name}.*", {}) as mirror:
-        mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 1) == 100, 40, "the first topic copied")
+        mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 1) == 100, 90, "the first topic copied")
         mp.create_topic(source_cluster.bootstrap_servers, later, 2)
         mp.produce(source_cluster.bootstrap_servers, later, 2, 100)
-        mp.wait_for(lambda: copied(target_cluster, f"A.{later}", 2) == 100, 30, "the new topic copied")
+        mp.wait_for(lambda: copied(target_cluster, f"A.{later}", 2) == 100, 90, "the new topic copied")
         assert mirror.epoch == 2, "more than twice as much was not planned anew"
         admin = KafkaAdminClient(bootstrap_servers=source_cluster.bootstrap_servers)
         admin.create_partitions({topic_name: 3})
         admin.close()
         mp.wait_for(
-            lambda: mp.end_offsets(source_cluster.bootstrap_servers, topic_name, 3) == [100, 0, 0], 20, "growth"
+            lambda: mp.end_offsets(source_cluster.bootstrap_servers, topic_name, 3) == [100, 0, 0], 90, "growth"
         )
         mp.produce(source_cluster.bootstrap_servers, topic_name, 3, 300)
-        mp.wait_for(lambda: len_partitions(target_cluster, f"A.{topic_name}") == 3, 30, "the target grown")
-        mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 3) == 400, 30, "the new partitions copied")
+        mp.wait_for(lambda: len_partitions(target_cluster, f"A.{topic_name}") == 3, 90, "the target grown")
+        mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 3) == 400, 90, "the new partitions copied")
         assert mirror.epoch == 2, "the epoch was ended for a few partitions more"
     assert "is cancelled" not in caplog.text
     assert_identical(source_cluster, target_cluster, {topic_name: f"A.{topic_name}", later: f"A.{later}"}, 500)
@@ -133,15 +134,15 @@ def test_pause_and_throttle_take_effect_at_once(
     words = control(target_cluster)
     try:
         with start_mirror(topic_name, {}) as mirror:
-            mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 2) == 100, 40, "copied")
+            mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 2) == 100, 90, "copied")
             words.pause([topic_name])
-            time.sleep(1.5)
+            mp.wait_for(lambda: is_paused(mirror), 60, "the pause is heard")
             mp.produce(source_cluster.bootstrap_servers, topic_name, 2, 100)
             time.sleep(2)
             assert copied(target_cluster, f"A.{topic_name}", 2) == 100, "a paused topic was copied"
             words.throttle(100_000)
             words.pause([])
-            mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 2) == 200, 15, "resumed")
+            mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 2) == 200, 90, "resumed")
             mp.produce(source_cluster.bootstrap_servers, topic_name, 2, 8_000, codec=None, size=500)
             began = time.monotonic()
             before = mirror.drivers[0].view.bytes
@@ -149,7 +150,7 @@ def test_pause_and_throttle_take_effect_at_once(
             rate = (mirror.drivers[0].view.bytes - before) / (time.monotonic() - began)
             assert 30_000 < rate < 250_000, f"{rate:,.0f} bytes/s under a throttle of 100,000"
             words.throttle(None)
-            mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 2) == 8_200, 20, "the rest copied")
+            mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 2) == 8_200, 90, "the rest copied")
             assert mirror.epoch == 1, "an epoch ended though its plan was still the best"
     finally:
         words.throttle(None)
@@ -207,9 +208,9 @@ def test_latest_begins_with_what_comes_after_the_start(
     for total in (50, 100):  # the second time the mirror starts anew, where it was
         with start_mirror(topic_name, latest) as mirror:
             if total == 50:
-                mp.wait_for(lambda: running(mirror), 40, "it runs")
+                mp.wait_for(lambda: running(mirror), 90, "it runs")
             mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 50)
-            mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 1) == total, 40, f"{total} copied")  # noqa: B023
+            mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 1) == total, 90, f"{total} copied")  # noqa: B023
 
 
 def test_a_predecessors_announcement_that_comes_late_is_answered(
@@ -226,16 +227,16 @@ def test_a_predecessors_announcement_that_comes_late_is_answered(
     try:
         mp.wait_for(lambda: running(mirror), 60, "it runs")
         control(target_cluster).lead(Leader(incarnation="late"))
-        mp.wait_for(lambda: leader(target_cluster) != "late", 40, "the answer")
+        mp.wait_for(lambda: leader(target_cluster) != "late", 90, "the answer")
         mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 100)
-        mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 1) == 100, 40, "100 records copied")
+        mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 1) == 100, 90, "100 records copied")
     finally:
         mirror.stop()
         thread.join(40)
 
 
 def running(mirror: Mirror) -> bool:
-    known = [view.receipt for view in mirror.drivers[0].view.partitions.values()]
+    known = [view.receipt for view in list(mirror.drivers[0].view.partitions.values())]
     return bool(known) and all(receipt is not None and receipt.state == "running" for receipt in known)
 
 

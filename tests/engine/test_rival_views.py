@@ -23,6 +23,7 @@ from sparkmirror.pump.partition import Stage
 
 pytestmark = pytest.mark.broker
 
+NOW_MS = int(time.time() * 1000)
 COMPACT = {"cleanup.policy": "compact", "segment.ms": "500", "min.cleanable.dirty.ratio": "0.001"}
 BATCH = 5
 
@@ -74,9 +75,13 @@ def driver_of(
 
 
 def write(producer: KafkaProducer, topic: str, round_number: int) -> None:
-    """One batch: the same keys in every round, so that the cleaner leaves only the last round's records."""
+    """One batch: the same keys in every round, so that the cleaner leaves only the last round's records.
+
+    Four rounds are a segment, however long they take: the times are what rolls it.
+    """
+    at_ms = NOW_MS + round_number // 4 * 1000
     for key in range(BATCH):
-        producer.send(topic, key=b"key-%d" % key, value=b"round-%d" % round_number, partition=0)
+        producer.send(topic, key=b"key-%d" % key, value=b"round-%d" % round_number, partition=0, timestamp_ms=at_ms)
     producer.flush()
 
 
@@ -94,7 +99,7 @@ def test_a_held_pump_and_a_rival_that_sees_less(
     monkeypatch.setattr("sparkmirror.pump.partition.MAX_CONFIRMATION_AGE_S", 1e9)  # it would look again by itself
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1, COMPACT)
     mp.create_topic(target_cluster.bootstrap_servers, f"A.{topic_name}", 1)
-    producer = KafkaProducer(bootstrap_servers=source_cluster.bootstrap_servers, linger_ms=500)
+    producer = KafkaProducer(bootstrap_servers=source_cluster.bootstrap_servers, linger_ms=10_000)
     for round_number in range(4):
         write(producer, topic_name, round_number)
     with driver_of(source_cluster, target_cluster, topic_name, tmp_path) as driver:
@@ -104,7 +109,6 @@ def test_a_held_pump_and_a_rival_that_sees_less(
         first.allowed = sent_before
         first.turn_until(lambda: len(first.copy.queue) == 4 - sent_before and not first.copy.in_flight)
         before = read(source_cluster, topic_name)
-        time.sleep(0.6)
         write(producer, topic_name, 4)  # a new segment: the old one may be cleaned
         mp.wait_for(lambda: len(read(source_cluster, topic_name)) <= 2 * BATCH, 60, "compacted")
         after = read(source_cluster, topic_name)

@@ -73,7 +73,7 @@ def test_basic_with_its_status(
         )
         mp.wait_for(lambda: status_of(status)["conditions"][0]["type"] == "Ready", 30, "ready")
         running = status_of(status)
-        assert mirror.terminate() == 0
+        assert mirror.terminate(90) == 0
     assert_copied(source_cluster, target_cluster, {topic_name: f"west.{topic_name}"})
     assert [one["name"] for one in running["connectors"]] == [
         "west->east.MirrorSourceConnector",

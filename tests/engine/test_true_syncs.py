@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Literal
 
 import mirror_process as mp
 import pytest
@@ -23,7 +24,7 @@ from sparkmirror.offsets.mirror_records import OffsetSync
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Identity, segments_topic
 from sparkmirror.policy import DefaultReplicationPolicy
-from sparkmirror.pump.control import control_topic
+from sparkmirror.pump.control import Control, Epoch, control_topic
 from sparkmirror.pump.orders import FlowOrder, PumpOrder, Receipt, RouteOrder
 from sparkmirror.pump.pump import pump
 from sparkmirror.pump.receipts import read_reports, receipts_topic
@@ -31,7 +32,8 @@ from sparkmirror.sync.offset_syncs import LastCopied, OffsetSyncEmitter
 
 pytestmark = pytest.mark.broker
 
-SECONDS = 5.0
+SECONDS = 120.0
+WRITTEN_S = 3.0
 CLEANED = {
     "cleanup.policy": "compact",
     "segment.ms": "500",
@@ -52,6 +54,8 @@ class PumpedFlow:
             offset_sync=OffsetSyncConfig(offset_syncs_topic_replication_factor=1, offset_lag_max=0),
         )
         self.heard: dict[str, LastCopied] = {}
+        self.reached: dict[str, int] = {}
+        """Source offsets below which nothing is left, by topic."""
         self._client = ClusterClient(self.config.target, "test")
         with ClusterAdmin.connect(self.config.target, "test") as admin:
             for internal in (segments_topic, control_topic, receipts_topic, losses_topic):
@@ -59,6 +63,11 @@ class PumpedFlow:
         self._segments = SegmentLog(TopicLog(self._client, segments_topic(name)))
         self._receipts = TopicLog(self._client, receipts_topic(name))
         self._offset = 0
+        self._control = Control(TopicLog(self._client, control_topic(name)))
+
+    def say(self, phase: Literal["running", "ending"]) -> None:
+        """As a driver does all the time: a pump that hears nothing ends."""
+        self._control.epoch(Epoch(incarnation="test", number=1, phase=phase))
 
     def order(self) -> PumpOrder:
         self._client.metadata([])
@@ -94,6 +103,7 @@ class PumpedFlow:
         return list(self.heard.values())
 
     def hear(self, receipt: Receipt) -> None:
+        self.reached[receipt.source_topic] = receipt.upstream
         self.heard[receipt.source_topic] = LastCopied(
             receipt.source_topic, receipt.partition, receipt.last_upstream, receipt.last_downstream
         )
@@ -131,7 +141,7 @@ def values(cluster: KafkaCluster, topic: str) -> dict[int, bytes]:
     end = consumer.end_offsets([where])[where]
     consumer.seek_to_beginning(where)
     found: dict[int, bytes] = {}
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while consumer.position(where) < end:
         assert time.monotonic() < deadline
         for records in consumer.poll(timeout_ms=200).values():
@@ -152,14 +162,15 @@ def compact(cluster: KafkaCluster, topic: str) -> None:
     mp.wait_for(lambda: len(values(cluster, topic)) < 150, 60, f"{topic} compacted")
 
 
-def write_transactions(cluster: KafkaCluster, topic: str, stop: threading.Event) -> None:
-    """Three records each, every third one aborted, until told to stop; the last of all is aborted."""
+def write_transactions(cluster: KafkaCluster, topic: str, begun: threading.Event) -> None:
+    """Three records each, every third one aborted, for a while; the last of all is aborted."""
     producer = KafkaProducer(
         bootstrap_servers=cluster.bootstrap_servers, transactional_id=f"{topic}-writer", enable_idempotence=True
     )
     producer.init_transactions()
     number = 0
-    while not (stop.is_set() and number % 3 == 0):
+    ending = time.monotonic() + WRITTEN_S
+    while time.monotonic() < ending or number % 3:
         number += 1
         producer.begin_transaction()
         for index in range(3):
@@ -169,8 +180,15 @@ def write_transactions(cluster: KafkaCluster, topic: str, stop: threading.Event)
             producer.abort_transaction()
         else:
             producer.commit_transaction()
+        begun.set()
         time.sleep(0.02)
     producer.close()
+
+
+def is_through(source: KafkaCluster, flow: PumpedFlow) -> bool:
+    """Whether the pump has said that it has passed the newest marker."""
+    ends = {topic: mp.end_offsets(source.bootstrap_servers, topic, 1)[0] for topic in flow.topics}
+    return all(flow.reached.get(topic, -1) >= end for topic, end in ends.items())
 
 
 def test_each_sync_is_true(flow: PumpedFlow, source_cluster: KafkaCluster, target_cluster: KafkaCluster) -> None:
@@ -178,15 +196,15 @@ def test_each_sync_is_true(flow: PumpedFlow, source_cluster: KafkaCluster, targe
     transactions, compacted = flow.topics
     compact(source_cluster, compacted)
     emitter = OffsetSyncEmitter(flow.config, DefaultReplicationPolicy(), flow.last_copied)
-    stop = threading.Event()
+    begun = threading.Event()
     with ThreadPoolExecutor(2) as pool:
-        writing = pool.submit(write_transactions, source_cluster, transactions, stop)
+        writing = pool.submit(write_transactions, source_cluster, transactions, begun)
+        assert begun.wait(60)
+        flow.say("running")
         pumping = pool.submit(pump, flow.order())
-        ending = time.monotonic() + SECONDS * 0.6
         while not pumping.done():
             emitter.run()
-            if time.monotonic() > ending:
-                stop.set()
+            flow.say("ending" if writing.done() and is_through(source_cluster, flow) else "running")
             time.sleep(0.1)
         writing.result()
         receipts = pumping.result()

@@ -46,6 +46,6 @@ def test_there_are_as_many_as_there_can_be(ours: list[int], data: st.DataObject)
 def test_many_equal_elements_do_not_take_long() -> None:
     ours = [1] * 20_000 + [2] + [1] * 20_000
     theirs = [2] + [1] * 40_000 + [3]
-    began = time.perf_counter()
+    began = time.process_time()
     assert len(align(ours, theirs)) >= 39_000
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5

@@ -20,7 +20,7 @@ from sparkmirror.sync.group_standing import GroupState
 
 pytestmark = pytest.mark.broker
 
-TRANSACTIONS = 60
+TRANSACTIONS = 150
 SECONDS = 120.0
 
 

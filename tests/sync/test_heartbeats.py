@@ -55,7 +55,7 @@ def test_each_turn_writes_one(target_cluster: KafkaCluster, admin: KafkaAdminCli
         duty.run()
     duty.close()
     after = int(time.time() * 1000)
-    consumer = KafkaConsumer(bootstrap_servers=target_cluster.bootstrap_servers, consumer_timeout_ms=3000)
+    consumer = KafkaConsumer(bootstrap_servers=target_cluster.bootstrap_servers, consumer_timeout_ms=60_000)
     consumer.assign([TopicPartition(topic_name, 0)])
     consumer.seek_to_beginning()
     records = [next(consumer) for _ in range(3)]

@@ -15,8 +15,8 @@ from kafka.protocol.metadata import ApiVersionsResponse, MetadataRequest, Metada
 
 from sparkmirror.wire.rpc import BrokerUnreachable, RpcConnection, UnsupportedBroker, connect
 
-TIMEOUT_S = 0.3
-SLACK_S = 0.5
+TIMEOUT_S = 1.0
+SLACK_S = 2.0
 METADATA = 3
 
 Script = Callable[[socket.socket], None]
@@ -74,7 +74,7 @@ def serve() -> Iterator[Serve]:
     for server in servers:
         server.close()
     for thread in threads:
-        thread.join(5)
+        thread.join(30)
         assert not thread.is_alive()
 
 
