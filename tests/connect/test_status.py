@@ -66,7 +66,6 @@ def test_what_rests() -> None:
     assert shown(status(soon, target=TargetState.STOPPED)).startswith("RUNNING"), "between two epochs"
     second = status(still, target=TargetState.STOPPED, failure="is copied by mm2-b already")
     assert shown(second) == "STOPPED", "the pumps are another connector's"
-    assert shown(status(FlowState(there=True, copies=True), target=TargetState.STOPPED)) == "STOPPED", "on standby"
     assert shown(status(still, target=TargetState.PAUSED)).startswith("RUNNING")
     assert shown(status(still, Role.HEARTBEAT, TargetState.STOPPED)) == "STOPPED"
     assert shown(status(FlowState(failure="away"), target=TargetState.STOPPED)) == "STOPPED"

@@ -27,7 +27,7 @@ class FlowState:
     copying: bool = False
     """Pumps are at work on it."""
     copies: bool = False
-    """Pumps are to be at work on it, as far as those have heard who start them."""
+    """Who starts pumps has not heard yet that they shall not be at work on it, and may start them."""
     restarting: bool = False
     failure: str = ""
     """Why it can't be opened."""
@@ -80,7 +80,7 @@ def connector_status(spec: ConnectorSpec, part: Part, flow: FlowState, worker_id
     def task_state(task: tuple[str, str]) -> tuple[str, str, str]:
         return task[0], worker_id, task[1]
 
-    still = flow.copying or (flow.held and flow.copies)
+    still = flow.copying or flow.copies
     if spec.target_state is not TargetState.STARTED and part.role is Role.SOURCE and still and not part.failure:
         return status("RUNNING", part.note, _source_tasks(flow))  # until the last record is acknowledged
     if spec.target_state is TargetState.STOPPED:
