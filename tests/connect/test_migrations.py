@@ -137,7 +137,7 @@ def test_a_group_and_then_its_producer_move(
     consumer = ConsoleConsumer(group, f"^({topic}|{remote})$")
     with producer.at(source, topic):
         with consumer.at(source):
-            mp.wait_for(lambda: consumer.count > 100, 40, "the group reading at the source")
+            mp.wait_for(lambda: consumer.count > 100, 180, "the group reading at the source")
             worker.start()
             for name, config in worker.connectors(topic, alias, policy).items():
                 worker.put(name, config)
@@ -152,28 +152,28 @@ def test_a_group_and_then_its_producer_move(
                 alias,
                 [group],
             )
-            mp.wait_for(lambda: worker.copied(remote, PARTITIONS) > 0, 60, "the copy")
+            mp.wait_for(lambda: worker.copied(remote, PARTITIONS) > 0, 180, "the copy")
         at = committed(source, group)
 
         def synced() -> bool:
             sync.tick()
             return committed(target, group) == at
 
-        mp.wait_for(synced, 60, "the group's last offsets at the target")
+        mp.wait_for(synced, 180, "the group's last offsets at the target")
         sync.close()
         before = consumer.count
         with consumer.at(target):
-            mp.wait_for(lambda: consumer.count > before + 100, 60, "the group reading at the target")
+            mp.wait_for(lambda: consumer.count > before + 100, 180, "the group reading at the target")
     # The producer has stopped; it goes on at the target when everything is copied and read.
     if not policy:
         mp.create_topic(target, topic, PARTITIONS)
     with consumer.at(target):
-        mp.wait_for(lambda: worker.copied(remote, PARTITIONS) == producer.sent, 60, "everything copied")
-        mp.wait_for(lambda: consumer.count == producer.sent, 60, "everything read")
+        mp.wait_for(lambda: worker.copied(remote, PARTITIONS) == producer.sent, 180, "everything copied")
+        mp.wait_for(lambda: consumer.count == producer.sent, 180, "everything read")
         worker.to(TargetState.STOPPED, *worker.names)
         worker.delete(*list(worker.names))
         with producer.at(target, topic):
             time.sleep(2)
-        mp.wait_for(lambda: consumer.count >= producer.sent, 60, "what was written to the target")
+        mp.wait_for(lambda: consumer.count >= producer.sent, 180, "what was written to the target")
     expected = {index: list(range(index, producer.sent, PARTITIONS)) for index in range(PARTITIONS)}
     assert consumer.read == expected

@@ -64,4 +64,4 @@ def test_connectors_put_over_http_copy_every_record_once(
             for topic in (first, second)
             for index, end in enumerate(mp.end_offsets(servers, topic, PARTITIONS))
         }
-        mp.wait_for(lambda: last.items() <= stored().items(), 30, "its offsets")
+        mp.wait_for(lambda: last.items() <= stored().items(), 180, "its offsets")

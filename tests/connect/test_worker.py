@@ -59,7 +59,7 @@ def test_three_connectors_through_their_lives(
         # Another topic, by PUT.
         worker.change(MSC, topics=f"{topic_name},{more}")
         mp.wait_for(lambda: worker.copied(remote_more) > 0, 120, "the topic that was added")
-        mp.wait_for(lambda: worker.worker.topics(MSC) == {remote, remote_more}, 60, "both topics noted")
+        mp.wait_for(lambda: worker.worker.topics(MSC) == {remote, remote_more}, 180, "both topics noted")
         worker.to(PAUSED, MSC)
         worker.wait_for(MSC, "PAUSED")
         assert worker.state(MSC).split()[:2] == ["PAUSED", "PAUSED"]
@@ -85,7 +85,7 @@ def test_three_connectors_through_their_lives(
     mp.wait_for(lambda: worker.copied(remote_more) == sent[more], 120, "all records")
     assert_copied(source_cluster, target_cluster, {topic_name: remote, more: remote_more})
     last = {index: end - 1 for index, end in enumerate(mp.end_offsets(source, topic_name, 2))}
-    mp.wait_for(lambda: stored(worker, topic_name) == last, 60, "its last offsets")
+    mp.wait_for(lambda: stored(worker, topic_name) == last, 180, "its last offsets")
 
 
 def test_altered_offsets_repeat_and_skip_what_was_asked_for(

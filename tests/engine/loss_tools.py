@@ -79,7 +79,7 @@ def delete_records(cluster: KafkaCluster, topic: str, partition: int, before: in
 def delete_topic(cluster: KafkaCluster, topic: str) -> None:
     admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
     admin.delete_topics([topic])
-    mp.wait_for(lambda: topic not in admin.list_topics(), 20, f"{topic} deleted")
+    mp.wait_for(lambda: topic not in admin.list_topics(), 180, f"{topic} deleted")
     admin.close()
 
 

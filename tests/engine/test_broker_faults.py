@@ -74,13 +74,13 @@ def test_limits_of_a_target_topic(
         )
         assert [mp.end_offsets(there, f"A.{topic}", 1)[0] for topic in (old, large)] == [50, 50]
         mp.produce(here, fine, 1, 50)
-        mp.wait_for(lambda: mp.end_offsets(there, f"A.{fine}", 1) == [100], 60, "the third topic goes on")
+        mp.wait_for(lambda: mp.end_offsets(there, f"A.{fine}", 1) == [100], 180, "the third topic goes on")
         mp.alter_topic(there, f"A.{old}", {"message.timestamp.before.max.ms": str(2**62)})
         mp.alter_topic(there, f"A.{large}", {"max.message.bytes": "100000"})
         mp.wait_for(lambda: mp.end_offsets(there, f"A.{old}", 1) == [150], 120, "the old ones copied")
         mp.wait_for(lambda: mp.end_offsets(there, f"A.{large}", 1) == [101], 120, "the large one copied")
         mp.produce(here, old, 1, 50)
-        mp.wait_for(lambda: mp.end_offsets(there, f"A.{old}", 1) == [200], 60, "and what follows")
+        mp.wait_for(lambda: mp.end_offsets(there, f"A.{old}", 1) == [200], 180, "and what follows")
         assert mirror.epoch == 1
     assert_copied(source_cluster, target_cluster, {topic: f"A.{topic}" for topic in (old, fine)}, 300)
     assert_copied(source_cluster, target_cluster, {large: f"A.{large}"}, 101)

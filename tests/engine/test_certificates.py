@@ -97,7 +97,7 @@ def test_a_broker_with_another_certificate(
         authority.issue(keys, name, valid_until=an_hour_ago() if expired else None)
         try:
             broker.restart()
-            mp.wait_for(lambda: any(says in reason for reason in reasons(mirror)), 60, "the reason")
+            mp.wait_for(lambda: any(says in reason for reason in reasons(mirror)), 180, "the reason")
         finally:
             keys.write_bytes(good)
             broker.restart()
@@ -115,7 +115,7 @@ def test_our_own_certificate_expires_and_is_renewed(flow: Flow, authority: Autho
         authority.issue(flow.keys, "mirror", valid_until=an_hour_ago())
         flow.source.brokers[0].restart()
         says = "it refuses our certificate"
-        mp.wait_for(lambda: any(says in reason for reason in reasons(mirror)), 60, "the reason")
+        mp.wait_for(lambda: any(says in reason for reason in reasons(mirror)), 180, "the reason")
         authority.issue(flow.keys, "mirror")
         flow.wait_for(100, "fresh records after the mend")
     flow.finish(spark)

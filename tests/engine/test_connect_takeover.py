@@ -83,7 +83,7 @@ def test_a_killed_strimzi_worker_is_taken_over_and_given_back(
             worker.put(name, connector_of(handover, {"topics": topics}))
             handover.wait_for_more(20_000, "the connector")
             if flushed:
-                mp.wait_for(lambda: len(handover.stored(name)) == PARTITIONS, 60, "offsets of every partition")
+                mp.wait_for(lambda: len(handover.stored(name)) == PARTITIONS, 180, "offsets of every partition")
                 handover.wait_for_more(2_000, "the connector")
             worker.jvm.kill()
         ends = mp.end_offsets(target_cluster.bootstrap_servers, handover.remote, PARTITIONS)
@@ -96,14 +96,14 @@ def test_a_killed_strimzi_worker_is_taken_over_and_given_back(
             mp.produce(source, more, 1, 100)
             remote_more = f"{handover.alias}.{more}"
             mp.wait_for(
-                lambda: mp.end_offsets(target_cluster.bootstrap_servers, remote_more, 1) == [100], 60, "the new topic"
+                lambda: mp.end_offsets(target_cluster.bootstrap_servers, remote_more, 1) == [100], 180, "the new topic"
             )
             handover.wait_for_more(5_000, "us")
         with worker_of(handover, storage) as worker:  # it remembers its connector
             handover.wait_for_more(10_000, "the connector again")
             mp.produce(source, more, 1, 10)
             mp.wait_for(
-                lambda: mp.end_offsets(target_cluster.bootstrap_servers, remote_more, 1)[0] >= 110, 60, "its new ones"
+                lambda: mp.end_offsets(target_cluster.bootstrap_servers, remote_more, 1)[0] >= 110, 180, "its new ones"
             )
     with handover.ours(spark) as mirror:
         mp.wait_for(lambda: mirror.drivers[0].takeover.taken == PARTITIONS + 1, 120, "all partitions are taken over")

@@ -171,7 +171,7 @@ def test_every_kind_of_log_at_once(
 
 
 def wait_until_copied(target: KafkaCluster, topic: str, records: int) -> None:
-    mp.wait_for(lambda: mp.end_offsets(target.bootstrap_servers, topic, 1)[0] >= records, 60, f"{topic} copied")
+    mp.wait_for(lambda: mp.end_offsets(target.bootstrap_servers, topic, 1)[0] >= records, 180, f"{topic} copied")
 
 
 def cut(cluster: KafkaCluster, topic: str) -> None:
@@ -212,7 +212,7 @@ def test_transactions(
             time.sleep(0.02)
         # The last commit is answered before its marker is written.
         count = 100 if committed else 150
-        mp.wait_for(lambda: len(read(source_cluster, topic_name, committed=committed)) == count, 60, "all is written")
+        mp.wait_for(lambda: len(read(source_cluster, topic_name, committed=committed)) == count, 180, "all is written")
         expected = read(source_cluster, topic_name, committed=committed)
         wait_until_copied(target_cluster, f"A.{topic_name}", len(expected))
     copies = read(target_cluster, f"A.{topic_name}")

@@ -65,7 +65,7 @@ def wait_until_forgotten(flow: LoadedFlow) -> None:
 
     try:
         client.metadata([remote])
-        mp.wait_for(lambda: known() == 0, 60, "producer state expired")
+        mp.wait_for(lambda: known() == 0, 180, "producer state expired")
     finally:
         client.close()
 

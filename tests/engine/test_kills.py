@@ -57,7 +57,7 @@ def test_rivals_without_a_lease(flow: LoadedFlow) -> None:
         flow.start("--no-lease", log="first") as first,
         flow.start("--no-lease", log="second") as second,
     ):
-        mp.wait_for(lambda: bool(first.workers() and second.workers()), 40, "both work")
+        mp.wait_for(lambda: bool(first.workers() and second.workers()), 180, "both work")
         time.sleep(20)
         assert first.workers()
         assert second.workers()

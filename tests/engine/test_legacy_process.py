@@ -67,19 +67,19 @@ def test_a_killed_one_is_followed(
     with start("first") as first, mp.load(here, topic_name, PARTITIONS, per_s=400):
         mp.wait_for(lambda: copied() > 400, 120, "the first records")
         with start("second") as second:
-            mp.wait_for(lambda: "standing by" in second.log.read_text(), 60, "the second one waits")
+            mp.wait_for(lambda: "standing by" in second.log.read_text(), 180, "the second one waits")
             before = copied()
             for one in first.family():
                 with contextlib.suppress(psutil.NoSuchProcess):
                     one.send_signal(signal.SIGKILL)
             mp.wait_for(lambda: copied() > before + 400, 120, "fresh records by the second one")
             assert second.process.poll() is None
-            mp.wait_for(lambda: sum(committed(source_cluster, topic_name, topic_name)) > before, 60, "its commits")
+            mp.wait_for(lambda: sum(committed(source_cluster, topic_name, topic_name)) > before, 180, "its commits")
             assert second.terminate(60) == 0
     with start("last") as last:
         ends = mp.end_offsets(here, topic_name, PARTITIONS)
         mp.wait_for(lambda: mp.end_offsets(there, topic_name, PARTITIONS) == ends, 120, "the rest")
-        mp.wait_for(lambda: committed(source_cluster, topic_name, topic_name) == ends, 30, "the last commits")
+        mp.wait_for(lambda: committed(source_cluster, topic_name, topic_name) == ends, 180, "the last commits")
         assert last.terminate(60) == 0
     assert_copied(source_cluster, target_cluster, {topic_name: topic_name})
     logs = "".join(log.read_text() for log in tmp_path.glob("*.log"))

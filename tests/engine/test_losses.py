@@ -132,30 +132,30 @@ def test_expired_while_it_runs(
     try:
         with start_mirror(f"{pair.topic}.*", {}) as mirror:
             (driver,) = mirror.drivers
-            mp.wait_for(lambda: len(driver.view.partitions) == 2, 60, "it runs")
+            mp.wait_for(lambda: len(driver.view.partitions) == 2, 180, "it runs")
             words.pause([pair.topic])
-            mp.wait_for(lambda: is_paused(mirror), 60, "the pause is heard")
+            mp.wait_for(lambda: is_paused(mirror), 180, "the pause is heard")
             pair.produce(100)
-            mp.wait_for(lambda: driver.view.forecast is not None, 60, "a forecast")
+            mp.wait_for(lambda: driver.view.forecast is not None, 180, "a forecast")
             assert driver.view.forecast is not None
             assert driver.view.forecast.topic == pair.topic
             assert 25 < driver.view.forecast.minutes < 30
             assert f"what is not copied yet of {pair.topic}-" in ProgressMeter(driver).read().forecast
             lt.delete_records(pair.source, pair.topic, 0, before=77)
             words.pause([])
-            mp.wait_for(lambda: copied(pair, 0) == 73 and copied(pair, 1) == 100, 60, "what is left copied")
-            mp.wait_for(lambda: len(driver.losses) == 1, 60, "the loss counted")
-            mp.wait_for(lambda: driver.view.forecast is None, 60, "the forecast withdrawn")
+            mp.wait_for(lambda: copied(pair, 0) == 73 and copied(pair, 1) == 100, 180, "what is left copied")
+            mp.wait_for(lambda: len(driver.losses) == 1, 180, "the loss counted")
+            mp.wait_for(lambda: driver.view.forecast is None, 180, "the forecast withdrawn")
             assert ProgressMeter(driver).read().losses == ("1 expired (27 offsets)",)
             pair.assert_continued(0, seam=50, upstream=77)
             pair.assert_identical(1)
 
             lt.delete_topic(pair.source, pair.topic)
-            mp.wait_for(lambda: driver.view.gone == (pair.topic,), 60, "its source is gone")
+            mp.wait_for(lambda: driver.view.gone == (pair.topic,), 180, "its source is gone")
             assert ProgressMeter(driver).read().gone == (pair.topic,)
             assert copied(pair, 0) == 73
             lt.delete_topic(pair.target, pair.remote)
-            mp.wait_for(lambda: driver.view.gone == (), 60, "it is forgotten")
+            mp.wait_for(lambda: driver.view.gone == (), 180, "it is forgotten")
     finally:
         words.pause([])
         client.close()

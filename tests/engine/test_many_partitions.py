@@ -127,7 +127,7 @@ def test_brokers_restart_and_leaders_move_under_load(
         mp.load(source.bootstrap_servers, topic_name, 6) as stop,
         mp.MirrorProcess(properties, tmp_path / "mirror.log") as mirror,
     ):
-        mp.wait_for(lambda: copied(target, topic_name) > 0, 60, "the first records")
+        mp.wait_for(lambda: copied(target, topic_name) > 0, 180, "the first records")
         for cluster in (target, source):
             for broker in cluster.brokers[:2]:
                 broker.kill()
@@ -135,9 +135,9 @@ def test_brokers_restart_and_leaders_move_under_load(
                 broker.restart()
                 time.sleep(4)
                 seen = copied(target, topic_name)
-                mp.wait_for(lambda: copied(target, topic_name) > seen, 60, "fresh records")  # noqa: B023
+                mp.wait_for(lambda: copied(target, topic_name) > seen, 180, "fresh records")  # noqa: B023
         stop.set()
-        mp.wait_for(lambda: copied(target, topic_name) == written(source, topic_name), 60, "caught up")
+        mp.wait_for(lambda: copied(target, topic_name) == written(source, topic_name), 180, "caught up")
         assert mirror.terminate() == 0
     assert_identical(three_brokers_a_side, topic_name, written(source, topic_name))
 

@@ -136,7 +136,7 @@ def test_pause_and_throttle_take_effect_at_once(
         with start_mirror(topic_name, {}) as mirror:
             mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 2) == 100, 90, "copied")
             words.pause([topic_name])
-            mp.wait_for(lambda: is_paused(mirror), 60, "the pause is heard")
+            mp.wait_for(lambda: is_paused(mirror), 180, "the pause is heard")
             mp.produce(source_cluster.bootstrap_servers, topic_name, 2, 100)
             time.sleep(2)
             assert copied(target_cluster, f"A.{topic_name}", 2) == 100, "a paused topic was copied"
@@ -225,7 +225,7 @@ def test_a_predecessors_announcement_that_comes_late_is_answered(
     thread = threading.Thread(target=mirror.run, daemon=True)
     thread.start()
     try:
-        mp.wait_for(lambda: running(mirror), 60, "it runs")
+        mp.wait_for(lambda: running(mirror), 180, "it runs")
         control(target_cluster).lead(Leader(incarnation="late"))
         mp.wait_for(lambda: leader(target_cluster) != "late", 90, "the answer")
         mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 100)

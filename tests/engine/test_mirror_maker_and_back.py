@@ -57,7 +57,7 @@ def test_stopped_cleanly_and_handed_back_and_taken_over_again(
             handover.wait_for_more(10_000, "us again")
             assert mirror.drivers[0].takeover.taken == PARTITIONS
             mp.wait_for(
-                lambda: all(handover.committed(target_cluster, settings["groups"], handover.remote)), 60, "the group"
+                lambda: all(handover.committed(target_cluster, settings["groups"], handover.remote)), 180, "the group"
             )
     with handover.ours(spark):
         handover.wait_for_all()
@@ -98,7 +98,7 @@ def test_we_are_killed(handover: Handover) -> None:
         with mp.load(handover.source.bootstrap_servers, handover.topic, PARTITIONS):
             with mp.MirrorProcess(handover.properties, handover.directory / "ours.log") as mirror:
                 handover.wait_for_more(3_000, "us")
-                mp.wait_for(lambda: len(handover.stored()) == PARTITIONS, 60, "our offsets in Connect's topic")
+                mp.wait_for(lambda: len(handover.stored()) == PARTITIONS, 180, "our offsets in Connect's topic")
                 handover.wait_for_more(3_000, "us")
                 mirror.kill_all()
             stored = handover.stored()

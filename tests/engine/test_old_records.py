@@ -48,7 +48,7 @@ def test_overlapping_takeovers(flow: LoadedFlow) -> None:
             for _ in range(6):
                 flow.wait_for_progress()
                 successor = flow.start("--no-lease")
-                mp.wait_for(lambda: bool(successor.workers()), 40, "the successor's pumps")  # noqa: B023
+                mp.wait_for(lambda: bool(successor.workers()), 180, "the successor's pumps")  # noqa: B023
                 time.sleep(2)
                 present.kill_all()
                 present = successor

@@ -194,7 +194,7 @@ def test_its_checkpoints_are_true(checked: Checked, spark: SparkSession) -> None
     assert Groups(checked.target).commit({never: {(remote, zero): Committed(-1)}}) == {never: {(remote, zero): 0}}
     with ConnectWorker(handover.target, f"connect-{handover.alias}", handover.directory / "connect") as worker:
         worker.put("mm2-cpc", checked.connector())
-        mp.wait_for(lambda: len(checked.written()) >= len(due), 60, "all checkpoints")
+        mp.wait_for(lambda: len(checked.written()) >= len(due), 180, "all checkpoints")
         still = checked.written()
         assert {(one.group, one.topic, one.partition): one.downstream for one in still} == due
         exact = checked.exact(still)

@@ -152,10 +152,10 @@ def test_too_few_replicas_in_sync(
             views = driver.view.partitions.items()
             return {view.receipt.reason for key, view in views if key.topic == strict and view.receipt}
 
-        mp.wait_for(lambda: any("too few replicas in sync" in reason for reason in reasons()), 60, "the reason")
+        mp.wait_for(lambda: any("too few replicas in sync" in reason for reason in reasons()), 180, "the reason")
         time.sleep(5)
         assert copied(strict) == 100
         racked.brokers[2].start()
         mp.wait_for(lambda: copied(strict) == 200, 90, "the strict one goes on by itself")
-        mp.wait_for(lambda: reasons() == {""}, 30, "no reason any more")
+        mp.wait_for(lambda: reasons() == {""}, 180, "no reason any more")
     assert_copied(source_cluster, racked, {topic: f"A.{topic}" for topic in (strict, easy)}, 400)

@@ -110,7 +110,7 @@ def test_a_held_pump_and_a_rival_that_sees_less(
         first.turn_until(lambda: len(first.copy.queue) == 4 - sent_before and not first.copy.in_flight)
         before = read(source_cluster, topic_name)
         write(producer, topic_name, 4)  # a new segment: the old one may be cleaned
-        mp.wait_for(lambda: len(read(source_cluster, topic_name)) <= 2 * BATCH, 60, "compacted")
+        mp.wait_for(lambda: len(read(source_cluster, topic_name)) <= 2 * BATCH, 180, "compacted")
         after = read(source_cluster, topic_name)
         rival.turn_until(lambda: rival.copy.acked_upstream == after[-1].offset + 1)
         first.allowed = 1_000_000

@@ -45,7 +45,7 @@ def test_spark_of_a_standby(
         ClusterConfig(alias="B", bootstrap_servers=(target_cluster.bootstrap_servers,)), f"{alias}-mm2", topic, 6000
     )
     other.start()
-    mp.wait_for(other.held, 30, "the other's lease")
+    mp.wait_for(other.held, 180, "the other's lease")
     path = mp.write_properties(
         tmp_path / "mm2.properties",
         source_cluster.bootstrap_servers,
@@ -59,7 +59,7 @@ def test_spark_of_a_standby(
     thread = threading.Thread(target=mirror.run, daemon=True)
     thread.start()
     try:
-        mp.wait_for(lambda: "standing by" in mirror.drivers[0].standing_by, 30, "the mirror to stand by")
+        mp.wait_for(lambda: "standing by" in mirror.drivers[0].standing_by, 180, "the mirror to stand by")
         if started:
             assert asked.wait(20)
         else:

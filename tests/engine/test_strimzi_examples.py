@@ -71,7 +71,7 @@ def test_basic_with_its_status(
         mp.wait_for(
             lambda: sum(mp.end_offsets(target_cluster.bootstrap_servers, f"west.{topic_name}", 2)) == RECORDS, 90, "all"
         )
-        mp.wait_for(lambda: status_of(status)["conditions"][0]["type"] == "Ready", 30, "ready")
+        mp.wait_for(lambda: status_of(status)["conditions"][0]["type"] == "Ready", 180, "ready")
         running = status_of(status)
         assert mirror.terminate(90) == 0
     assert_copied(source_cluster, target_cluster, {topic_name: f"west.{topic_name}"})

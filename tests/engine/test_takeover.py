@@ -121,7 +121,7 @@ def standing_by(flow: LoadedFlow) -> Iterator[mp.MirrorProcess]:
     """A second process, which no proxy stands before, for the length of a `with`."""
     properties = flow.write_properties("direct.properties", flow.target.direct_servers)
     with flow.start(log="second", properties=properties) as second:
-        mp.wait_for(lambda: ELSEWHERE in said_since(second, 0), 30, "the second stands by")
+        mp.wait_for(lambda: ELSEWHERE in said_since(second, 0), 180, "the second stands by")
         assert not pumps(second, flow)
         yield second
 
@@ -203,7 +203,7 @@ def test_a_real_mirror_maker_that_still_runs_is_named_and_waited_for(flow: Loade
     with flow.load(), mirror_maker:
         mp.wait_for(lambda: copied() == 100, 90, "MirrorMaker 2 copies")
         with flow.start() as mirror:
-            mp.wait_for(lambda: named in said_since(mirror, 0), 40, "it is named")
+            mp.wait_for(lambda: named in said_since(mirror, 0), 180, "it is named")
             time.sleep(2 * SESSION_S)
             assert not pumps(mirror, flow)
             assert ELSEWHERE not in said_since(mirror, 0)

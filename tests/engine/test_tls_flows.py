@@ -111,9 +111,9 @@ def test_workers_killed_under_load(
         for kill in range(1, 5):
             enough = 3000 * kill
             mp.wait_for(lambda enough=enough: copied(target_cluster, topic_name) > enough, 120, "fresh records")  # type: ignore[misc]
-            mp.wait_for(lambda: bool(mirror.workers()), 30, "a worker runs")
+            mp.wait_for(lambda: bool(mirror.workers()), 180, "a worker runs")
             random.choice(mirror.workers()).send_signal(signal.SIGKILL)
-        mp.wait_for(lambda: copied(target_cluster, topic_name) > 15_000, 60, "fresh records after the last kill")
+        mp.wait_for(lambda: copied(target_cluster, topic_name) > 15_000, 180, "fresh records after the last kill")
         assert mirror.terminate() == 0
     with mp.MirrorProcess(properties, log, "--once") as last:
         assert last.process.wait(90) == 0, log.read_text()[-3000:]
@@ -136,7 +136,7 @@ def test_the_lease_is_held_over_tls(
     lease = Lease(config, f"{topic_name}-mm2", topic_name, 6000)
     lease.start()
     try:
-        mp.wait_for(lease.held, 30, f"the lease: {lease.refused}")
+        mp.wait_for(lease.held, 180, f"the lease: {lease.refused}")
     finally:
         lease.release()
 

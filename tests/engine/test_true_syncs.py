@@ -159,7 +159,7 @@ def compact(cluster: KafkaCluster, topic: str) -> None:
     time.sleep(0.7)  # past segment.ms: what was written so far may be cleaned
     producer.send(topic, key=b"last", value=b"last", partition=0)
     producer.close()
-    mp.wait_for(lambda: len(values(cluster, topic)) < 150, 60, f"{topic} compacted")
+    mp.wait_for(lambda: len(values(cluster, topic)) < 150, 180, f"{topic} compacted")
 
 
 def write_transactions(cluster: KafkaCluster, topic: str, begun: threading.Event) -> None:

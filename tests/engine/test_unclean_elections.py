@@ -46,7 +46,7 @@ def create_unclean_topic(cluster: KafkaCluster, topic: str) -> None:
     configs = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
     admin.create_topics([NewTopic(topic, replica_assignments={0: [1, 2]}, topic_configs=configs)])
     admin.close()
-    mp.wait_for(lambda: leader(cluster, topic) == 1, 20, "the topic has its leader")
+    mp.wait_for(lambda: leader(cluster, topic) == 1, 180, "the topic has its leader")
 
 
 def ask(cluster: KafkaCluster, topic: str) -> tuple[int, set[int], int]:
@@ -87,20 +87,20 @@ def end(cluster: KafkaCluster, topic: str) -> int:
 def leave_to_the_first(cluster: KafkaCluster, topic: str) -> None:
     """Kill broker 2: what is written from now on is on broker 1 alone."""
     cluster.brokers[1].kill()
-    mp.wait_for(lambda: in_sync(cluster, topic) == {1}, 30, "broker 2 out of sync")
+    mp.wait_for(lambda: in_sync(cluster, topic) == {1}, 180, "broker 2 out of sync")
 
 
 def elect_the_second(cluster: KafkaCluster, topic: str) -> None:
     """Kill broker 1 and start broker 2, which leads with what it had."""
     cluster.brokers[0].kill()
     cluster.brokers[1].start()
-    mp.wait_for(lambda: leader(cluster, topic) == 2, 60, "an unclean election")
+    mp.wait_for(lambda: leader(cluster, topic) == 2, 180, "an unclean election")
 
 
 def bring_back_the_first(cluster: KafkaCluster, topic: str) -> None:
     time.sleep(4)  # its registration must have expired
     cluster.brokers[0].start()
-    mp.wait_for(lambda: in_sync(cluster, topic) == {1, 2}, 60, "both in sync")
+    mp.wait_for(lambda: in_sync(cluster, topic) == {1, 2}, 180, "both in sync")
 
 
 def test_truncated_at_the_source(
@@ -171,11 +171,11 @@ def test_truncated_at_the_source_while_it_runs(
     leave_to_the_first(trio, topic_name)
     with run_mirror(path, spark) as mirror:
         mp.produce(trio.bootstrap_servers, topic_name, 1, 20)
-        mp.wait_for(lambda: end(target_cluster, remote) == 60, 60, "copied")
+        mp.wait_for(lambda: end(target_cluster, remote) == 60, 180, "copied")
         before = lt.records(target_cluster, remote, 0)
         elect_the_second(trio, topic_name)
         mp.produce(trio.bootstrap_servers, topic_name, 1, 50)
-        mp.wait_for(lambda: end(target_cluster, remote) == 110, 60, "the new history copied")
+        mp.wait_for(lambda: end(target_cluster, remote) == 110, 180, "the new history copied")
         mp.wait_for(lambda: bool(mirror.drivers[0].losses), 5, "the loss counted")
     bring_back_the_first(trio, topic_name)
     assert lt.gist(lt.ledger(target_cluster, topic_name)) == [("truncated", 0, 40, 60, 60, "continued")]
@@ -198,15 +198,15 @@ def test_truncated_at_the_target_is_healed(
     create_unclean_topic(trio, remote)
     mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 40)
     with run_mirror(path, spark) as mirror:
-        mp.wait_for(lambda: end(trio, remote) == 40, 60, "copied")
+        mp.wait_for(lambda: end(trio, remote) == 40, 180, "copied")
         leave_to_the_first(trio, remote)
         mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 20)
-        mp.wait_for(lambda: end(trio, remote) == 60, 60, "copied to the first broker alone")
+        mp.wait_for(lambda: end(trio, remote) == 60, 180, "copied to the first broker alone")
         elect_the_second(trio, remote)
-        mp.wait_for(lambda: end(trio, remote) == 60, 60, "healed")
+        mp.wait_for(lambda: end(trio, remote) == 60, 180, "healed")
         mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 10)
-        mp.wait_for(lambda: end(trio, remote) == 70, 60, "copied on")
-        mp.wait_for(lambda: bool(mirror.drivers[0].losses), 20, "the loss counted")
+        mp.wait_for(lambda: end(trio, remote) == 70, 180, "copied on")
+        mp.wait_for(lambda: bool(mirror.drivers[0].losses), 180, "the loss counted")
     bring_back_the_first(trio, remote)
     assert lt.gist(lt.ledger(trio, topic_name)) == [("target-truncated", 0, 40, 60, 40, "healed")]
     (proof,) = compare_topics(source_cluster.bootstrap_servers, trio.bootstrap_servers, {topic_name: remote})

@@ -318,7 +318,7 @@ def test_cleaners_that_work_at_different_times(
 
         mp.wait_for(cleaned, 120, "the source compacted")
         end = mp.end_offsets(source_cluster.bootstrap_servers, topic_name, 1)
-        mp.wait_for(lambda: mp.end_offsets(target_cluster.bootstrap_servers, copied, 1) == end, 60, "the rest copied")
+        mp.wait_for(lambda: mp.end_offsets(target_cluster.bootstrap_servers, copied, 1) == end, 180, "the rest copied")
     config = config_of(tmp_path, source_cluster, target_cluster, topic_name)
     found = run_verification(spark, config, Options())
     assert not found.differs

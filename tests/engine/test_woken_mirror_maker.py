@@ -51,7 +51,7 @@ def test_what_it_still_writes_is_stepped_over_and_named(
     log = tmp_path / "ours.log"
     with mp.load(source_cluster.bootstrap_servers, topic_name, PARTITIONS, per_s=500), handover.mirror_maker:
         handover.wait_for_more(4_000, "MirrorMaker 2")
-        mp.wait_for(lambda: len(handover.stored()) == PARTITIONS, 60, "an offset stored for each partition")
+        mp.wait_for(lambda: len(handover.stored()) == PARTITIONS, 180, "an offset stored for each partition")
         handover.mirror_maker.pause()
         with mp.MirrorProcess(handover.properties, log) as mirror:
             handover.wait_for_more(6_000, "us")
