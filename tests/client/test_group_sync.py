@@ -103,7 +103,7 @@ def test_a_group_with_members_is_left_alone(
     groups = Groups(client)
 
     def is_stable() -> bool:
-        member.poll(200)
+        member.poll(3000)  # a join that is cut in two by the end of a poll may never end
         return bool(member.assignment()) and groups.listed()[group].state == "Stable"
 
     mp.wait_for(is_stable, 60, "the member has joined")

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import mirror_process as mp
 import psutil
 import pytest
 
@@ -121,6 +122,7 @@ def test_kept_running_until_interrupted(tmp_path: Path) -> None:
 def test_an_interruption_leaves_nothing_behind(tmp_path: Path, moment: str) -> None:
     directory = tmp_path / "demo"
     with _demo(directory, "--records", "20000", "--live", "60") as running:
+        mp.wait_for(directory.exists, 180, "it has begun")
         _wait_for(moment, directory, running, timeout_s=180)
         time.sleep(1.5)  # into the step that follows
         os.killpg(running.pid, signal.SIGINT)

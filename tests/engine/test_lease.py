@@ -212,7 +212,7 @@ def test_another_kind_of_group_is_named_and_then_waited_for(
 
     def take_part() -> None:
         while not stop.is_set():
-            other.poll(timeout_ms=100)
+            other.poll(timeout_ms=3000)
 
     member = threading.Thread(target=take_part)
     member.start()

@@ -115,6 +115,7 @@ def test_names_match_what_they_were_made_of(pattern: str) -> None:
 
 @given(pattern=st.text(st.sampled_from("a1-.*+?{}()[]|^$\\\\,:<!=dwQ"), max_size=12))
 @example(pattern="a{999999}{999999}")
+@example(pattern="[]")
 @example(pattern="(((a|b)|(c|d))" * 20)
 @example(pattern="(" * 9999)
 def test_odd_patterns_give_few_names(pattern: str) -> None:

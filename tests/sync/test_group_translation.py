@@ -316,7 +316,7 @@ def test_a_group_that_went_back_at_the_source_stays_at_the_target(copied: GroupF
 def joined(cluster: Cluster, group: str, topic: str) -> KafkaConsumer:
     consumer = KafkaConsumer(topic, bootstrap_servers=cluster.servers, group_id=group, enable_auto_commit=False)
     while not consumer.assignment():
-        consumer.poll(timeout_ms=100)
+        consumer.poll(timeout_ms=3000)
     return consumer
 
 

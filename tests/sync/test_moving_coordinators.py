@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from group_flow import Cluster, GroupFlow, wait_for
-from kafka import KafkaAdminClient, KafkaConsumer
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
 
 from sparkmirror.cluster.client import ClusterClient
@@ -109,7 +109,8 @@ def test_coordinators_are_killed_one_after_the_other(
     consumer = KafkaConsumer(remote, bootstrap_servers=three.bootstrap_servers, group_id=live, enable_auto_commit=False)
     try:
         while not consumer.assignment():
-            consumer.poll(timeout_ms=100)
+            consumer.poll(timeout_ms=3000)
+        consumer.position(TopicPartition(remote, 0))  # else there is nothing to commit
         consumer.commit()
         mine = far.committed(live)[remote, 0].offset
         move(0)

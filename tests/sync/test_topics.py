@@ -172,7 +172,7 @@ def test_real_clusters(admins: tuple[ClusterAdmin, ClusterAdmin], topic_name: st
     }
     assert source.create_topics([NewTopicSpec(topic_name, 3, 1, configs)]) == {topic_name: None}
     assert_soon(lambda: led(source, topic_name), 3)
-    duty = TopicDuty(source, target, rules(topics=topic_name))
+    duty = TopicDuty(source, target, rules(topics=topic_name, heartbeats=False))
 
     result = duty.sync_once()
     remote = f"us.{topic_name}"
@@ -198,7 +198,7 @@ def test_a_replication_factor_that_the_target_can_not_have(
     source, target = admins
     source.create_topics([NewTopicSpec(topic_name, 1, 1)])
     assert_soon(lambda: led(source, topic_name), 1)
-    result = TopicDuty(source, target, rules(topics=topic_name, replication_factor=2)).sync_once()
+    result = TopicDuty(source, target, rules(topics=topic_name, replication_factor=2, heartbeats=False)).sync_once()
     assert result.mirrored == ()
     reason = result.refused[topic_name]
     assert "replication factor of 2" in reason

@@ -62,5 +62,6 @@ def _one(part: str) -> str:
             return "a"
         return "" if part[1] in _NOTHING else _CLASSES.get(part[1], part[1])
     if part[0] == "[" and len(part) > 1:
-        return "a" if part[1] == "^" else _one(re.findall(r"\\.|.", part[1:-1])[0])
+        inside = re.findall(r"\\.|.", part[1:-1], re.DOTALL)
+        return "a" if part[1] == "^" else _one(inside[0]) if inside else ""
     return "a" if part == "." else part
