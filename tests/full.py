@@ -1,43 +1,69 @@
-"""All tests, for `make test-full`: the parts' own beside the flows', which mostly wait for brokers and leases.
+"""All tests, for `make test-full`: whatever has a directory of its own beside the engine's, which mostly wait.
 
-The flows come to the terminal: whole mirrors under kills and load, with time limits. The parts, without Spark, take
-what the flows leave of the machine, and are printed at the end. Arguments go to both.
+The engine's come to the terminal: mirrors under kills and load, with time limits. The others take what these leave of
+the machine, then the flow tests run once more on a Spark standalone cluster, and all that is printed at the end.
+Arguments go to all.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
-FLOWS = ("bench", "chaos", "connect", "engine")
+ENGINE = "engine"
 STANDALONE = ("tests/engine/test_mirror.py", "--standalone")
-LOG = Path(".cache/test-full-parts.log")
+LOG = Path(".cache/test-full-others.log")
 PYTEST = (sys.executable, "-m", "pytest", "--full")
+QUIETLY = ("nice", "-n", "10", *PYTEST, "-p", "no:cacheprovider")
+
+
+class Beside:
+    """Commands one after the other in the background, into the log."""
+
+    def __init__(self, commands: list[list[str]]) -> None:
+        self.codes: list[int] = []
+        self._commands = commands
+        self._running: subprocess.Popen[bytes] | None = None
+        self._ending = False
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        with LOG.open("w") as log:
+            for command in self._commands:
+                if not self._ending:
+                    self._running = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+                    self.codes.append(self._running.wait())
+
+    def wait(self) -> None:
+        self._thread.join()
+
+    def end(self) -> None:
+        """Whatever still runs."""
+        self._ending = True
+        if self._running is not None:
+            self._running.terminate()
+        self.wait()
 
 
 def main(arguments: list[str]) -> int:
     """The exit code: 0 if all passed."""
     began = time.monotonic()
     tests = Path(__file__).parent
-    parts = sorted(str(one.parent) for one in tests.glob("*/test_*.py") if one.parent.name not in FLOWS)
+    directories = sorted({str(one.parent) for one in tests.glob("*/test_*.py")} - {str(tests / ENGINE)})
     LOG.parent.mkdir(exist_ok=True)
-    with LOG.open("w") as log:
-        beside = subprocess.Popen(
-            ["nice", "-n", "10", *PYTEST, "-p", "no:cacheprovider", *dict.fromkeys(parts), *arguments],
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-        try:
-            codes = [subprocess.call([*PYTEST, *(str(tests / one) for one in FLOWS), *arguments])]
-            codes.append(subprocess.call([*PYTEST, *STANDALONE, *arguments]))
-            codes.append(beside.wait())
-        finally:
-            beside.terminate()
-            beside.wait()
+    others = Beside([[*QUIETLY, *directories, *arguments], [*QUIETLY, *STANDALONE, *arguments]])
+    try:
+        engine = subprocess.call([*PYTEST, str(tests / ENGINE), *arguments])
+        others.wait()
+    finally:
+        others.end()
+    codes = [engine, *others.codes]
     print(LOG.read_text())
-    print(f"{'all passed' if not any(codes) else 'failed'}: {(time.monotonic() - began) / 60:.1f} min")
+    print(f"{'failed' if any(codes) else 'all passed'}: {(time.monotonic() - began) / 60:.1f} min")
     return int(any(codes))
 
 
