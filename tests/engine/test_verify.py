@@ -306,7 +306,7 @@ def test_cleaners_that_work_at_different_times(
     mp.create_topic(target_cluster.bootstrap_servers, f"A.{topic_name}", 1, lazy)
     write(source_cluster, topic_name, plain(range(2_000)), codec="lz4")
     copied = f"A.{topic_name}"
-    with start_mirror(topic_name, {}):
+    with start_mirror(topic_name, {"sync.topic.configs.enabled": "false"}):
         mp.wait_for(lambda: mp.end_offsets(target_cluster.bootstrap_servers, copied, 1) == [2_000], 90, "copied")
 
         mp.alter_topic(source_cluster.bootstrap_servers, topic_name, eager)
