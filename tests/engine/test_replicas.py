@@ -13,6 +13,8 @@ from mirror_thread import run_mirror
 from pyspark.sql import SparkSession
 from test_rival_views import SteppedPump, driver_of
 
+from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.brokers import Broker
 
@@ -117,6 +119,12 @@ def test_the_follower_is_killed_under_load(
     assert_copied(racked, target_cluster, {topic_name: f"A.{topic_name}"}, written())
 
 
+def in_sync(cluster: KafkaCluster, topic: str) -> int:
+    config = ClusterConfig(alias="any", bootstrap_servers=tuple(cluster.bootstrap_servers.split(",")))
+    with ClusterAdmin.connect(config, "test") as admin:
+        return len(admin.topics([topic])[topic].partitions[0].in_sync)
+
+
 def test_too_few_replicas_in_sync(
     source_cluster: KafkaCluster, racked: KafkaCluster, topic_name: str, tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -143,6 +151,8 @@ def test_too_few_replicas_in_sync(
         for topic in (strict, easy):
             mp.wait_for(lambda: copied(topic) == 100, 90, f"{topic} copied")  # noqa: B023
         racked.brokers[2].terminate()
+        # What is appended before the leader has heard of it is in its log, and needs no second try.
+        mp.wait_for(lambda: in_sync(racked, f"A.{strict}") == 2, 180, "the leader knows")
         for topic in (strict, easy):
             mp.produce(source_cluster.bootstrap_servers, topic, 1, 100)
         mp.wait_for(lambda: copied(easy) == 200, 90, "the easy one goes on")
