@@ -98,15 +98,12 @@ def _lost(
         except SparkMirrorError as error:
             yield Note(path, 0, to, f"what was written can't be run: {str(error).replace(directory + '/', '')}")
             return
-    flows, gone = {flow for flow, _ in after}, dict[str, Note]()
+    there = {SPARK, *(flow for flow, _ in after)}
     for one in before:
-        if one.flow not in {SPARK, *flows}:
-            gone.setdefault(one.flow, Note(path, 0, one.flow, "is not there, with all that is set for it"))
-            continue
         value = after.get((one.flow, one.key))
-        key = f"{one.flow}.{one.key}"
-        if one.flow == SPARK or value == one.value:
+        if one.flow == SPARK or one.flow not in there or value == one.value:
             continue
         reason = "is not said" if value is None else f"{one.value or 'nothing'} becomes {value or 'nothing'}"
-        yield Note(path, 0, key, reason)
-    yield from gone.values()
+        yield Note(path, 0, f"{one.flow}.{one.key}", reason)
+    for flow in dict.fromkeys(one.flow for one in before if one.flow not in there):
+        yield Note(path, 0, flow, "is not there, with all that is set for it")
