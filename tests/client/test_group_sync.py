@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import signal
@@ -150,10 +151,17 @@ def test_the_verb_runs_for_as_long_as_it_is_told(
     command = [sys.executable, "-c", "from sparkmirror.cli import main; main()", "sync-groups"]
     flags = ["-cgi", f"{topic_name}-g", "-src", topic_name, "-pfp", str(file)]
     aws = ["-rpc", "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy", "-int", "1"]
-    ran = subprocess.run([*command, *flags, *aws, "-rf", "2"], capture_output=True, text=True, timeout=180, check=False)
+    ran = subprocess.run(
+        [*command, *flags, *aws, "-rf", "2", "-o", "json"], capture_output=True, text=True, timeout=180, check=False
+    )
     assert ran.returncode == 0, ran.stderr
     assert "Reached specified run time of 2 seconds. Shutting down." in ran.stderr
     assert committed(target_cluster, f"{topic_name}-g") == {(topic, 0): 5}
+    first, second = [json.loads(line) for line in ran.stdout.splitlines()][:2]
+    updated = [{"topic": topic, "partition": 0, "offset": 5}]
+    said = {"group": f"{topic_name}-g", "refused": [], "error": ""}
+    assert first == said | {"time_ms": first["time_ms"], "state": "Dead", "updated": updated}
+    assert second == said | {"time_ms": second["time_ms"], "state": "Empty", "updated": []}
     running = subprocess.Popen([*command, *flags], stderr=subprocess.PIPE, text=True, env=dict(os.environ))
     assert running.stderr is not None
     lines = iter(running.stderr)

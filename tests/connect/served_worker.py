@@ -47,12 +47,24 @@ class ServedWorker:
         """Start the process, and wait until it answers."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", "from sparkmirror.cli import main; main()", "serve", str(self._file)],
+                [
+                    sys.executable,
+                    "-c",
+                    "from sparkmirror.cli import main; main()",
+                    "serve",
+                    str(self._file),
+                    "-o",
+                    "json",
+                ],
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
             )
         mp.wait_for(self._answers, 90, f"{self.url} answers; {self._log}")
+
+    def printed(self) -> list[dict[str, Any]]:
+        """What `-o json` has printed, a line each."""
+        return [json.loads(line) for line in self._log.read_text().splitlines() if line.startswith("{")]
 
     def _answers(self) -> bool:
         try:

@@ -65,3 +65,9 @@ def test_connectors_put_over_http_copy_every_record_once(
             for index, end in enumerate(mp.end_offsets(servers, topic, PARTITIONS))
         }
         mp.wait_for(lambda: last.items() <= stored().items(), 180, "its offsets")
+    (answering, *_) = starts = [line for line in served.printed() if "listeners" in line]
+    assert len(starts) == 3
+    assert answering["listeners"] == [served.url]
+    flows = [line for line in served.printed() if "flow" in line]
+    assert {line["flow"] for line in flows} == {f"{alias}->target"}
+    assert flows[-1]["lag"] == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -12,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import psutil
 from kafka import KafkaAdminClient, KafkaProducer
@@ -93,6 +94,10 @@ class MirrorProcess:
         self.kill_all()
         if error is not None:
             print(self.log.read_text()[-6000:])
+
+    def printed(self) -> list[dict[str, Any]]:
+        """What `-o json` has printed, a line each."""
+        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
 
     def family(self) -> list[psutil.Process]:
         """The process and all it started, workers too, though they have a group of their own."""

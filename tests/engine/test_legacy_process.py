@@ -57,7 +57,7 @@ def test_a_killed_one_is_followed(
     )
 
     def start(name: str) -> mp.MirrorProcess:
-        flags = ("--include", topic_name, "--num.streams", "2", "--offset.commit.interval.ms", "1000")
+        flags = ("--include", topic_name, "--num.streams", "2", "--offset.commit.interval.ms", "1000", "-o", "json")
         command = (mp.COMMAND, "legacy", "--consumer.config", str(consumer), *flags, "--producer.config")
         return mp.MirrorProcess(producer, tmp_path / f"{name}.log", command=command)
 
@@ -81,6 +81,7 @@ def test_a_killed_one_is_followed(
         mp.wait_for(lambda: mp.end_offsets(there, topic_name, PARTITIONS) == ends, 120, "the rest")
         mp.wait_for(lambda: committed(source_cluster, topic_name, topic_name) == ends, 180, "the last commits")
         assert last.terminate(60) == 0
+    assert last.printed()[-1]["lag"] == 0
     assert_copied(source_cluster, target_cluster, {topic_name: topic_name})
     logs = "".join(log.read_text() for log in tmp_path.glob("*.log"))
     assert "Traceback" not in logs

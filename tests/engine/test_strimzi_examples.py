@@ -67,7 +67,7 @@ def test_basic_with_its_status(
     servers = {"west": source_cluster.bootstrap_servers, "east": target_cluster.bootstrap_servers}
     path = addressed(tmp_path, "basic", servers, topic_name)
     status = tmp_path / "status.yaml"
-    with mp.MirrorProcess(path, tmp_path / "log", "--status-file", str(status)) as mirror:
+    with mp.MirrorProcess(path, tmp_path / "log", "--status-file", str(status), "-o", "json") as mirror:
         mp.wait_for(
             lambda: sum(mp.end_offsets(target_cluster.bootstrap_servers, f"west.{topic_name}", 2)) == RECORDS, 90, "all"
         )
@@ -82,6 +82,10 @@ def test_basic_with_its_status(
     assert [task["state"] for task in running["connectors"][0]["tasks"]] == ["RUNNING"] * 2
     assert running["replicas"] == 1
     assert status_of(status)["replicas"] == 0
+    printed = mirror.printed()
+    assert [(one["flow"], one["records"], one["parked"]) for one in printed][-1] == ("west->east", RECORDS, [])
+    assert [one["time_ms"] for one in printed] == sorted(one["time_ms"] for one in printed)
+    assert {one["state"] for one in printed} >= {"joining", "caught up"}
 
 
 @pytest.mark.full

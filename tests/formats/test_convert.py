@@ -259,7 +259,7 @@ def test_examples_into_the_other_formats(example: str, tmp_path: Path) -> None:
 def test_the_verb(tmp_path: Path) -> None:
     example = str(ROOT / "examples" / "strimzi" / "older-v1beta2.yaml")
     output = tmp_path / "out"
-    result = CliRunner().invoke(app, ["convert", example, "--to", "connectors", "-o", str(output)])
+    result = CliRunner().invoke(app, ["convert", example, "--to", "connectors", "-w", str(output)])
     assert result.exit_code == 0, result.output
     assert sorted(path.name for path in (output / "north-to-hub").iterdir()) == [
         "checkpoint.json",
@@ -267,6 +267,14 @@ def test_the_verb(tmp_path: Path) -> None:
         "source.json",
         "worker.properties",
     ]
+    shown = CliRunner().invoke(app, ["convert", example, "--to", "connectors", "-o", "json"])
+    files = json.loads(shown.stdout)["files"]
+    assert files == {str(path.relative_to(output)): path.read_text() for path in output.rglob("*") if path.is_file()}
+    assert {"file", "line", "key", "reason"} == set(json.loads(shown.stdout)["not_said"][0])
+    told = CliRunner().invoke(app, ["convert", example, "--to", "connectors", "-w", f"{output}-2", "-o", "json"])
+    assert set(json.loads(told.stdout)["files"]) == {f"{output}-2/{name}" for name in files}
+    refused = CliRunner().invoke(app, ["convert", example, "--to", "connectors"])
+    assert "--write DIR" in str(refused.exception)
     printed = CliRunner().invoke(app, ["convert", example, "--to", "strimzi"])
     assert printed.exit_code == 0
     assert "kind: KafkaMirrorMaker2" in printed.stdout

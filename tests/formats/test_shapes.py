@@ -178,7 +178,7 @@ def test_no_verb_stumbles(text: str) -> None:
         path.parent.mkdir()
         path.write_text(text)
         verbs = [["lint", str(path)], ["config", str(path)]]
-        verbs += [["convert", str(path), "--to", to, "-o", f"{directory}/out/{to}"] for to in ("strimzi", "connectors")]
+        verbs += [["convert", str(path), "--to", to, "-w", f"{directory}/out/{to}"] for to in ("strimzi", "connectors")]
         for verb in verbs:
             result = CliRunner().invoke(app, [*verb, "--secrets", directory])
             if result.exception is not None and not isinstance(result.exception, SystemExit):

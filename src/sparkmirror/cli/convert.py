@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from sparkmirror.cli.logs import console, warn
+from sparkmirror.cli.output import Format, Output, print_json
 from sparkmirror.cli.run import Secrets
 from sparkmirror.errors import ConfigError, CopyIncomplete
 from sparkmirror.formats import read
@@ -27,14 +28,15 @@ Files = Annotated[
 def convert(
     files: Files,
     to: Annotated[str, typer.Option("--to", metavar="|".join(FORMATS), help="The format to write.")],
-    output: Annotated[
+    write: Annotated[
         str | None,
         typer.Option(
-            "--output", "-o", metavar="PATH", help="A file, or for connectors a directory; else it is printed."
+            "--write", "-w", metavar="PATH", help="A file, or for connectors a directory; else it is printed."
         ),
     ] = None,
     secrets: Secrets = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if anything can't be said.")] = False,
+    output: Output = Format.TEXT,
 ) -> None:
     """Write FILE as mm2.properties, as connectors' JSON files, or as a Strimzi resource.
 
@@ -45,19 +47,29 @@ def convert(
     """
     if to not in FORMATS:
         raise ConfigError(f"must be {' or '.join(FORMATS)}", where="--to", key=to)
-    if to == "connectors" and output is None:
-        raise ConfigError("these are several files: write --output DIR", where="--to", key=to)
+    if to == "connectors" and write is None and output is Format.TEXT:
+        raise ConfigError("these are several files: say --write DIR", where="--to", key=to)
     result = converted(read(files, secrets), to, secrets)
     for line in result.warnings:
         warn(line)
     for note in result.notes:
         console.print(f"not said: {note}", highlight=False, markup=False)
-    if output is None:
-        typer.echo("".join(result.files.values()), nl=False)
-    else:
-        _save({Path(output, name) if to == "connectors" else Path(output): text for name, text in result.files.items()})
+    written = {_path(write, name, to): text for name, text in result.files.items()}
+    if write is not None:
+        _save(written)
+    if output is Format.JSON:
+        notes = [{"file": one.path, "line": one.line, "key": one.key, "reason": one.reason} for one in result.notes]
+        print_json({"files": {str(path): text for path, text in written.items()}, "not_said": notes})
+    elif write is None:
+        typer.echo("".join(written.values()), nl=False)
     if strict and result.notes:
         raise CopyIncomplete(f"{len(result.notes)} things could not be said in {to}")
+
+
+def _path(write: str | None, name: str, to: str) -> Path:
+    if write is None:
+        return Path(name)
+    return Path(write, name) if to == "connectors" else Path(write)
 
 
 def _save(files: dict[Path, str]) -> None:
@@ -66,4 +78,4 @@ def _save(files: dict[Path, str]) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, "latin-1" if path.suffix == ".properties" else "utf-8")
         except OSError as error:
-            raise ConfigError(f"can't be written: {error.strerror}", where="--output", key=str(path)) from None
+            raise ConfigError(f"can't be written: {error.strerror}", where="--write", key=str(path)) from None

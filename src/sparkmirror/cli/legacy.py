@@ -10,6 +10,7 @@ import typer
 
 from sparkmirror import __version__
 from sparkmirror.cli.logs import set_up_logging, warn
+from sparkmirror.cli.output import Format, Output
 from sparkmirror.cli.progress import ProgressView
 from sparkmirror.cli.run import Spark, spark_overrides
 from sparkmirror.cluster.admin import ClusterAdmin
@@ -88,6 +89,7 @@ def legacy(
     message_handler_args: Annotated[str | None, typer.Option("--message.handler.args", help="Of that class.")] = None,
     new_consumer: Annotated[bool, typer.Option("--new.consumer", help="Has no effect, as in Kafka 2.8.")] = False,
     spark: Spark = None,
+    output: Output = Format.TEXT,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
@@ -128,7 +130,7 @@ def legacy(
     from sparkmirror.engine.mirror import Mirror  # Spark is slow to import; errors in the files come first
 
     newest: Sequence[FlowProgress] = ()
-    with ProgressView() as view:
+    with ProgressView(output) as view:
 
         def show(flows: Sequence[FlowProgress]) -> None:
             nonlocal newest

@@ -1,9 +1,10 @@
-"""The live view: a table on a terminal, a line now and then elsewhere."""
+"""The live view: a table on a terminal, a line now and then elsewhere, or lines of JSON."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Self
 
 from rich.live import Live
@@ -11,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from sparkmirror.cli.logs import console
+from sparkmirror.cli.output import Format, print_line
 
 if TYPE_CHECKING:
     from sparkmirror.engine.progress import FlowProgress
@@ -20,12 +22,15 @@ _MOST_PARKED = 5
 
 
 class ProgressView:
-    """Shows what a mirror reports; a context manager."""
+    """Shows what a mirror reports, on standard error, or as JSON on standard output; a context manager."""
 
-    def __init__(self) -> None:
-        self._live = Live(console=console, refresh_per_second=2) if console.is_terminal else None
+    def __init__(self, output: Format = Format.TEXT) -> None:
+        live = console.is_terminal and output is Format.TEXT
+        self._live = Live(console=console, refresh_per_second=2) if live else None
+        self._print = _print_json if output is Format.JSON else _print_line
         self._line_at = 0.0
         self._states: dict[str, str] = {}
+        self._unsaid: Sequence[FlowProgress] = ()
 
     def __enter__(self) -> Self:
         if self._live is not None:
@@ -35,18 +40,33 @@ class ProgressView:
     def __exit__(self, *_: object) -> None:
         if self._live is not None:
             self._live.stop()
+        self._say(self._unsaid)
 
     def show(self, flows: Sequence[FlowProgress]) -> None:
         """Take the newest progress of all flows."""
         if self._live is not None:
             self._live.update(_table(flows))
             return
-        changed = {flow.flow: flow.state for flow in flows} != self._states
-        if changed or time.monotonic() >= self._line_at:
+        states = {flow.flow: flow.state for flow in flows}
+        if states != self._states or time.monotonic() >= self._line_at:
             self._line_at = time.monotonic() + _LINE_S
-            self._states = {flow.flow: flow.state for flow in flows}
-            for flow in flows:
-                console.print(_line(flow), highlight=False, markup=False)
+            self._states = states
+            self._say(flows)
+        else:
+            self._unsaid = flows
+
+    def _say(self, flows: Sequence[FlowProgress]) -> None:
+        self._unsaid = ()
+        for flow in flows:
+            self._print(flow)
+
+
+def _print_json(flow: FlowProgress) -> None:
+    print_line({"time_ms": int(time.time() * 1000), **asdict(flow)})
+
+
+def _print_line(flow: FlowProgress) -> None:
+    console.print(_line(flow), highlight=False, markup=False)
 
 
 def _table(flows: Sequence[FlowProgress]) -> Table:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sparkmirror.cli.logs import set_up_logging, warn
+from sparkmirror.cli.output import Format, Output
 from sparkmirror.cli.progress import ProgressView
 from sparkmirror.cli.status import Status
 from sparkmirror.config import MirrorConfig
@@ -57,6 +58,7 @@ def run(
         typer.Option("--status-file", metavar="PATH", help="Keep a Strimzi resource with its status in this file."),
     ] = None,
     lease: Annotated[bool, typer.Option("--lease/--no-lease", hidden=True)] = True,
+    output: Output = Format.TEXT,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
     """Mirror what FILE says, until stopped.
@@ -81,7 +83,7 @@ def run(
             warn(line)
         from sparkmirror.engine.mirror import Mirror  # Spark is slow to import; errors in the file come first
 
-        with ProgressView() as view:
+        with ProgressView(output) as view:
 
             def show(flows: Sequence[FlowProgress]) -> None:
                 view.show(flows)

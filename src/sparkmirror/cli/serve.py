@@ -10,6 +10,8 @@ from typing import Annotated
 import typer
 
 from sparkmirror.cli.logs import set_up_logging, warn
+from sparkmirror.cli.output import Format, Output, print_line
+from sparkmirror.cli.progress import ProgressView
 
 File = Annotated[
     str, typer.Argument(metavar="FILE", help="A connect-distributed.properties file, as a Connect worker takes it.")
@@ -22,6 +24,7 @@ def serve(
         str | None,
         typer.Option("--jaas", metavar="FILE", help="The JAAS file of basic authentication, if KAFKA_OPTS names none."),
     ] = None,
+    output: Output = Format.TEXT,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
     """Answer Kafka Connect's REST interface and run MirrorMaker 2's connectors, until stopped.
@@ -49,7 +52,13 @@ def serve(
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
-    with closing(ConnectWorker(WorkerFile(config.settings, config.path), config.worker_id)) as worker:
+    file_of_worker = WorkerFile(config.settings, config.path)
+    with (
+        ProgressView(output) as view,
+        closing(ConnectWorker(file_of_worker, config.worker_id, on_progress=view.show)) as worker,
+    ):
         worker.start()
         with ConnectServer(config, worker, users):
+            if output is Format.JSON:
+                print_line({"worker_id": config.worker_id, "listeners": [one.url for one in config.listeners]})
             stopped.wait()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from typing import Annotated
 
 import typer
 
 from sparkmirror.cli.logs import set_up_logging, warn
-from sparkmirror.client.group_sync import GroupSync
+from sparkmirror.cli.output import Format, Output, print_line
+from sparkmirror.client.group_sync import GroupSync, GroupTurn
 from sparkmirror.client.group_sync_file import DEFAULT_FILE, read_group_sync_file
 from sparkmirror.config import DEFAULT_POLICY
 
@@ -43,6 +45,7 @@ def sync_groups(
         int, typer.Option("--runFor", "-rf", min=0, help="Seconds after which to exit; 0: never.")
     ] = 0,
     topic: Annotated[str | None, typer.Option("--topic", "-t", hidden=True)] = None,
+    output: Output = Format.TEXT,
 ) -> None:
     """Set a group's offsets at the target to what its checkpoints say, again and again.
 
@@ -65,4 +68,17 @@ def sync_groups(
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    sync.run(interval_s, stop, run_for_s)
+    sync.run(interval_s, stop, run_for_s, _print_turn if output is Format.JSON else lambda _: None)
+
+
+def _print_turn(turn: GroupTurn) -> None:
+    print_line(
+        {
+            "time_ms": int(time.time() * 1000),
+            "group": turn.group,
+            "state": turn.state,
+            "updated": [{**where._asdict(), "offset": one.offset} for where, one in turn.updated.items()],
+            "refused": [{**where._asdict(), "error": error} for where, error in turn.refused.items()],
+            "error": turn.error,
+        }
+    )

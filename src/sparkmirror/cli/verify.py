@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from sparkmirror.cli.logs import console, set_up_logging, warn
-from sparkmirror.cli.output import Format
+from sparkmirror.cli.output import Format, print_line
 from sparkmirror.cli.run import File, load
 from sparkmirror.errors import ConfigError
 
@@ -145,10 +144,10 @@ def _rates(standing: Standing) -> str:
 
 def _print_json(found: Verification) -> None:
     for difference in found.differences:
-        typer.echo(json.dumps({"difference": difference._asdict()}))
+        print_line({"difference": difference._asdict()})
     for partition in found.partitions:
-        typer.echo(json.dumps({"partition": partition.model_dump()}))
-    typer.echo(json.dumps({"equal": not found.differs, "ranges": found.ranges, "all_ranges": found.all_ranges}))
+        print_line({"partition": partition.model_dump()})
+    print_line({"equal": not found.differs, "ranges": found.ranges, "all_ranges": found.all_ranges})
 
 
 def _print_tables(found: Verification) -> None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from sparkmirror.client.mirror_client import MirrorClient
 from sparkmirror.client.offsets import GroupOffsets, OffsetAndMetadata, TopicPartition
@@ -28,6 +29,20 @@ IDLE = frozenset({"Empty", "Dead"})
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class GroupTurn:
+    """What one tick did for a group."""
+
+    group: str
+    state: str = ""
+    """At the target: `Empty`, `Stable` and so on, `Dead` if it does not exist; empty if it could not be asked."""
+    updated: GroupOffsets = field(default_factory=dict)
+    refused: Mapping[TopicPartition, str] = field(default_factory=dict)
+    """The error's name for each partition whose offset the target did not take."""
+    error: str = ""
+    """Why the tick did not come to its end."""
+
+
 class GroupSync:
     """Sets groups of one cluster to what the checkpoints of the cluster `alias` say. Close it, or use `run`.
 
@@ -41,7 +56,13 @@ class GroupSync:
         self._client = ClusterClient(cluster_config(settings, ADMIN), settings.get("client.id", "mm2OffsetSync"))
         self._groups = Groups(self._client)
 
-    def run(self, interval_s: float, stop: threading.Event, run_for_s: float = 0.0) -> None:
+    def run(
+        self,
+        interval_s: float,
+        stop: threading.Event,
+        run_for_s: float = 0.0,
+        on_turn: Callable[[GroupTurn], None] = lambda _: None,
+    ) -> None:
         """A tick at once and then at each interval, until `stop` is set or, if given, `run_for_s` have passed."""
         started = time.monotonic()
         log.info("Start Time: %d", time.time() * 1000)
@@ -52,7 +73,8 @@ class GroupSync:
                 if time.monotonic() >= deadline:
                     log.info("Reached specified run time of %g seconds. Shutting down.", run_for_s)
                     break
-                self.tick()
+                for turn in self.tick():
+                    on_turn(turn)
                 due = max(due + interval_s, time.monotonic())
         finally:
             self.close()
@@ -60,20 +82,23 @@ class GroupSync:
             log.info("End Timestamp: %d", time.time() * 1000)
             log.info("Execution time in milliseconds: %d", (time.monotonic() - started) * 1000)
 
-    def tick(self) -> None:
+    def tick(self) -> list[GroupTurn]:
         """One turn for each group. What goes wrong is logged, and tried again at the next."""
-        for group in self._names:
-            try:
-                self._sync(group)
-            except (ConnectionError, SparkMirrorError) as error:
-                log.error("consumer group %s: %s", group, error)
+        return [self._turn(group) for group in self._names]
 
     def close(self) -> None:
         """Hang up."""
         self._client.close()
         self._mirror_client.close()
 
-    def _sync(self, group: str) -> None:
+    def _turn(self, group: str) -> GroupTurn:
+        try:
+            return self._sync(group)
+        except (ConnectionError, SparkMirrorError) as error:
+            log.error("consumer group %s: %s", group, error)
+            return GroupTurn(group, error=str(error))
+
+    def _sync(self, group: str) -> GroupTurn:
         listed = self._groups.listed().get(group)
         state = listed.state if listed is not None else "Dead"
         log.info("ConsumerGroupDescriptions for consumer group %s - %s", group, listed or "it does not exist")
@@ -81,22 +106,22 @@ class GroupSync:
             log.info(
                 "Consumer group %s is %s at the destination: its own members commit. Nothing to update.", group, state
             )
-            return
-        translated = self._translated(group)
+            return GroupTurn(group, state)
+        error = ""
+        try:
+            translated = self._translated(group)
+        except SparkMirrorError as failure:
+            log.info("Error retrieving translated offsets. Returning empty map.")
+            log.error("%s", failure)
+            translated, error = {}, str(failure)
         if not translated:
             log.info("No translated offsets received for consumer group id %s. Nothing to update.", group)
-            return
+            return GroupTurn(group, state, error=error)
         due = self._higher(group, translated)
-        if due:
-            self._commit(group, due)
+        return self._commit(group, state, due) if due else GroupTurn(group, state)
 
     def _translated(self, group: str) -> GroupOffsets:
-        try:
-            found = self._mirror_client.remote_consumer_offsets(group, self._alias, TRANSLATE_S)
-        except SparkMirrorError as error:
-            log.info("Error retrieving translated offsets. Returning empty map.")
-            log.error("%s", error)
-            return {}
+        found = self._mirror_client.remote_consumer_offsets(group, self._alias, TRANSLATE_S)
         if not found:
             log.info("Could not find or get translated offsets for consumer group id: %s", group)
         else:
@@ -130,15 +155,16 @@ class GroupSync:
             log.info("Translated offsets for consumer group id %s either smaller or caught up", group)
         return due
 
-    def _commit(self, group: str, due: GroupOffsets) -> None:
+    def _commit(self, group: str, state: str, due: GroupOffsets) -> GroupTurn:
         offsets: Offsets = {(*where,): Committed(offset.offset, offset.metadata) for where, offset in due.items()}
         outcome = self._groups.commit({group: offsets})[group]
         done = {where: offset for where, offset in due.items() if not outcome.get((*where,), -1)}
-        for where, code in outcome.items():
-            if code:
-                log.error("consumer group %s: the offset of %s-%d was refused: %s", group, *where, error_name(code))
+        refused = {TopicPartition(*where): error_name(code) for where, code in outcome.items() if code}
+        for where, name in refused.items():
+            log.error("consumer group %s: the offset of %s-%d was refused: %s", group, *where, name)
         if done:
             log.info("Updated offsets for consumer group: %s with offsets %s", group, in_javas_words(done))
+        return GroupTurn(group, state, done, refused)
 
 
 def in_javas_words(offsets: GroupOffsets) -> str:

@@ -19,7 +19,7 @@ from sparkmirror.connect.model import ConnectorSpec, ConnectorStatus, Offset, Ta
 from sparkmirror.connect.offsets import ConnectorOffsets, ZeroOffsets
 from sparkmirror.connect.status import connector_status, flow_state
 from sparkmirror.engine.flow_driver import FlowDriver
-from sparkmirror.engine.mirror import Mirror
+from sparkmirror.engine.mirror import Mirror, OnProgress
 from sparkmirror.engine.session import MASTER
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.formats.connect import PACKAGE, Role, Worker
@@ -51,17 +51,24 @@ class _State:
 class ConnectWorker:
     """Runs connectors (`connect.model.Worker`): `start` it, `apply` all there shall be, ask, and `close` it.
 
-    `file` is the worker's own; of its keys `spark.*` count from the start on. `use_lease` and `spark` are the mirror's.
+    `file` is the worker's own; of its keys `spark.*` count from the start on. `use_lease`, `spark` and
+    `on_progress` are the mirror's.
     """
 
     def __init__(
-        self, file: Worker, worker_id: str, *, use_lease: bool = True, spark: SparkSession | None = None
+        self,
+        file: Worker,
+        worker_id: str,
+        *,
+        use_lease: bool = True,
+        spark: SparkSession | None = None,
+        on_progress: OnProgress | None = None,
     ) -> None:
         self.worker_id = worker_id
         self._file = file
         nothing = read_flows({}, file)
         config = nothing.config.model_copy(update={"spark": _spark_settings(file)})
-        self._mirror = Mirror(config, use_lease=use_lease, spark=spark)
+        self._mirror = Mirror(config, use_lease=use_lease, spark=spark, on_progress=on_progress)
         self._use_lease = use_lease
         self._lock = threading.Lock()
         self._state = _State({}, nothing)
