@@ -68,7 +68,8 @@ class ConnectOffsets:
             try:
                 self._write(topic, records[topic])
             except LogUnavailable as error:
-                failed += self._is_missed(topic, error)
+                if not self._is_given_up(topic, error):
+                    failed.append(error)
         if failed:
             raise failed[0]
         self._written |= moved
@@ -85,8 +86,8 @@ class ConnectOffsets:
         for home, entries in homes.items():
             log_of.append(home, entries)
 
-    def _is_missed(self, topic: str, error: LogUnavailable) -> list[LogUnavailable]:
-        """What is to be done about a topic that can't be written to; no error where it is nobody's any more."""
+    def _is_given_up(self, topic: str, error: LogUnavailable) -> bool:
+        """Whether a topic that can't be written to is nobody's any more; else the next run tries again."""
         names, gone = self._names, error.code == _UNKNOWN_TOPIC
         if names is None or (gone and topic == self._topic):
             self._names, self._written = None, {}  # the next run makes it again
@@ -94,8 +95,8 @@ class ConnectOffsets:
             self._names = names.without(topic)
             why = "is gone" if gone else "may be another flow's, and is not for us to write to"
             log.info("flow %s: no offsets are kept in %s, which %s", self._flow.name, topic, why)
-            return []
-        return [error]
+            return True
+        return False
 
     def close(self) -> None:
         """Hang up."""
