@@ -262,6 +262,20 @@ def test_the_tail_of_the_log_tells_the_position_when_the_state_has_expired(forge
     assert "none that this flow wrote" in flow.refusal().reason
 
 
+def test_what_somebody_else_wrote_counts_not_as_ours_when_the_log_is_empty(forgetful_flow: Flow) -> None:
+    """Retention took everything, theirs too: only the ledger tells that not all of the log's offsets were ours."""
+    flow = forgetful_flow
+    flow.copy(age_ms=2 * DAY_MS)
+    flow.target.append(flow.target_topic, 4)
+    wait_for(lambda: flow.bearings().position.newest_timestamp_ms is None, "the state expires")
+    for deleted in (COPIED, COPIED + 2, COPIED + 4):
+        flow.target.delete_records(flow.target_topic, deleted)
+        found = flow.bearings().position
+        assert (found.sequence, found.upstream, found.downstream) == (COPIED, COPIED, COPIED + 4)
+        assert found.claim_due
+    assert [(one.first, one.end) for one in flow.losses()] == [(COPIED, COPIED + 4)]
+
+
 def test_our_records_twice_are_damage(forgetful_flow: Flow) -> None:
     """A leader without a state of ours takes anything: nothing that is sent now would repair it (R8)."""
     flow = forgetful_flow

@@ -12,16 +12,14 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.list_offsets import DEBUG_CONSUMER, LATEST, list_offsets
 from sparkmirror.cluster.log_tail import TailUnread, is_ours
 from sparkmirror.offsets.evidence import LogProbe
-from sparkmirror.offsets.foreign import ForeignRecords
+from sparkmirror.offsets.foreign_notes import ForeignNotes
 from sparkmirror.offsets.log_bounds import BothLogs
 from sparkmirror.offsets.losses import LossLedger
 from sparkmirror.offsets.position import Doubt, TargetReading
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Identity, Segment
-from sparkmirror.offsets.sentinel import foreign_writer
 from sparkmirror.offsets.settling import Settler
 from sparkmirror.offsets.target_reading import TargetReader, Unserved, by_topic
-from sparkmirror.wire.topic_partition import TopicPartition
 
 PROBED_AT_ONCE = 100
 """Partitions whose last batches are looked at in one request."""
@@ -81,12 +79,8 @@ class ForeignEnds:
         floors = reader.floors([both.route.target for both in group], topics, leader, self._segments)
         claimed = [both.route.target for both in group if self._claims(both)]
         readings = reader.read(claimed, topics, leader, floors) if claimed else {}
-        by_target = {both.route.target: both.route for both in group}
-
-        def note(where: TopicPartition, stretch: ForeignRecords) -> None:
-            self._ledger.record(foreign_writer(by_target[where], ids[where[0]], stretch))
-
-        settler = Settler(self._segments, self._probe(leader, group), self._identity, note)
+        foreign = ForeignNotes(self._ledger, {both.route.target: both.route for both in group}, ids)
+        settler = Settler(self._segments, self._probe(leader, group), self._identity, foreign)
         read = {where: one for where, one in readings.items() if isinstance(one, TargetReading)}
         evidence = settler.evidence(read, ids)
         found: list[SoFar | Unserved | None] = []

@@ -101,6 +101,7 @@ def decide(
         reading,
         log_end_before=reading.log_end_before - foreign_tail,
         log_end_after=reading.log_end_after - foreign_tail,
+        has_records=reading.has_records and reading.log_start < reading.log_end_after - foreign_tail,
     )
     there = [segment for segment in segments if segment.downstream <= reading.log_end_after]
     first = min(segments, key=_sequence)

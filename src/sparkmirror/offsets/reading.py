@@ -15,13 +15,13 @@ from sparkmirror.cluster.list_offsets import DEBUG_CONSUMER, EARLIEST, LATEST, l
 from sparkmirror.cluster.topic_configs import topic_configs
 from sparkmirror.config import LossPolicy
 from sparkmirror.offsets.evidence import LogProbe
-from sparkmirror.offsets.foreign import ForeignRecords
+from sparkmirror.offsets.foreign_notes import ForeignNotes
 from sparkmirror.offsets.losses import Loss, LossLedger
 from sparkmirror.offsets.position import Doubt, Position, TargetReading
 from sparkmirror.offsets.route import Bearings, Refusal, Route
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Identity, Segment
-from sparkmirror.offsets.sentinel import cut_in, foreign_writer, look_for_losses, shrunk
+from sparkmirror.offsets.sentinel import cut_in, look_for_losses, shrunk
 from sparkmirror.offsets.settling import Settled, Settler
 from sparkmirror.offsets.target_reading import TargetReader, Unserved, by_topic, listed_offset, said
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -128,13 +128,9 @@ class PositionReader:
         readings = self._target_reader.read(targets, target, target_leader, floors)
         # After the target: whatever is in its log was claimed before it was sent.
         self._segments.refresh((ids[route.target_topic], route.partition) for route in routes)
-        by_target = {route.target: route for route in routes}
-
-        def note(where: TopicPartition, stretch: ForeignRecords) -> None:
-            self._ledger.record(foreign_writer(by_target[where], ids[where[0]], stretch))
-
+        foreign = ForeignNotes(self._ledger, {route.target: route for route in routes}, ids)
         probe = LogProbe(self._target, target_leader, ids, self._identity)
-        settler = Settler(self._segments, probe, self._identity, note)
+        settler = Settler(self._segments, probe, self._identity, foreign)
         read = {where: found for where, found in readings.items() if isinstance(found, TargetReading)}
         evidence = settler.evidence(read, ids)
         results: dict[Route, Bearings | Refusal] = {}

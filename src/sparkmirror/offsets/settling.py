@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from sparkmirror.offsets.arbitration import Evidence, arbitrate, unsettled
 from sparkmirror.offsets.evidence import LogProbe
 from sparkmirror.offsets.foreign import ForeignRecords, explain, foreign_between
+from sparkmirror.offsets.foreign_notes import ForeignNotes
 from sparkmirror.offsets.matching import TargetLog
 from sparkmirror.offsets.position import Doubt, Position, TargetReading, appended, decide
 from sparkmirror.offsets.segment_log import SegmentLog
@@ -25,23 +26,13 @@ class Settled(NamedTuple):
 
 
 class Settler:
-    """Settles partitions of one flow that are led by one broker. What it finds out is written to the segments topic.
+    """Settles partitions of one flow that are led by one broker. What it finds out is written to the segments topic."""
 
-    `note` makes a foreign stretch of a target partition known for good. It is called before the claims behind it
-    are written: once they say where the stretch is, nobody looks for it again.
-    """
-
-    def __init__(
-        self,
-        segments: SegmentLog,
-        probe: LogProbe,
-        identity: Identity,
-        note: Callable[[TopicPartition, ForeignRecords], None],
-    ) -> None:
+    def __init__(self, segments: SegmentLog, probe: LogProbe, identity: Identity, foreign: ForeignNotes) -> None:
         self._segments = segments
         self._probe = probe
         self._identity = identity
-        self._note = note
+        self._foreign = foreign
 
     def evidence(
         self, readings: Mapping[TopicPartition, TargetReading], topic_ids: Mapping[str, bytes]
@@ -80,10 +71,10 @@ class Settler:
             return Settled(Doubt(ruling.undecided, wait=ruling.wait))
         between = foreign_between(self._probe, where, ruling)
         for stretch in between:
-            self._note(where, stretch)
+            self._foreign.note(where, stretch)
         if ruling.confirmed or ruling.false:
             self._segments.settle(ruling.confirmed, ruling.false)
-        position = decide(reading, ruling.true, whole=whole)
+        position = decide(reading, ruling.true, self._foreign_tail(where, reading, ruling.true), whole=whole)
         if not isinstance(position, Doubt) or not position.surplus:
             return Settled(position, between)
         if reading.log_end_before != reading.log_end_after:
@@ -101,7 +92,13 @@ class Settler:
         if found is None:
             return Settled(position)
         for stretch in found.stretches[: len(found.claims)]:
-            self._note(where, stretch)
+            self._foreign.note(where, stretch)
         if found.claims:
             self._segments.settle(found.claims, ())
         return Settled(decide(reading, (*ruling.true, *found.claims), found.tail), between + found.stretches)
+
+    def _foreign_tail(self, where: TopicPartition, reading: TargetReading, claims: Sequence[Segment]) -> int:
+        """Offsets behind ours that are known to be foreign: only they tell, where the log holds nothing of ours."""
+        if reading.last_sequence is not None or not claims:
+            return 0
+        return self._foreign.known_behind(where, claims[-1].downstream)

@@ -21,12 +21,13 @@ from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.offsets.evidence import LogProbe
+from sparkmirror.offsets.foreign_notes import ForeignNotes
 from sparkmirror.offsets.losses import LossLedger, losses_topic
 from sparkmirror.offsets.position import Doubt, Position
 from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Identity, Segment, segments_topic
-from sparkmirror.offsets.sentinel import Place, altered, foreign_writer
+from sparkmirror.offsets.sentinel import Place, altered
 from sparkmirror.offsets.settling import Settler
 from sparkmirror.offsets.standing import StandingLog, TopicStanding
 from sparkmirror.offsets.target_reading import TargetReader, Unserved, listed_offset
@@ -150,12 +151,8 @@ class AlteredOffsets:
             return _Reached(0, None, reading.log_end_after)
         ids = {one.target.name: topic_id}
         probe = LogProbe(self._target, leader, ids, self._identity)
-        settler = Settler(
-            self._segments,
-            probe,
-            self._identity,
-            lambda _, stretch: self._ledger.record(foreign_writer(one.route, topic_id, stretch)),
-        )
+        foreign = ForeignNotes(self._ledger, {where: one.route}, ids)
+        settler = Settler(self._segments, probe, self._identity, foreign)
         evidence = settler.evidence({where: reading}, ids).get(where, {})
         position: Position | Doubt = settler.settle(where, topic_id, reading, evidence).position
         if isinstance(position, Doubt):

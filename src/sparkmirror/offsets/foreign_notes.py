@@ -1,0 +1,40 @@
+"""What is known for good of somebody else's records in target partitions: the loss ledger says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from sparkmirror.offsets.foreign import ForeignRecords
+from sparkmirror.offsets.losses import Loss, LossKind, LossLedger
+from sparkmirror.offsets.route import Route
+from sparkmirror.offsets.sentinel import foreign_writer
+from sparkmirror.wire.topic_partition import TopicPartition
+
+
+class ForeignNotes:
+    """For these target partitions of one flow, by where they are; what others note meanwhile is not seen."""
+
+    def __init__(
+        self, ledger: LossLedger, routes: Mapping[TopicPartition, Route], topic_ids: Mapping[str, bytes]
+    ) -> None:
+        self._ledger = ledger
+        self._routes = routes
+        self._topic_ids = topic_ids
+
+    def note(self, where: TopicPartition, stretch: ForeignRecords) -> None:
+        """Make a stretch known, before claims are written behind it: nobody looks for it again then."""
+        self._ledger.record(foreign_writer(self._routes[where], self._topic_ids[where[0]], stretch))
+
+    def known_behind(self, where: TopicPartition, offset: int) -> int:
+        """How many of the partition's offsets from this one on somebody else wrote, as far as it was ever noted."""
+        topic_id = self._topic_ids[where[0]].hex()
+        return sum(
+            loss.end - max(loss.first, offset)
+            for loss in self._foreign
+            if (loss.target_topic_id, loss.partition) == (topic_id, where[1]) and loss.end > offset
+        )
+
+    @cached_property
+    def _foreign(self) -> Sequence[Loss]:
+        return [loss for loss in self._ledger.read() if loss.kind is LossKind.FOREIGN]
