@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 
@@ -48,3 +49,24 @@ def test_nothing_more_is_said_where_all_was(capsys: Captured) -> None:
     with ProgressView(Format.JSON) as view:
         view.show([progress(1)])
     assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_a_flow_that_is_taken_away_has_its_last_word(capsys: Captured) -> None:
+    with ProgressView(Format.JSON) as view:
+        view.show([progress(1)])
+        view.show([progress(2)])
+        view.show([])
+    assert [json.loads(line)["records"] for line in capsys.readouterr().out.splitlines()] == [1, 2]
+
+
+@pytest.mark.parametrize("output", Format)
+def test_copying_goes_on_where_nobody_reads(output: Format, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(io.StringIO):
+        def write(self, _: str) -> int:
+            raise BrokenPipeError
+
+    monkeypatch.setattr("sys.stdout", Broken())
+    monkeypatch.setattr("sys.stderr", Broken())
+    with ProgressView(output) as view:
+        view.show([progress(1)])
+        view.show([progress(2, "ending")])

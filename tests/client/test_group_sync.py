@@ -152,10 +152,10 @@ def test_the_verb_runs_for_as_long_as_it_is_told(
     flags = ["-cgi", f"{topic_name}-g", "-src", topic_name, "-pfp", str(file)]
     aws = ["-rpc", "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy", "-int", "1"]
     ran = subprocess.run(
-        [*command, *flags, *aws, "-rf", "2", "-o", "json"], capture_output=True, text=True, timeout=180, check=False
+        [*command, *flags, *aws, "-rf", "8", "-o", "json"], capture_output=True, text=True, timeout=180, check=False
     )
     assert ran.returncode == 0, ran.stderr
-    assert "Reached specified run time of 2 seconds. Shutting down." in ran.stderr
+    assert "Reached specified run time of 8 seconds. Shutting down." in ran.stderr
     assert committed(target_cluster, f"{topic_name}-g") == {(topic, 0): 5}
     first, second = [json.loads(line) for line in ran.stdout.splitlines()][:2]
     updated = [{"topic": topic, "partition": 0, "offset": 5}]

@@ -13,7 +13,7 @@ from kafka import KafkaProducer
 
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.offsets.evidence import LogProbe
-from sparkmirror.offsets.foreign import Explained, explain
+from sparkmirror.offsets.foreign import Explained, ForeignRecords, explain, foreign_tail
 from sparkmirror.offsets.losses import LossKind
 from sparkmirror.offsets.matching import StoredBatch
 from sparkmirror.offsets.reading import PositionReader
@@ -82,6 +82,29 @@ def test_our_records_twice_are_not_somebody_elses(again: int) -> None:
     log = Log([(OURS, 5), (OURS, 5), (OURS, 10 - again)])
     log.ours[2], log.sequence = log.ours[2]._replace(sequence=again), 10
     assert log.explain() is None
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data(), st.integers(0, 30), st.integers(1, 20), st.integers(0, 20))
+def test_what_is_left_of_foreign_records_is_told_from_ours_or_not_at_all(
+    data: st.DataObject, ours: int, noted: int, more: int
+) -> None:
+    """Some were noted when they were first seen, more came, and retention took any part of the log, ours first."""
+    begin = data.draw(st.integers(0, ours), "the newest claim's begin")
+    end = ours + noted + more
+    start = data.draw(st.integers(ours, end), "log start")
+    cut = data.draw(st.integers(1, noted), "the first note")
+    known = [ForeignRecords(ours, ours + cut), ForeignRecords(ours + cut, ours + noted)][: 1 + (cut < noted)]
+    older = [ForeignRecords(first, begin) for first in range(begin)][-1:]
+    found = foreign_tail([*older, *known], begin, start, end)
+    assert found == (None if start > ours + noted else end - ours)
+    cut_off = foreign_tail(known, begin, ours, ours + 1)
+    assert cut_off == 1, "what was noted and is not there any more"
+
+
+def test_where_nobody_else_is_known_the_log_holds_what_it_holds() -> None:
+    assert foreign_tail([], 0, 5, 9) == 0
+    assert foreign_tail([ForeignRecords(0, 4)], 4, 5, 9) == 0
 
 
 # --- a real one ---------------------------------------------------------------------------------------

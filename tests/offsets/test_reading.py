@@ -273,7 +273,13 @@ def test_what_somebody_else_wrote_counts_not_as_ours_when_the_log_is_empty(forge
         found = flow.bearings().position
         assert (found.sequence, found.upstream, found.downstream) == (COPIED, COPIED, COPIED + 4)
         assert found.claim_due
-    assert [(one.first, one.end) for one in flow.losses()] == [(COPIED, COPIED + 4)]
+    flow.target.append(flow.target_topic, 3)
+    found = flow.bearings().position
+    assert (found.sequence, found.upstream, found.downstream) == (COPIED, COPIED, COPIED + 7)
+    assert [(one.first, one.end) for one in flow.losses()] == [(COPIED, COPIED + 7)]
+    flow.target.append(flow.target_topic, 3)
+    flow.target.delete_records(flow.target_topic, COPIED + 9)
+    assert "what retention deleted of it is not known" in flow.refusal().reason
 
 
 def test_our_records_twice_are_damage(forgetful_flow: Flow) -> None:

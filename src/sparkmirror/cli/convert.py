@@ -31,7 +31,10 @@ def convert(
     write: Annotated[
         str | None,
         typer.Option(
-            "--write", "-w", metavar="PATH", help="A file, or for connectors a directory; else it is printed."
+            "--write",
+            "-w",
+            metavar="PATH",
+            help="A file, or for connectors a directory; else it is printed, but for connectors.",
         ),
     ] = None,
     secrets: Secrets = None,

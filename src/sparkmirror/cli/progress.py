@@ -17,6 +17,9 @@ from sparkmirror.cli.output import Format, print_line
 if TYPE_CHECKING:
     from sparkmirror.engine.progress import FlowProgress
 
+_Moment = tuple[int, "FlowProgress"]
+"""Milliseconds since 1970, and what a flow's progress was then."""
+
 _LINE_S = 10.0
 _MOST_PARKED = 5
 
@@ -30,7 +33,8 @@ class ProgressView:
         self._print = _print_json if output is Format.JSON else _print_line
         self._line_at = 0.0
         self._states: dict[str, str] = {}
-        self._unsaid: Sequence[FlowProgress] = ()
+        self._unsaid: Sequence[_Moment] = ()
+        self._heard = True
 
     def __enter__(self) -> Self:
         if self._live is not None:
@@ -47,25 +51,29 @@ class ProgressView:
         if self._live is not None:
             self._live.update(_table(flows))
             return
+        now = [(int(time.time() * 1000), flow) for flow in flows]
         states = {flow.flow: flow.state for flow in flows}
         if states != self._states or time.monotonic() >= self._line_at:
             self._line_at = time.monotonic() + _LINE_S
             self._states = states
-            self._say(flows)
+            self._say([*(one for one in self._unsaid if one[1].flow not in states), *now])
         else:
-            self._unsaid = flows
+            self._unsaid = now
 
-    def _say(self, flows: Sequence[FlowProgress]) -> None:
+    def _say(self, moments: Sequence[_Moment]) -> None:
         self._unsaid = ()
-        for flow in flows:
-            self._print(flow)
+        try:
+            for moment in moments if self._heard else ():
+                self._print(*moment)
+        except (OSError, SystemExit):  # the latter is rich's way: whoever read has gone, but copying goes on
+            self._heard = False
 
 
-def _print_json(flow: FlowProgress) -> None:
-    print_line({"time_ms": int(time.time() * 1000), **asdict(flow)})
+def _print_json(time_ms: int, flow: FlowProgress) -> None:
+    print_line({"time_ms": time_ms, **asdict(flow)})
 
 
-def _print_line(flow: FlowProgress) -> None:
+def _print_line(_: int, flow: FlowProgress) -> None:
     console.print(_line(flow), highlight=False, markup=False)
 
 

@@ -73,8 +73,7 @@ class GroupSync:
                 if time.monotonic() >= deadline:
                     log.info("Reached specified run time of %g seconds. Shutting down.", run_for_s)
                     break
-                for turn in self.tick():
-                    on_turn(turn)
+                self.tick(on_turn)
                 due = max(due + interval_s, time.monotonic())
         finally:
             self.close()
@@ -82,9 +81,10 @@ class GroupSync:
             log.info("End Timestamp: %d", time.time() * 1000)
             log.info("Execution time in milliseconds: %d", (time.monotonic() - started) * 1000)
 
-    def tick(self) -> list[GroupTurn]:
+    def tick(self, on_turn: Callable[[GroupTurn], None] = lambda _: None) -> None:
         """One turn for each group. What goes wrong is logged, and tried again at the next."""
-        return [self._turn(group) for group in self._names]
+        for group in self._names:
+            on_turn(self._turn(group))
 
     def close(self) -> None:
         """Hang up."""
@@ -92,16 +92,17 @@ class GroupSync:
         self._mirror_client.close()
 
     def _turn(self, group: str) -> GroupTurn:
+        state = ""
         try:
-            return self._sync(group)
+            listed = self._groups.listed().get(group)
+            state = listed.state if listed is not None else "Dead"
+            log.info("ConsumerGroupDescriptions for consumer group %s - %s", group, listed or "it does not exist")
+            return self._sync(group, state)
         except (ConnectionError, SparkMirrorError) as error:
             log.error("consumer group %s: %s", group, error)
-            return GroupTurn(group, error=str(error))
+            return GroupTurn(group, state, error=str(error))
 
-    def _sync(self, group: str) -> GroupTurn:
-        listed = self._groups.listed().get(group)
-        state = listed.state if listed is not None else "Dead"
-        log.info("ConsumerGroupDescriptions for consumer group %s - %s", group, listed or "it does not exist")
+    def _sync(self, group: str, state: str) -> GroupTurn:
         if state not in IDLE:
             log.info(
                 "Consumer group %s is %s at the destination: its own members commit. Nothing to update.", group, state

@@ -6,6 +6,7 @@ places where it rises are found by bisection.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -66,6 +67,24 @@ def explain(
         at, shift = found.offset, found.offset - found.sequence
         surplus = (log_end - sequence) - shift
     return Explained(tuple(claims), tuple(stretches), 0)
+
+
+def foreign_tail(known: Iterable[ForeignRecords], begin: int, log_start: int, log_end: int) -> int | None:
+    """How many offsets at a log's end are foreign, if it holds nothing of ours any more; deleted ones count, too.
+
+    `known` are stretches noted earlier; those below `begin`, where our newest claim does, are accounted for. None: so
+    much was deleted that it is not known who wrote all of it. Without any, nobody else is known to have written.
+    """
+    behind = [ForeignRecords(max(one.first, begin), min(one.end, log_end)) for one in known]
+    behind = [one for one in behind if one.first < one.end]
+    if not behind:
+        return 0
+    first = max(log_start, begin)
+    for one in sorted(behind, key=lambda one: one.end, reverse=True):
+        if one.end < first:
+            return None
+        first = min(first, one.first)
+    return log_end - first
 
 
 def foreign_between(probe: LogProbe, where: TopicPartition, ruling: Ruling) -> tuple[ForeignRecords, ...]:

@@ -26,14 +26,14 @@ class ForeignNotes:
         """Make a stretch known, before claims are written behind it: nobody looks for it again then."""
         self._ledger.record(foreign_writer(self._routes[where], self._topic_ids[where[0]], stretch))
 
-    def known_behind(self, where: TopicPartition, offset: int) -> int:
-        """How many of the partition's offsets from this one on somebody else wrote, as far as it was ever noted."""
-        topic_id = self._topic_ids[where[0]].hex()
-        return sum(
-            loss.end - max(loss.first, offset)
+    def known(self, where: TopicPartition) -> list[ForeignRecords]:
+        """All stretches of the partition that were ever noted."""
+        ours = self._topic_ids[where[0]].hex(), where[1]
+        return [
+            ForeignRecords(loss.first, loss.end)
             for loss in self._foreign
-            if (loss.target_topic_id, loss.partition) == (topic_id, where[1]) and loss.end > offset
-        )
+            if (loss.target_topic_id, loss.partition) == ours
+        ]
 
     @cached_property
     def _foreign(self) -> Sequence[Loss]:

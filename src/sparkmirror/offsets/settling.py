@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sparkmirror.offsets.arbitration import Evidence, arbitrate, unsettled
 from sparkmirror.offsets.evidence import LogProbe
-from sparkmirror.offsets.foreign import ForeignRecords, explain, foreign_between
+from sparkmirror.offsets.foreign import ForeignRecords, explain, foreign_between, foreign_tail
 from sparkmirror.offsets.foreign_notes import ForeignNotes
 from sparkmirror.offsets.matching import TargetLog
 from sparkmirror.offsets.position import Doubt, Position, TargetReading, appended, decide
@@ -74,9 +74,15 @@ class Settler:
             self._foreign.note(where, stretch)
         if ruling.confirmed or ruling.false:
             self._segments.settle(ruling.confirmed, ruling.false)
-        position = decide(reading, ruling.true, self._foreign_tail(where, reading, ruling.true), whole=whole)
+        tail = self._known_tail(where, reading, ruling.true)
+        if tail is None:
+            return Settled(
+                Doubt("somebody else wrote to the target partition, and what retention deleted of it is not known")
+            )
+        position = decide(reading, ruling.true, tail, whole=whole)
         if not isinstance(position, Doubt) or not position.surplus:
-            return Settled(position, between)
+            end = reading.log_end_after
+            return Settled(position, (*between, ForeignRecords(end - tail, end)) if tail else between)
         if reading.log_end_before != reading.log_end_after:
             return Settled(dataclasses.replace(position, wait=True))
         sequence = reading.log_end_after - ruling.true[-1].downstream + ruling.true[-1].sequence - position.surplus
@@ -97,8 +103,9 @@ class Settler:
             self._segments.settle(found.claims, ())
         return Settled(decide(reading, (*ruling.true, *found.claims), found.tail), between + found.stretches)
 
-    def _foreign_tail(self, where: TopicPartition, reading: TargetReading, claims: Sequence[Segment]) -> int:
-        """Offsets behind ours that are known to be foreign: only they tell, where the log holds nothing of ours."""
+    def _known_tail(self, where: TopicPartition, reading: TargetReading, claims: Sequence[Segment]) -> int | None:
+        """Foreign offsets at the log's end, where it holds nothing of ours and its end alone tells the position."""
         if reading.last_sequence is not None or not claims:
             return 0
-        return self._foreign.known_behind(where, claims[-1].downstream)
+        known = self._foreign.known(where)
+        return foreign_tail(known, claims[-1].downstream, reading.log_start, reading.log_end_after)
