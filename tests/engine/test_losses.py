@@ -258,6 +258,22 @@ def test_shrunk(pair: Pair) -> None:
     assert lt.records(pair.target, pair.remote, 1) == pair.before[1]
 
 
+def test_what_began_at_the_end_begins_there_again_in_a_new_target(pair: Pair) -> None:
+    """Not at the end of today: what was copied is gone."""
+    lt.delete_topic(pair.target, pair.remote)
+    pair.before = [{}, {}]
+    pair.produce(100)
+    latest = pair.write({"A.consumer.auto.offset.reset": "latest"})
+    lt.copy_once(latest, pair.spark)
+    for partition in (0, 1):
+        pair.assert_identical(partition)
+    assert [one[0] for one in lt.gist(lt.ledger(pair.target, pair.topic))] == ["target-recreated"] * 2
+    pair.produce(10)
+    lt.copy_once(latest, pair.spark)
+    for partition in (0, 1):
+        pair.assert_identical(partition)
+
+
 def test_target_recreated_is_copied_again(pair: Pair) -> None:
     lt.delete_records(pair.source, pair.topic, 0, before=20)
     lt.delete_topic(pair.target, pair.remote)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -265,7 +266,7 @@ def match_of(alter: Callable[[Target], None], *, others: Iterable[int] = ()) -> 
     target = a_target([], dense, list(others) or announced, [20, 21])
     alter(target)
     one = claim(ONE, 10, announced)
-    (found,) = matches(one, target.seen(one), TargetLog(target.start, 15, 15))
+    ((found, _),) = matches(one, target.seen(one), TargetLog(target.start, 15, 15))
     return found
 
 
@@ -463,3 +464,41 @@ def test_whatever_pumps_do_the_claims_tell_the_truth_and_of_altered_logs_the_tru
     event("undecided" if ruling.undecided else "decided")
     if not ruling.undecided:
         assert_right(target)
+
+
+# --- how long it takes ----------------------------------------------------------------------------------
+
+
+def calls_of(work: Callable[[], object]) -> int:
+    """How many functions it calls: the same on every machine."""
+    calls = 0
+
+    def note(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+@pytest.mark.parametrize("confirmed", [False, True])
+def test_a_claim_on_thousands_of_batches_takes_as_many_steps_and_not_their_square(
+    deleted: bool, confirmed: bool
+) -> None:
+    """A backlog of small transactions: a fetch answer's batches are one claim, a marker between any two of them."""
+
+    def steps(count: int) -> int:
+        offsets = [range(3 * index, 3 * index + 2) for index in range(count)]
+        rivals = [claim(ONE, 0, *offsets, confirmed=confirmed), claim(OTHER, 0, *offsets)]
+        target = a_target(rivals, *offsets)
+        seen = {one.incarnation: target.seen(one) for one in rivals}
+        log = TargetLog(2 * count if deleted else 0, 2 * count, 2 * count)
+        return calls_of(lambda: arbitrate(rivals, {} if deleted else seen, log))
+
+    assert steps(800) < 3 * steps(400)

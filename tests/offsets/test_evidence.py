@@ -95,8 +95,8 @@ def test_batches_that_the_broker_altered_are_known_again(sent: Sent, setting: st
     else:
         assert all(one.attributes & TIMESTAMP_TYPE_BIT for one in stored)
     found = matches(sent.claim, Seen(stored, 20), TargetLog(0, 20, 20))
-    assert found == [Match.LIKELY if "zstd" in setting else Match.SURE] * 2
-    assert matches(sent.rival, seen(flow, sent.rival), TargetLog(0, 20, 20)) < [Match.POSSIBLE]
+    assert [one.match for one in found] == [Match.LIKELY if "zstd" in setting else Match.SURE] * 2
+    assert matches(sent.rival, seen(flow, sent.rival), TargetLog(0, 20, 20))[0].match < Match.POSSIBLE
     assert_settled(sent)
 
 
@@ -135,4 +135,4 @@ def test_large_batches_in_many_partitions_are_all_read(flow: Flow) -> None:
     found = probe.evidence(claims, dict.fromkeys(claims, 0))
     for where, (claim,) in claims.items():
         there = found[where][claim.incarnation]
-        assert matches(claim, there, TargetLog(0, 300, 300)) == [Match.SURE] * 3, where
+        assert [one.match for one in matches(claim, there, TargetLog(0, 300, 300))] == [Match.SURE] * 3, where

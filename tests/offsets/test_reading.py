@@ -282,6 +282,31 @@ def test_what_somebody_else_wrote_counts_not_as_ours_when_the_log_is_empty(forge
     assert "what retention deleted of it is not known" in flow.refusal().reason
 
 
+def test_what_nobody_saw_somebody_else_write_is_only_supposed_to_be_ours(forgetful_flow: Flow) -> None:
+    """The pump, or what it wrote down, knows how much it was."""
+    flow = forgetful_flow
+    flow.copy(age_ms=2 * DAY_MS)
+    wait_for(lambda: flow.bearings().position.newest_timestamp_ms is None, "the state expires")
+    assert flow.bearings().position.supposed_end == -1
+    flow.target.append(flow.target_topic, 4)
+    flow.target.delete_records(flow.target_topic, COPIED + 4)
+    assert flow.bearings().position.supposed_end == COPIED + 4
+
+
+def test_behind_a_start_nothing_is_ours(forgetful_flow: Flow) -> None:
+    """It would have been claimed."""
+    flow = forgetful_flow
+    flow.claim(replace(flow.segment(upstream=7), confirmed=False))
+    flow.target.append(flow.target_topic, 4)
+    for deleted in (0, 3):
+        flow.target.delete_records(flow.target_topic, deleted)
+        assert "none that this flow wrote" in flow.refusal().reason
+    flow.target.delete_records(flow.target_topic, 4)
+    found = flow.bearings().position
+    assert (found.sequence, found.upstream, found.downstream, found.supposed_end) == (0, 7, 4, -1)
+    assert found.claim_due
+
+
 def test_our_records_twice_are_damage(forgetful_flow: Flow) -> None:
     """A leader without a state of ours takes anything: nothing that is sent now would repair it (R8)."""
     flow = forgetful_flow

@@ -13,6 +13,7 @@ from sparkmirror.offsets.segments import (
     AnnouncedBatch,
     Identity,
     Retracted,
+    RunsBySequence,
     Segment,
     first_of,
     home_partition,
@@ -266,3 +267,22 @@ def test_a_topics_partitions_are_spread() -> None:
 def test_no_mirror_maker_copies_the_topic() -> None:
     """MirrorMaker 2 leaves out what ends in `.internal`."""
     assert segments_topic("us") == "mm2-sparkmirror-segments.us.internal"
+
+
+short_runs = st.builds(
+    with_gaps, st.integers(0, 99), st.lists(st.tuples(st.integers(1, 3), st.integers(0, 4)), min_size=1, max_size=8)
+)
+
+
+@modest
+@given(short_runs, st.lists(st.integers(1, 5), max_size=8), st.integers(0, 40), st.integers(0, 20))
+def test_runs_are_found_in_one_pass_as_they_are_one_by_one(
+    some: tuple[Run, ...], counts: list[int], ahead: int, count: int
+) -> None:
+    announced = tuple(AnnouncedBatch(records, 0, 0, 0, 0) for records in counts)
+    segment = replace(SEGMENT, runs=some, batches=announced)
+    begins = [segment.sequence + sum(counts[:index]) for index in range(len(counts))]
+    assert list(segment.batch_runs()) == [segment.runs_at(*one) for one in zip(begins, counts, strict=True)]
+    assert tuple(RunsBySequence(segment).at(segment.sequence + ahead, count)) == segment.runs_at(
+        segment.sequence + ahead, count
+    )

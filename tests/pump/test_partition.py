@@ -499,6 +499,41 @@ def test_a_position_is_confirmed_only_where_it_leads_to_the_same_record() -> Non
     assert pump.copy.queue[0].upstream == 50
 
 
+@pytest.mark.parametrize("source_id", [b"n" * 16, None])
+def test_what_was_fetched_of_a_source_topic_that_is_gone_is_not_sent(source_id: bytes | None) -> None:
+    """It was created again while a queue waited: what leads to the queue's first record is no confirmation."""
+    world = a_world()
+    pump = running(world)
+    assert pump.copy.queue
+    world.now += MAX_CONFIRMATION_AGE_S + 1
+    assert pump.ask()
+    reading = pump.reading
+    assert isinstance(reading, Bearings)
+    pump.reading = replace(reading, resume_at=0, source_topic_id=source_id or reading.source_topic_id)
+    pump.hear()
+    assert not pump.copy.queue
+    position = pump.copy.fetch_position()
+    assert position is not None
+    assert position.offset == 0
+
+
+@pytest.mark.parametrize(("known", "goes_on"), [(30, False), (33, True), (34, True), (-1, True)])
+def test_an_empty_log_that_ends_behind_what_is_known_to_be_ours_is_parked(known: int, goes_on: bool) -> None:
+    world = a_world()
+    pump = running(world)
+    pump.lose()
+    world.now = max(world.now, pump.copy.seek_at)
+    assert pump.ask()
+    reading = pump.reading
+    assert isinstance(reading, Bearings)
+    pump.copy.appended = (reading.target_topic_id, known)
+    pump.reading = replace(reading, position=replace(reading.position, supposed_end=33))
+    pump.hear()
+    assert (pump.copy.stage is Stage.PARKED) != goes_on
+    if not goes_on:
+        assert "offsets 30 to 32 may have been somebody else's" in pump.copy.reason
+
+
 def test_a_rivals_claim_alone_moves_nothing() -> None:
     world = a_world()
     pump = Pump(world)

@@ -176,6 +176,7 @@ class FlowDriver:
             LossLedger(ledger),
             TopicMemory(ledger),
             self._rules.wanted,
+            from_start=self.flow.fetch.auto_offset_reset != "latest" and self.flow.legacy is None,
         )
 
     def start(self, before: FlowDriver | None = None) -> None:
@@ -254,7 +255,7 @@ class FlowDriver:
         self.looked_over = False
         self.topics = TopicDuty(self._opened(self._source), self._opened(self._target), self._rules).sync_once()
         assert self._topic_sentinel is not None  # noqa: S101 - open came first
-        self.view.gone = self._topic_sentinel.look(self.topics)
+        self.view.gone = self._topic_sentinel.look(self.topics, self.identity)
         if self._once and self._until is None:
             where = [(topic.source.name, index) for topic in self.topics.mirrored for index in topic.partitions]
             isolation = self.flow.fetch.isolation_level

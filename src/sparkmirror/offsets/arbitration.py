@@ -19,14 +19,14 @@ What was confirmed can be lost with the target's log all the same. Who finds tha
 from __future__ import annotations
 
 import dataclasses
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from typing import NamedTuple
 
-from sparkmirror.offsets.matching import Match, Seen, TargetLog, matches, stored_at
-from sparkmirror.offsets.segments import Segment, first_of, joined
+from sparkmirror.offsets.matching import Match, Seen, TargetLog, matches
+from sparkmirror.offsets.segments import RunsBySequence, Segment, first_of, joined
 from sparkmirror.wire.splice import Run
 
 Evidence = Mapping[int, Seen]
@@ -87,20 +87,28 @@ class _Stretch:
     pieces: list[_Piece]
     shared: bool
     """Another pump may have sent some of it."""
+    _whole: RunsBySequence = field(init=False)
+    _in_log: tuple[int, RunsBySequence] | None = field(default=None, init=False)
+    """How many pieces, and what they hold."""
+
+    def __post_init__(self) -> None:
+        self._whole = RunsBySequence(self.claim)
 
     def end(self) -> int:
         """The sequence after what is known to be true."""
         if not self.pieces:
-            return self.claim.sequence + self.claim.announced
+            return self.claim.sequence + self._whole.announced
         last = self.pieces[-1]
         return last.sequence + self.claim.batches[last.nth].records
 
     def runs_at(self, sequence: int, count: int) -> tuple[Run, ...]:
         """What it says of these, if nothing else comes: of the batches ahead that it announces nothing is known."""
         if not self.pieces:
-            return self.claim.runs_at(sequence, count)
-        known = self.claim.part(self.pieces[0].nth, self.pieces[-1].nth + 1, 0, confirmed=False)
-        return known.runs_at(sequence, count)
+            return tuple(self._whole.at(sequence, count))
+        if self._in_log is None or self._in_log[0] != len(self.pieces):
+            known = self.claim.part(self.pieces[0].nth, self.pieces[-1].nth + 1, 0, confirmed=False)
+            self._in_log = len(self.pieces), RunsBySequence(known)
+        return tuple(self._in_log[1].at(sequence, count))
 
     def holds(self, other: Segment) -> bool:
         """Whether a confirmed claim says nothing that isn't known already."""
@@ -115,7 +123,7 @@ class _Stretch:
 
     def leads_only_to(self, piece: _Piece) -> bool:
         """Whether nobody can have gone on from it and written other records there without a claim."""
-        announced_more = self.end() == piece.sequence < self.claim.sequence + max(self.claim.announced, 1)
+        announced_more = self.end() == piece.sequence < self.claim.sequence + max(self._whole.announced, 1)
         return not self.shared and (announced_more or _of_one_pump(self.claim, piece.claim))
 
 
@@ -130,7 +138,7 @@ def arbitrate(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) -> 
     """Judge all claims of one producer id and epoch on one target partition."""
     claims, doubted, shortened = _judged_anew(claims, evidence, log)
     doubted_ones = {claim.incarnation for claim in doubted}
-    confirmed = [claim for claim in claims if claim.confirmed]
+    confirmed = [RunsBySequence(claim) for claim in claims if claim.confirmed]
     places: dict[int, _Place] = defaultdict(_Place)
     judged: dict[int, list[_Piece]] = {}
     asked: list[Segment] = []
@@ -151,14 +159,16 @@ def arbitrate(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) -> 
     if any(piece.match is Match.UNREAD for pieces in judged.values() for piece in pieces):
         return Ruling((), undecided="its newest records are not below the high watermark yet", wait=True)
     stretches: list[_Stretch] = []
+    ahead = {incarnation: _ahead(pieces) for incarnation, pieces in judged.items()}
     for _, place in sorted(places.items()):
-        reason = _decide(place, stretches, judged)
+        reason = _decide(place, stretches, ahead)
         if reason:
             return Ruling((), undecided=reason)
     ruling = _ruling(stretches, judged, asked)
+    told = _Told(ruling.true)
     for place in places.values():
         for piece in place.pieces:
-            if piece.match is Match.POSSIBLE and not _agrees(piece, place, ruling.true):
+            if piece.match is Match.POSSIBLE and not _agrees(piece, place, told):
                 return Ruling((), undecided=_undecidable([piece]))
     rewritten = {_key(claim) for claim in (*shortened, *ruling.confirmed)}
     gone = [claim for claim in doubted if _key(claim) not in rewritten]
@@ -182,7 +192,7 @@ def _judged_anew(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) 
         claim.sequence
         for claim in claims
         if claim.heals and not claim.confirmed
-        if matches(claim, evidence.get(claim.incarnation, Seen()), log)[0] >= Match.POSSIBLE
+        if matches(claim, evidence.get(claim.incarnation, Seen()), log)[0].match >= Match.POSSIBLE
     ]
     first = min(healing, default=None)
     if first is None:
@@ -221,23 +231,24 @@ def _reaches(claim: Segment, sequence: int | None) -> bool:
     return sequence is not None and claim.sequence + max(claim.announced, 1) > sequence
 
 
-def _pieces(claim: Segment, seen: Seen, log: TargetLog, confirmed: Sequence[Segment]) -> list[_Piece]:
+def _pieces(claim: Segment, seen: Seen, log: TargetLog, confirmed: Sequence[RunsBySequence]) -> list[_Piece]:
     pieces = []
     sequence = claim.sequence
-    for index, match in enumerate(matches(claim, seen, log)):
-        there = stored_at(sequence, seen)
+    for index, ((match, there), runs) in enumerate(zip(matches(claim, seen, log), claim.batch_runs(), strict=True)):
         lead = None if there is None or match < Match.POSSIBLE else there.offset - there.sequence
-        count = claim.batches[index].records
-        piece = _Piece(claim, index, sequence, claim.runs_at(sequence, count), match, lead)
+        piece = _Piece(claim, index, sequence, runs, match, lead)
         if match is Match.POSSIBLE and any(_contradicts(piece, settled) for settled in confirmed):
             piece = piece._replace(match=Match.NO)
         pieces.append(piece)
-        sequence += count
+        sequence += _count(piece)
     return pieces
 
 
-def _decide(place: _Place, stretches: list[_Stretch], judged: Mapping[int, Sequence[_Piece]]) -> str:
-    """Go on at the next sequence for which there are claims; returns why that can't be told, if it can't."""
+def _decide(place: _Place, stretches: list[_Stretch], ahead: Mapping[int, Sequence[int]]) -> str:
+    """Go on at the next sequence for which there are claims; returns why that can't be told, if it can't.
+
+    `ahead`: for each claim's pieces how many of the next ones may be in the log, too.
+    """
     before = stretches[-1] if stretches else None
     best = max((piece.match for piece in place.pieces), default=Match.NO)
     if place.confirmed and not (best is Match.SURE and _overrule(place.pieces, place.confirmed[-1])):
@@ -255,7 +266,13 @@ def _decide(place: _Place, stretches: list[_Stretch], judged: Mapping[int, Seque
     rivals = [piece for piece in place.pieces if piece.match is best]
     if best >= Match.LIKELY and len({piece.runs for piece in rivals}) > 1:
         return _undecidable(rivals)
-    chosen = max(rivals, key=lambda piece: (before is not None and before.goes_on_with(piece), _ahead(piece, judged)))
+    chosen = max(
+        rivals,
+        key=lambda piece: (
+            before is not None and before.goes_on_with(piece),
+            ahead[piece.claim.incarnation][piece.nth],
+        ),
+    )
     shared = not all(_of_one_pump(chosen.claim, piece.claim) for piece in rivals)
     if before is None:
         stretches.append(_Stretch(chosen.claim, [chosen], shared))
@@ -329,37 +346,49 @@ def _has_failed(pieces: Iterable[_Piece], *, even_in_part: bool) -> bool:
     return all(piece.match is Match.NO or (even_in_part and piece.match is not Match.OPEN) for piece in pieces)
 
 
-def _contradicts(piece: _Piece, confirmed: Segment) -> bool:
+def _contradicts(piece: _Piece, settled: RunsBySequence) -> bool:
     """Whether a confirmed claim leaves no room for it: one begins inside it, or had other records there."""
-    end = piece.sequence + _count(piece)
+    end, confirmed = piece.sequence + _count(piece), settled.segment
     if confirmed.sequence <= piece.sequence:
-        overlap = min(confirmed.sequence + confirmed.announced, end) - piece.sequence
-        return overlap > 0 and confirmed.runs_at(piece.sequence, overlap) != first_of(piece.runs, overlap)
+        overlap = min(confirmed.sequence + settled.announced, end) - piece.sequence
+        return overlap > 0 and tuple(settled.at(piece.sequence, overlap)) != first_of(piece.runs, overlap)
     return confirmed.sequence < end
 
 
-def _agrees(piece: _Piece, place: _Place, true: Sequence[Segment]) -> bool:
+def _agrees(piece: _Piece, place: _Place, told: _Told) -> bool:
     """Whether what may have been written there is what is believed, or is known not to have been."""
     if any(one.match >= Match.LIKELY for one in place.pieces):
         return True
-    return _told(true, piece.sequence, _count(piece)) == piece.runs
+    return told.runs(piece.sequence, _count(piece)) == piece.runs
 
 
-def _told(true: Sequence[Segment], sequence: int, count: int) -> tuple[Run, ...]:
-    """The runs of so many records from a sequence on, by claims in order."""
-    runs: list[Run] = []
-    for claim, following in zip_longest(true, true[1:]):
-        start = max(claim.sequence, sequence)
-        end = min(sequence + count, following.sequence if following else sequence + count)
-        if start < end:
-            runs += claim.runs_at(start, end - start)
-    return joined(runs)
+class _Told:
+    """What claims in order of sequence, each of which counts until the next, say of any records."""
+
+    def __init__(self, claims: Sequence[Segment]) -> None:
+        self._sequences = [claim.sequence for claim in claims]
+        self._runs = [RunsBySequence(claim) for claim in claims]
+
+    def runs(self, sequence: int, count: int) -> tuple[Run, ...]:
+        """The runs of so many records from a sequence on."""
+        found: list[Run] = []
+        at, end = max(bisect_right(self._sequences, sequence) - 1, 0), sequence + count
+        for index in range(at, len(self._sequences)):
+            following = self._sequences[index + 1] if index + 1 < len(self._sequences) else end
+            start, stop = max(self._sequences[index], sequence), min(end, following)
+            if start >= end:
+                break
+            if start < stop:
+                found += self._runs[index].at(start, stop - start)
+        return joined(found)
 
 
-def _ahead(piece: _Piece, judged: Mapping[int, Sequence[_Piece]]) -> int:
-    """How many more batches of its claim follow."""
-    following = judged[piece.claim.incarnation][piece.nth + 1 :]
-    return next((count for count, one in enumerate(following) if one.match < Match.POSSIBLE), len(following))
+def _ahead(pieces: Sequence[_Piece]) -> list[int]:
+    """For each batch of a claim how many of the next ones may be in the log."""
+    counts = [0] * len(pieces)
+    for index in range(len(pieces) - 2, -1, -1):
+        counts[index] = counts[index + 1] + 1 if pieces[index + 1].match >= Match.POSSIBLE else 0
+    return counts
 
 
 def _count(piece: _Piece) -> int:

@@ -106,7 +106,7 @@ class LogProbe:
 
     def _take(self, header: BatchHeader, claim: Segment, mine: list[StoredBatch]) -> bool:
         """Note a batch of ours that bears on the claim; whether that is enough."""
-        if not is_ours(header, self._identity.producer_id, self._identity.producer_epoch):
+        if not self._is_ours(header):
             return False
         stored = self.stored(header, near=claim.sequence)
         if stored.sequence + stored.span > claim.sequence:
@@ -130,7 +130,7 @@ class LogProbe:
     def next_of_ours(self, where: TopicPartition, offset: int, near: int) -> StoredBatch | None:
         """The first batch of ours at or after an offset; None if there is none below the high watermark."""
         for header in self._from(where, offset):
-            if is_ours(header, self._identity.producer_id, self._identity.producer_epoch):
+            if self._is_ours(header):
                 return self.stored(header, near)
         return None
 
@@ -139,9 +139,22 @@ class LogProbe:
         for header in self._from(where, offset):
             if header.base_offset >= end:
                 return True
-            if is_ours(header, self._identity.producer_id, self._identity.producer_epoch):
+            if self._is_ours(header):
                 return False
         return True
+
+    def foreign_throughout(self, where: TopicPartition, offset: int, end: int) -> bool:
+        """Whether batches of others hold all of a range of offsets: none was deleted, or taken out by compaction."""
+        for header in self._from(where, offset):
+            if header.base_offset > offset or self._is_ours(header):
+                return False
+            offset = header.next_offset
+            if offset >= end:
+                return True
+        return False
+
+    def _is_ours(self, header: BatchHeader) -> bool:
+        return is_ours(header, self._identity.producer_id, self._identity.producer_epoch)
 
     def _from(self, where: TopicPartition, offset: int) -> Iterator[BatchHeader]:
         while True:

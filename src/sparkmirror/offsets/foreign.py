@@ -42,11 +42,14 @@ def explain(
     log_start: int,
     log_end: int,
     incarnation: int,
+    *,
+    from_the_log: bool = False,
 ) -> Explained | None:
     """Account for every offset between the newest segment's start and the log's end.
 
-    None if that can't be: records of ours are there twice. `sequence` is the next one of ours; `segments` are the
-    true claims, in order, and what is before the newest is settled.
+    None if that can't be: records of ours are there twice. `sequence` is the next one of ours, `from_the_log` as far as
+    the log shows: where compaction took something, it may have been ours. `segments` are the true claims, in order, and
+    what is before the newest is settled.
     """
     newest = segments[-1]
     claims: list[Segment] = []
@@ -57,7 +60,8 @@ def explain(
         jump = _first_jump(probe, where, at, log_end, shift, sequence)
         found = jump or StoredBatch(sequence, log_end, 0, 0, 0, 0, 0, 0, 0)
         before = found.sequence + shift
-        if before > found.offset or not probe.foreign_only(where, before, found.offset):
+        foreign = probe.foreign_throughout if from_the_log and jump is None else probe.foreign_only
+        if before > found.offset or not foreign(where, before, found.offset):
             return None
         stretches.append(ForeignRecords(before, found.offset))
         if jump is None:
@@ -69,22 +73,31 @@ def explain(
     return Explained(tuple(claims), tuple(stretches), 0)
 
 
-def foreign_tail(known: Iterable[ForeignRecords], begin: int, log_start: int, log_end: int) -> int | None:
-    """How many offsets at a log's end are foreign, if it holds nothing of ours any more; deleted ones count, too.
+class ForeignTail(NamedTuple):
+    """What is foreign at the end of a log that holds nothing of ours any more."""
 
-    `known` are stretches noted earlier; those below `begin`, where our newest claim does, are accounted for. None: so
-    much was deleted that it is not known who wrote all of it. Without any, nobody else is known to have written.
+    offsets: int
+    unknown: tuple[ForeignRecords, ...]
+    """Parts of it that nobody has noted."""
+
+
+def foreign_tail(known: Iterable[ForeignRecords], begin: int, log_end: int) -> ForeignTail:
+    """From the first of the stretches `known` on to a log's end, retention may have deleted any of it.
+
+    What lies below `begin`, where our newest claim does, is accounted for. Behind a stretch that was noted nothing of
+    ours can be: it would have been claimed.
     """
     behind = [ForeignRecords(max(one.first, begin), min(one.end, log_end)) for one in known]
-    behind = [one for one in behind if one.first < one.end]
+    behind = sorted(one for one in behind if one.first < one.end)
     if not behind:
-        return 0
-    first = max(log_start, begin)
-    for one in sorted(behind, key=lambda one: one.end, reverse=True):
-        if one.end < first:
-            return None
-        first = min(first, one.first)
-    return log_end - first
+        return ForeignTail(0, ())
+    unknown = []
+    at = behind[0].first
+    for one in [*behind, ForeignRecords(log_end, log_end)]:
+        if one.first > at:
+            unknown.append(ForeignRecords(at, one.first))
+        at = max(at, one.end)
+    return ForeignTail(log_end - behind[0].first, tuple(unknown))
 
 
 def foreign_between(probe: LogProbe, where: TopicPartition, ruling: Ruling) -> tuple[ForeignRecords, ...]:

@@ -219,7 +219,17 @@ class PartitionMap:
             self._claims[claim.sequence, claim.incarnation] = claim
         if not ruling.true:
             return NOTHING_YET
-        self._renew(ruling.true, copied_below(ruling.true, tail, self.log.end))
+        copied = copied_below(ruling.true, tail, self.log.end)
+        if (
+            tail is None
+            and reached is not None
+            and reached.downstream == self.log.end
+            and reached.upstream < copied.upstream
+        ):
+            return Unmapped(
+                "somebody else wrote to the target, which has deleted it all: known again when more is copied"
+            )
+        self._renew(ruling.true, copied)
         if reached is not None:
             self.offsets.pass_over(reached.upstream, reached.downstream)
         return None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
 from enum import IntEnum
+from itertools import pairwise
 from typing import NamedTuple
 
 from crc32c import crc32c
@@ -71,34 +73,57 @@ class Match(IntEnum):
     SURE = 5
 
 
-def matches(claim: Segment, seen: Seen, log: TargetLog) -> list[Match]:
-    """One for each batch that a claim announces."""
+class Matched(NamedTuple):
+    """One announced batch, and what the log has at its first sequence."""
+
+    match: Match
+    there: StoredBatch | None
+
+
+def matches(claim: Segment, seen: Seen, log: TargetLog) -> list[Matched]:
+    """One for each batch that a claim announces: of a backlog of small ones there are thousands."""
+    shelf = _Shelf(seen)
     found = []
     sequence = claim.sequence
     for announced in claim.batches:
-        found.append(_match(announced, sequence, claim.downstream + sequence - claim.sequence, seen, log))
+        match = _match(announced, sequence, claim.downstream + sequence - claim.sequence, shelf, log)
+        found.append(Matched(match, shelf.first_in(sequence, sequence + 1)))
         sequence += announced.records
     return found
 
 
-def stored_at(sequence: int, seen: Seen) -> StoredBatch | None:
-    """The batch that spans a sequence, if it is there."""
-    return next((one for one in seen.batches if one.sequence <= sequence < one.sequence + one.span), None)
+class _Shelf:
+    """Batches by their sequences. Those of a log that took records twice are not in order: then all are looked at."""
+
+    def __init__(self, seen: Seen) -> None:
+        self._batches = seen.batches
+        self._sequences = [one.sequence for one in seen.batches]
+        self._in_order = all(one.sequence + one.span <= other.sequence for one, other in pairwise(seen.batches))
+        self.last_sequence = max(self._sequences, default=-1)
+        self.end = seen.end
+
+    def first_in(self, begin: int, end: int) -> StoredBatch | None:
+        """The first batch in the log that spans any of these sequences."""
+        candidates = self._batches
+        if self._in_order:
+            at = max(bisect_right(self._sequences, begin) - 1, 0)
+            candidates = candidates[at : at + 2]
+        return next((one for one in candidates if one.sequence < end and one.sequence + one.span > begin), None)
 
 
-def _match(announced: AnnouncedBatch, sequence: int, downstream: int, seen: Seen, log: TargetLog) -> Match:
+def _match(announced: AnnouncedBatch, sequence: int, downstream: int, shelf: _Shelf, log: TargetLog) -> Match:
     end = sequence + announced.records
-    there = [one for one in seen.batches if one.sequence < end and one.sequence + one.span > sequence]
-    if there:
-        same_place = (there[0].sequence, there[0].span) == (sequence, announced.records)
-        return _compare(announced, there[0]) if same_place else Match.NO
-    if any(one.sequence >= end for one in seen.batches):
+    there = shelf.first_in(sequence, end)
+    if there is not None:
+        same_place = (there.sequence, there.span) == (sequence, announced.records)
+        return _compare(announced, there) if same_place else Match.NO
+    if shelf.last_sequence >= end:
         return Match.POSSIBLE
     if log.appended is None:
         return Match.POSSIBLE if downstream < log.start else Match.OPEN
     if log.appended <= sequence:
         return Match.OPEN
-    if seen.end < log.end:
+    if shelf.end < log.end:
         return Match.UNREAD
     return Match.POSSIBLE if log.appended >= end else Match.NO
 

@@ -71,6 +71,9 @@ class Position:
     """Of what was copied last; None: nothing ever was."""
     newest_timestamp_ms: int | None
     """Of the producer state; None: there is no state."""
+    supposed_end: int = -1
+    """Downstream: where our records end if all that lies behind the newest claim was ours; the log shows none of them
+    any more. -1: it is known where they end."""
     lost: int = 0
     """So many records that confirmed claims say were appended are not there any more: the target lost them."""
 
@@ -113,6 +116,7 @@ def decide(
     newest = max(there, key=_sequence, default=first)
     lowest = newest.sequence + reading.log_end_before - newest.downstream
     highest = newest.sequence + reading.log_end_after - newest.downstream
+    supposed_end = -1
     if reading.state is not None:
         sequence = unwrap(reading.state.last_sequence + 1, near=lowest)
         source = "its producer state"
@@ -127,6 +131,8 @@ def decide(
     else:
         sequence = lowest
         source = "the log end"
+        if reading.log_end_after > newest.downstream + newest.announced * newest.confirmed:
+            supposed_end = reading.log_end_after
     if not lowest <= sequence <= highest:
         return Doubt(_disagreement(source, sequence, lowest, highest), surplus=max(lowest - sequence, 0))
     # What an operator set counts from its own sequence on; of another claim nothing was appended yet there.
@@ -135,7 +141,7 @@ def decide(
     confirmed_to = max((one.sequence + one.announced for one in segments if one.confirmed), default=sequence)
     lost = max(confirmed_to - sequence, 0)
     if whole and sequence == 0 < segment.sequence:  # nothing is left, not even what the first claim announced
-        return Position(0, None, reading.log_end_after + foreign_tail, True, -1, None, None, lost)
+        return Position(0, None, reading.log_end_after + foreign_tail, True, -1, None, None, lost=lost)
     if segment.sequence > sequence:
         reason = f"no segment covers sequence {sequence}: the target lost records that were acknowledged"
         return Doubt(reason, uncovered=True)
@@ -147,6 +153,7 @@ def decide(
         segment.source_leader_epoch if covering else -1,
         segment.source_topic_id,
         reading.state.last_timestamp_ms if reading.state else None,
+        supposed_end,
         lost,
     )
 

@@ -14,8 +14,11 @@ from __future__ import annotations
 
 import dataclasses
 import struct
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 from typing import NamedTuple
 
 from crc32c import crc32c
@@ -118,6 +121,24 @@ class Segment:
                 runs.append(Run(run.upstream + cut, length))
         return tuple(runs)
 
+    def batch_runs(self) -> Iterator[tuple[Run, ...]]:
+        """The runs of each announced batch, one after the other."""
+        runs = iter(self.runs)
+        (upstream, left), last = next(runs), len(self.runs) == 1
+        seen = 1
+        for batch in self.batches:
+            count, found = batch.records, list[Run]()
+            while count:
+                if not left and not last:
+                    upstream, left = next(runs)
+                    seen += 1
+                    last = seen == len(self.runs)
+                    continue
+                length = count if last else min(left, count)
+                found.append(Run(upstream, length))
+                upstream, left, count = upstream + length, left - length, count - length
+            yield tuple(found)
+
     def part(self, start: int, stop: int, downstream: int, *, confirmed: bool, shared: bool = False) -> Segment:
         """Only what its announced batches from index `start` to before `stop` hold, found at `downstream`."""
         sequence = self.sequence + sum(batch.records for batch in self.batches[:start])
@@ -164,6 +185,34 @@ def joined(runs: Iterable[Run]) -> tuple[Run, ...]:
             found.append(run)
         follows = upstream + length
     return tuple(found)
+
+
+class RunsBySequence:
+    """A segment's runs, to be looked up often: a claim on a backlog of small batches has thousands."""
+
+    def __init__(self, segment: Segment) -> None:
+        self.segment = segment
+
+    @cached_property
+    def announced(self) -> int:
+        """As the segment's."""
+        return self.segment.announced
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        return list(accumulate(run.length for run in self.segment.runs[:-1]))
+
+    def at(self, sequence: int, count: int) -> list[Run]:
+        """Of so many records from one of the segment on; the last run goes on without end."""
+        skip, found = sequence - self.segment.sequence, list[Run]()
+        index = bisect_right(self._ends, skip)
+        while count:
+            begin = self._ends[index - 1] if index else 0
+            length = min(self._ends[index] - skip, count) if index < len(self._ends) else count
+            if length:
+                found.append(Run(self.segment.runs[index].upstream + skip - begin, length))
+            skip, count, index = skip + length, count - length, index + 1
+        return found
 
 
 def first_of(runs: Iterable[Run], count: int) -> tuple[Run, ...]:

@@ -94,6 +94,7 @@ class Settler:
             reading.log_start,
             reading.log_end_after,
             incarnation=random.getrandbits(62),
+            from_the_log=reading.state is None,
         )
         if found is None:
             return Settled(position)
@@ -104,8 +105,17 @@ class Settler:
         return Settled(decide(reading, (*ruling.true, *found.claims), found.tail), between + found.stretches)
 
     def _known_tail(self, where: TopicPartition, reading: TargetReading, claims: Sequence[Segment]) -> int | None:
-        """Foreign offsets at the log's end, where it holds nothing of ours and its end alone tells the position."""
-        if reading.last_sequence is not None or not claims:
+        """Foreign offsets at the log's end, where it holds nothing of ours and its end alone tells the position.
+
+        Behind a claim that says only where we begin nothing is ours: what is sent first there is claimed. But as long
+        as the log shows records there they may be another mirror's, which nobody may pass over.
+        """
+        end = reading.log_end_after
+        if reading.last_sequence is not None or not claims or reading.log_end_before != end:
             return 0
-        known = self._foreign.known(where)
-        return foreign_tail(known, claims[-1].downstream, reading.log_start, reading.log_end_after)
+        newest = claims[-1]
+        if newest.is_start:
+            return max(end - newest.downstream, 0) if reading.log_start == end else 0
+        tail = foreign_tail(self._foreign.known(where), newest.downstream, end)
+        shown = (one.first >= reading.log_start and self._probe.foreign_throughout(where, *one) for one in tail.unknown)
+        return tail.offsets if all(shown) else None

@@ -55,6 +55,9 @@ STAMPING = "message.timestamp.type"
 CONFIRM_S = 1.0
 """How far behind confirmations of claims may be written."""
 
+READING_S = 5.0
+"""A position that takes longer to read is a reason why nothing is copied."""
+
 POLICIES_S = 300.0
 """How often the source topics' cleanup policies are read again: one that becomes compacted needs R19."""
 
@@ -534,6 +537,9 @@ class FlowPump:
     def _receipt(self, copy: PartitionCopy) -> Receipt:
         paused = copy.stage is Stage.RUNNING and self._control.is_paused(copy.route.source_topic)
         state = _STATES[copy.stage]
+        reason = copy.reason
+        if not reason and copy.asked_at is not None and self._loop.now - copy.asked_at > READING_S:
+            reason = "its position is being read"
         last_upstream, last_downstream = copy.last_copied
         return Receipt(
             flow=self.name,
@@ -541,7 +547,7 @@ class FlowPump:
             target_topic=copy.route.target_topic,
             partition=copy.route.partition,
             state="waiting" if paused else state,
-            reason="paused" if paused else copy.reason,
+            reason="paused" if paused else reason,
             records=copy.records,
             bytes=copy.bytes,
             upstream=copy.acked_upstream,

@@ -184,20 +184,27 @@ class PartitionCopy:
         if (upstream, position.downstream) != (self._last_upstream + 1, self._last_downstream + 1):
             self._last_upstream = self._last_downstream = -1
         follows = upstream if position.upstream is None else position.upstream
-        same_leaders = self.bearings is not None and (
-            self.bearings.target_leader,
-            self.bearings.target_topic_id,
-        ) == (bearings.target_leader, bearings.target_topic_id)
+        before = self.bearings
         self._note_losses(bearings)
         self.bearings = bearings
         self.source_end = bearings.source_end
-        if self.stage is Stage.RUNNING:
+        if self.stage is Stage.RUNNING and before is not None:
+            same_leaders = (before.target_leader, before.target_topic_id) == (
+                bearings.target_leader,
+                bearings.target_topic_id,
+            )
             confirms = self.queue and not position.lost and _leads_to(self.queue[0], position.sequence, follows)
+            confirms = confirms and upstream >= follows and bearings.source_topic_id == before.source_topic_id
             if same_leaders and confirms:
                 self._confirmed_at = bearings.read_at
                 self._alone = self._first = True
                 return
             self.drop_queue()
+        topic_id, end = self.appended
+        if bearings.target_topic_id == topic_id and 0 <= end < position.supposed_end:
+            others = f"offsets {end} to {position.supposed_end - 1}"
+            self.park(f"the target has deleted all records, and {others} may have been somebody else's", now)
+            return
         if self._must_stay_quiet(bearings, now):
             return
         self._upstream = upstream
@@ -230,7 +237,7 @@ class PartitionCopy:
         """Where to fetch next; where nothing was ever copied, and `latest` is wanted, it is that of the first look."""
         if bearings.resume_at is not None:
             return bearings.resume_at
-        if not self._from_latest:
+        if not self._from_latest or bearings.position.lost:
             return bearings.source_start
         if self._latest is None:
             self._latest = bearings.source_end

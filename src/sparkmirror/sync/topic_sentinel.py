@@ -6,20 +6,26 @@ partitions that the source has no more, target topics that were created again, s
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterable, Mapping
 
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.offsets.losses import LossLedger
 from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segment_log import SegmentLog, TargetPartition
-from sparkmirror.offsets.segments import Segment
+from sparkmirror.offsets.segments import Identity, Segment
 from sparkmirror.offsets.sentinel import shrunk, target_recreated
 from sparkmirror.offsets.topic_memory import KnownTopic, TopicMemory
 from sparkmirror.sync.topics import MirroredTopic, TopicSync
+from sparkmirror.wire.splice import Run
 
 
 class TopicSentinel:
-    """For one flow. Each finding is written to the ledger once."""
+    """For one flow. Each finding is written to the ledger once.
+
+    `from_start`: what was never copied is begun at the source's start. Else a target topic that was created again must
+    be told where to begin.
+    """
 
     def __init__(
         self,
@@ -29,6 +35,8 @@ class TopicSentinel:
         ledger: LossLedger,
         memory: TopicMemory,
         wanted: Callable[[str], bool],
+        *,
+        from_start: bool,
     ) -> None:
         self._source = source
         self._target = target
@@ -36,21 +44,22 @@ class TopicSentinel:
         self._ledger = ledger
         self._memory = memory
         self._wanted = wanted
+        self._from_start = from_start
         self._seen_to: set[tuple[bytes, bytes]] = set()
         """Topic ids at the source and at the target whose shrunk partitions are in the ledger."""
 
-    def look(self, found: TopicSync) -> tuple[str, ...]:
+    def look(self, found: TopicSync, identity: Identity) -> tuple[str, ...]:
         """Note what is new; returns the source topics that were copied and are gone, while their copies stay.
 
         Raises `ClusterUnreachable` and other `ConnectionError`s; then the next look finds it again.
         """
-        self._note_recreated(found.mirrored)
+        self._note_recreated(found.mirrored, identity)
         for topic in found.mirrored:
             self._note_shrunk(topic)
         self._memory.learn(_known(topic) for topic in found.mirrored)
         return self._gone(found.at_source)
 
-    def _note_recreated(self, topics: Iterable[MirroredTopic]) -> None:
+    def _note_recreated(self, topics: Iterable[MirroredTopic], identity: Identity) -> None:
         known = self._memory.known
         old_ids = {
             topic: bytes.fromhex(before.target_topic_id)
@@ -69,10 +78,37 @@ class TopicSentinel:
                 first = firsts.get((old_id, index))
                 if first is not None:
                     same = first.source_topic_id == topic.source.topic_id
-                    start = starts.get((topic.source.name, index), first.upstream) if same else None
+                    start = starts.get((topic.source.name, index), first.upstream if same else 0)
                     self._ledger.record(
-                        target_recreated(_route(topic, index), topic.remote.topic_id, first.upstream, start)
+                        target_recreated(
+                            _route(topic, index), topic.remote.topic_id, first.upstream, start if same else None
+                        )
                     )
+                    if not self._from_start:
+                        self._begin_again(identity, topic, index, max(first.upstream, start) if same else start)
+
+    def _begin_again(self, identity: Identity, topic: MirroredTopic, index: int, upstream: int) -> None:
+        """Where the first copy began: by now the source's end, or what a group has committed, are behind that."""
+        where = topic.remote.topic_id, index
+        self._segments.refresh([where])
+        if self._segments.claims(*where):
+            return
+        self._segments.claim(
+            [
+                Segment(
+                    target_topic_id=topic.remote.topic_id,
+                    partition=index,
+                    sequence=0,
+                    incarnation=random.getrandbits(62),
+                    producer_id=identity.producer_id,
+                    producer_epoch=identity.producer_epoch,
+                    source_topic_id=topic.source.topic_id,
+                    source_leader_epoch=-1,
+                    downstream=0,
+                    runs=(Run(upstream, 0),),
+                )
+            ]
+        )
 
     def _first_claims(self, topic_ids: set[bytes]) -> Mapping[TargetPartition, Segment]:
         """Where the copies into these target topics began."""
