@@ -10,11 +10,16 @@ from typing import Any
 import pytest
 from copied_flow import AT_SOURCE, COPIED, DAY_MS, FIRST_UPSTREAM, Flow, built, flow_between, read_all, wait_for
 
+from sparkmirror.cluster import log_tail
+from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import LossPolicy
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.offsets.losses import LossKind
+from sparkmirror.offsets.foreign_ends import ForeignEnds, SoFar
+from sparkmirror.offsets.log_bounds import by_target_leader
+from sparkmirror.offsets.losses import LossKind, LossLedger
 from sparkmirror.offsets.position import Position
-from sparkmirror.offsets.route import Bearings, Refusal
+from sparkmirror.offsets.route import Bearings, Refusal, Route
+from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Segment
 from sparkmirror.wire.splice import Run
 
@@ -305,6 +310,47 @@ def test_behind_a_start_nothing_is_ours(forgetful_flow: Flow) -> None:
     found = flow.bearings().position
     assert (found.sequence, found.upstream, found.downstream, found.supposed_end) == (0, 7, 4, -1)
     assert found.claim_due
+
+
+def test_one_partition_that_is_searched_in_vain_holds_up_no_other(
+    forgetful_flow: Flow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = forgetful_flow
+    flow.copy(age_ms=2 * DAY_MS)
+    wait_for(lambda: flow.bearings().position.newest_timestamp_ms is None, "the state expires")
+    for _ in range(4):
+        flow.target.append(flow.target_topic, 1)
+    monkeypatch.setattr(log_tail, "_MAX_STEPS", 3)
+    other = Route(flow.topic, flow.target_topic, 1)
+    found = read_all(flow.reader(), [flow.route, other])
+    refused = found[flow.route]
+    assert isinstance(refused, Refusal)
+    assert refused.transient
+    assert isinstance(found[other], Bearings)
+
+
+def test_what_is_only_supposed_to_be_ours_is_not_held_against_what_another_mirror_has_committed(
+    forgetful_flow: Flow,
+) -> None:
+    """MirrorMaker 1 spreads records by key: how many lie in a partition says nothing of its own one."""
+    flow = forgetful_flow
+    flow.copy(age_ms=2 * DAY_MS)
+    wait_for(lambda: flow.bearings().position.newest_timestamp_ms is None, "the state expires")
+    flow.target.append(flow.target_topic, 40)
+    client = flow.target.client
+    segments = SegmentLog(TopicLog(client, flow.segments_topic))
+    ends = ForeignEnds(client, segments, LossLedger(TopicLog(client, flow.losses_topic)), flow.identity)
+
+    def so_far() -> SoFar:
+        groups = by_target_leader(flow.source.client, client, [flow.route], lambda *_: None)
+        ((leader, group),) = groups.items()
+        (found,) = ends.so_far(leader, group, whoever=True)
+        assert isinstance(found, SoFar)
+        return found
+
+    assert so_far().upstream == COPIED
+    flow.target.delete_records(flow.target_topic, COPIED + 40)
+    assert so_far().upstream == FIRST_UPSTREAM
 
 
 def test_our_records_twice_are_damage(forgetful_flow: Flow) -> None:

@@ -98,7 +98,10 @@ class ForeignEnds:
                     found.append(self._never_sent(both, reading))
                 else:
                     theirs = whoever or (bool(settled.foreign) and settled.foreign[-1].end == reading.log_end_after)
-                    found.append(SoFar(both, position.sequence, position.upstream) if theirs else None)
+                    upstream = position.upstream
+                    if whoever and position.supposed_end >= 0:
+                        upstream = _proven(self._claims(both)[-1])
+                    found.append(SoFar(both, position.sequence, upstream) if theirs else None)
         return found
 
     def _never_sent(self, both: BothLogs, reading: TargetReading) -> SoFar | None:
@@ -117,6 +120,11 @@ class ForeignEnds:
     def _probe(self, leader: int, group: Sequence[BothLogs]) -> LogProbe:
         ids = {both.target.name: both.target.topic_id for both in group}
         return LogProbe(self._target, leader, ids, self._identity)
+
+
+def _proven(claim: Segment) -> int:
+    """The source offset up to which it is known to be copied, where the target's log shows nothing any more."""
+    return claim.next_upstream(claim.sequence + claim.announced * claim.confirmed)
 
 
 def _sequence(claim: Segment) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from sparkmirror.cluster.client import TOPICS_PER_REQUEST, ClusterClient, TopicLeaders
 from sparkmirror.cluster.leader_epochs import EpochEnd, epoch_ends
 from sparkmirror.cluster.list_offsets import DEBUG_CONSUMER, EARLIEST, LATEST, list_offsets
+from sparkmirror.cluster.log_tail import TailUnread
 from sparkmirror.cluster.topic_configs import topic_configs
 from sparkmirror.config import LossPolicy
 from sparkmirror.offsets.evidence import LogProbe
@@ -87,11 +88,17 @@ class PositionReader:
                 results[route] = Refusal(str(unserved), transient=True)
         if results:
             ready(results)
-        for leaders, group in by_leaders.items():
+        groups = list(by_leaders.items())
+        while groups:
+            leaders, group = groups.pop()
             found: dict[Route, Bearings | Refusal]
             try:
                 found = self._read_group(group, source, target, *leaders)
             except ConnectionError as error:
+                if isinstance(error, TailUnread) and len(group) > 1:  # it may be one of them only
+                    half = len(group) // 2
+                    groups += [(leaders, group[half:]), (leaders, group[:half])]
+                    continue
                 found = {route: Refusal(str(error), transient=True) for route in group}
             ready(found)
 

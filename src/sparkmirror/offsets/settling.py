@@ -77,7 +77,10 @@ class Settler:
         tail = self._known_tail(where, reading, ruling.true)
         if tail is None:
             return Settled(
-                Doubt("somebody else wrote to the target partition, and what retention deleted of it is not known")
+                Doubt(
+                    "somebody else wrote to the target partition, and what retention deleted of it is not known: "
+                    "alter the connector's offset, or delete the target topic to have it copied again"
+                )
             )
         position = decide(reading, ruling.true, tail, whole=whole)
         if not isinstance(position, Doubt) or not position.surplus:

@@ -32,6 +32,9 @@ from sparkmirror.wire.produce import Ack
 MAX_CONFIRMATION_AGE_S = 3.0
 """A position older than this is read again before anything is sent (R6)."""
 
+TELL_US = "alter the connector's offset, or delete the target topic to have it copied again"
+"""What helps where nothing tells any more how far a partition was copied."""
+
 GRACE_S = 6.0
 """The quiet rule's wait (R5): a killed predecessor lives 2 s on (Spark's kill delay), then may send for R6's 3 s."""
 
@@ -203,7 +206,7 @@ class PartitionCopy:
         topic_id, end = self.appended
         if bearings.target_topic_id == topic_id and 0 <= end < position.supposed_end:
             others = f"offsets {end} to {position.supposed_end - 1}"
-            self.park(f"the target has deleted all records, and {others} may have been somebody else's", now)
+            self.park(f"the target has deleted all records, and {others} may have been somebody else's: {TELL_US}", now)
             return
         if self._must_stay_quiet(bearings, now):
             return
