@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+from sparkmirror.cli.logs import console
 from sparkmirror.cli.output import Format
 from sparkmirror.cli.progress import ProgressView
 from sparkmirror.engine.progress import FlowProgress
@@ -65,6 +66,7 @@ def test_copying_goes_on_where_nobody_reads(output: Format, monkeypatch: pytest.
         def write(self, _: str) -> int:
             raise BrokenPipeError
 
+    monkeypatch.setattr(console, "quiet", False)  # rich would stay so
     monkeypatch.setattr("sys.stdout", Broken())
     monkeypatch.setattr("sys.stderr", Broken())
     with ProgressView(output) as view:

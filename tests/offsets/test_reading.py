@@ -292,10 +292,12 @@ def test_what_nobody_saw_somebody_else_write_is_only_supposed_to_be_ours(forgetf
     flow = forgetful_flow
     flow.copy(age_ms=2 * DAY_MS)
     wait_for(lambda: flow.bearings().position.newest_timestamp_ms is None, "the state expires")
-    assert flow.bearings().position.supposed_end == -1
+    assert not flow.bearings().position.supposed
     flow.target.append(flow.target_topic, 4)
     flow.target.delete_records(flow.target_topic, COPIED + 4)
-    assert flow.bearings().position.supposed_end == COPIED + 4
+    position = flow.bearings().position
+    assert position.supposed
+    assert position.end == COPIED + 4
 
 
 def test_behind_a_start_nothing_is_ours(forgetful_flow: Flow) -> None:
@@ -308,7 +310,7 @@ def test_behind_a_start_nothing_is_ours(forgetful_flow: Flow) -> None:
         assert "none that this flow wrote" in flow.refusal().reason
     flow.target.delete_records(flow.target_topic, 4)
     found = flow.bearings().position
-    assert (found.sequence, found.upstream, found.downstream, found.supposed_end) == (0, 7, 4, -1)
+    assert (found.sequence, found.upstream, found.downstream, found.supposed) == (0, 7, 4, False)
     assert found.claim_due
 
 

@@ -517,6 +517,51 @@ def test_what_was_fetched_of_a_source_topic_that_is_gone_is_not_sent(source_id: 
     assert position.offset == 0
 
 
+def test_what_was_fetched_behind_a_seam_is_sent_though_its_position_has_to_be_read_again() -> None:
+    """Until the first batch behind it is there the position is still that of the source topic before."""
+    world = a_world()
+    pump = running(world)
+    pump.copy.drop_queue()
+    pump.lose()
+    for _ in range(3):
+        world.now = max(world.now, pump.copy.seek_at) + MAX_CONFIRMATION_AGE_S + 1
+        assert pump.ask()
+        reading = pump.reading
+        assert isinstance(reading, Bearings)
+        seam = replace(reading.position, upstream=500, claim_due=True)
+        pump.reading = replace(reading, position=seam, resume_at=0, source_topic_id=b"n" * 16)
+        pump.hear()
+        pump.fetch()
+        pump.claim()
+        pump.claimed()
+    assert pump.copy.queue
+    assert pump.send()
+
+
+def test_a_copy_from_the_end_does_not_begin_at_todays_end_of_a_target_that_is_new() -> None:
+    """Where it began is looked up by the driver, and claimed."""
+    pump = Pump(a_world())
+    pump.copy._from_latest = True  # noqa: SLF001 - the model knows no other start
+    pump.copy.appended = b"o" * 16, 30
+    pump.start()
+    assert pump.copy.acked_upstream == -1
+    assert "its target topic is a new one" in pump.copy.reason
+    pump.copy.appended = b"", -1
+    pump.world.now = pump.copy.seek_at
+    pump.start()
+    assert pump.copy.acked_upstream == pump.world.source.end
+
+
+def test_what_the_leader_told_of_our_records_is_known_from_then_on() -> None:
+    world = a_world()
+    pump = running(world)
+    assert pump.copy.appended[1] == 30
+    other = Pump(world, 2)
+    other.copy.appended = pump.copy.appended[0], 10
+    other.start()
+    assert other.copy.appended == (pump.copy.appended[0], 30)
+
+
 @pytest.mark.parametrize(("known", "goes_on"), [(30, False), (33, True), (34, True), (-1, True)])
 def test_an_empty_log_that_ends_behind_what_is_known_to_be_ours_is_parked(known: int, goes_on: bool) -> None:
     world = a_world()
@@ -527,7 +572,7 @@ def test_an_empty_log_that_ends_behind_what_is_known_to_be_ours_is_parked(known:
     reading = pump.reading
     assert isinstance(reading, Bearings)
     pump.copy.appended = (reading.target_topic_id, known)
-    pump.reading = replace(reading, position=replace(reading.position, supposed_end=33))
+    pump.reading = replace(reading, position=replace(reading.position, end=33, supposed=True))
     pump.hear()
     assert (pump.copy.stage is Stage.PARKED) != goes_on
     if not goes_on:

@@ -99,7 +99,7 @@ class ForeignEnds:
                 else:
                     theirs = whoever or (bool(settled.foreign) and settled.foreign[-1].end == reading.log_end_after)
                     upstream = position.upstream
-                    if whoever and position.supposed_end >= 0:
+                    if whoever and position.supposed:
                         upstream = _proven(self._claims(both)[-1])
                     found.append(SoFar(both, position.sequence, upstream) if theirs else None)
         return found

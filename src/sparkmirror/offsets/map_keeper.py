@@ -224,7 +224,7 @@ class PartitionMap:
             tail is None
             and reached is not None
             and reached.downstream == self.log.end
-            and reached.upstream < copied.upstream
+            and ruling.true[-1].upstream <= reached.upstream < copied.upstream
         ):
             return Unmapped(
                 "somebody else wrote to the target, which has deleted it all: known again when more is copied"

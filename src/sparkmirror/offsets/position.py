@@ -71,9 +71,10 @@ class Position:
     """Of what was copied last; None: nothing ever was."""
     newest_timestamp_ms: int | None
     """Of the producer state; None: there is no state."""
-    supposed_end: int = -1
-    """Downstream: where our records end if all that lies behind the newest claim was ours; the log shows none of them
-    any more. -1: it is known where they end."""
+    end: int = -1
+    """Downstream: where our records end; somebody else's may follow. -1: there never were any."""
+    supposed: bool = False
+    """That is so only if all that lay behind the newest claim was ours: the log shows none of it any more."""
     lost: int = 0
     """So many records that confirmed claims say were appended are not there any more: the target lost them."""
 
@@ -116,7 +117,7 @@ def decide(
     newest = max(there, key=_sequence, default=first)
     lowest = newest.sequence + reading.log_end_before - newest.downstream
     highest = newest.sequence + reading.log_end_after - newest.downstream
-    supposed_end = -1
+    supposed = False
     if reading.state is not None:
         sequence = unwrap(reading.state.last_sequence + 1, near=lowest)
         source = "its producer state"
@@ -131,8 +132,7 @@ def decide(
     else:
         sequence = lowest
         source = "the log end"
-        if reading.log_end_after > newest.downstream + newest.announced * newest.confirmed:
-            supposed_end = reading.log_end_after
+        supposed = reading.log_end_after > newest.downstream + newest.announced * newest.confirmed
     if not lowest <= sequence <= highest:
         return Doubt(_disagreement(source, sequence, lowest, highest), surplus=max(lowest - sequence, 0))
     # What an operator set counts from its own sequence on; of another claim nothing was appended yet there.
@@ -145,15 +145,17 @@ def decide(
     if segment.sequence > sequence:
         reason = f"no segment covers sequence {sequence}: the target lost records that were acknowledged"
         return Doubt(reason, uncovered=True)
+    end = segment.downstream + sequence - segment.sequence
     return Position(
         sequence,
         segment.next_upstream(sequence),
-        segment.downstream + sequence - segment.sequence + foreign_tail,
+        end + foreign_tail,
         foreign_tail > 0 or lost > 0 or sequence - segment.sequence < max(segment.announced, 1),
         segment.source_leader_epoch if covering else -1,
         segment.source_topic_id,
         reading.state.last_timestamp_ms if reading.state else None,
-        supposed_end,
+        end,
+        supposed,
         lost,
     )
 

@@ -79,7 +79,7 @@ class Settler:
             return Settled(
                 Doubt(
                     "somebody else wrote to the target partition, and what retention deleted of it is not known: "
-                    "alter the connector's offset, or delete the target topic to have it copied again"
+                    "delete the target topic to have it copied again"
                 )
             )
         position = decide(reading, ruling.true, tail, whole=whole)
@@ -117,8 +117,8 @@ class Settler:
         if reading.last_sequence is not None or not claims or reading.log_end_before != end:
             return 0
         newest = claims[-1]
-        if newest.is_start:
-            return max(end - newest.downstream, 0) if reading.log_start == end else 0
+        if newest.is_start and reading.log_start == end:
+            return max(end - newest.downstream, 0)
         tail = foreign_tail(self._foreign.known(where), newest.downstream, end)
         shown = (one.first >= reading.log_start and self._probe.foreign_throughout(where, *one) for one in tail.unknown)
         return tail.offsets if all(shown) else None

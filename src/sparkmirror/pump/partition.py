@@ -197,18 +197,14 @@ class PartitionCopy:
                 bearings.target_topic_id,
             )
             confirms = self.queue and not position.lost and _leads_to(self.queue[0], position.sequence, follows)
-            confirms = confirms and upstream >= follows and bearings.source_topic_id == before.source_topic_id
-            if same_leaders and confirms:
+            leads_here = upstream >= follows or bearings.resume_at == before.resume_at
+            same_source = bearings.source_topic_id == before.source_topic_id
+            if same_leaders and same_source and leads_here and confirms:
                 self._confirmed_at = bearings.read_at
                 self._alone = self._first = True
                 return
             self.drop_queue()
-        topic_id, end = self.appended
-        if bearings.target_topic_id == topic_id and 0 <= end < position.supposed_end:
-            others = f"offsets {end} to {position.supposed_end - 1}"
-            self.park(f"the target has deleted all records, and {others} may have been somebody else's: {TELL_US}", now)
-            return
-        if self._must_stay_quiet(bearings, now):
+        if not self._makes_sense(bearings, now) or self._must_stay_quiet(bearings, now):
             return
         self._upstream = upstream
         self.backfilling = self.backfilling or bearings.source_end - upstream >= BACKFILL_OFFSETS
@@ -235,6 +231,25 @@ class PartitionCopy:
             self.doubt("all is in the target leader's log, but its replicas have not confirmed it yet", now)
         else:
             self._finish_if_done()
+
+    def _makes_sense(self, bearings: Bearings, now: float) -> bool:
+        """Whether a position is believed, by what was known of the partition before."""
+        position, (topic_id, end) = bearings.position, self.appended
+        if bearings.target_topic_id != topic_id:
+            if topic_id and self._from_latest and position.source_topic_id is None:
+                reason = "its target topic is a new one: where the copy into the old one began is looked up"
+                self.refuse(Refusal(reason, transient=True), now)
+                return False
+        elif position.supposed and 0 <= end < position.end:
+            others = f"offsets {end} to {position.end - 1}"
+            self.park(f"the target has deleted all records, and {others} may have been somebody else's: {TELL_US}", now)
+            return False
+        if not position.supposed and bearings.replicated and position.sequence:
+            self.appended = (
+                bearings.target_topic_id,
+                max(position.end, end if bearings.target_topic_id == topic_id else -1),
+            )
+        return True
 
     def _resume_at(self, bearings: Bearings) -> int:
         """Where to fetch next; where nothing was ever copied, and `latest` is wanted, it is that of the first look."""

@@ -61,6 +61,8 @@ class _Reached(NamedTuple):
     upstream: int | None
     """None: nothing was ever copied."""
     downstream: int
+    supposed: bool = False
+    """As of the position: pumps don't believe it before somebody says that it is so."""
 
 
 class AlteredOffsets:
@@ -105,7 +107,7 @@ class AlteredOffsets:
             so_far, asked = reached[one.route], wanted[one.route.source]
             upstream = self._upstream(one, asked)
             never_copied = so_far.upstream is None and asked is None
-            if so_far.upstream != upstream and not never_copied:
+            if (so_far.upstream != upstream or so_far.supposed) and not never_copied:
                 due.append((one, so_far, upstream))
         for one, so_far, upstream in due:
             self._claim(one, so_far, upstream)
@@ -157,7 +159,7 @@ class AlteredOffsets:
         position: Position | Doubt = settler.settle(where, topic_id, reading, evidence).position
         if isinstance(position, Doubt):
             raise NotAltered(f"{where[0]}-{where[1]}: {position.reason}")
-        return _Reached(position.sequence, position.upstream, position.downstream)
+        return _Reached(position.sequence, position.upstream, position.downstream, position.supposed)
 
     def _claim(self, one: _Partition, so_far: _Reached, upstream: int) -> None:
         """Durable before the connector can be started again; what was claimed ahead of it is taken back."""
