@@ -30,7 +30,7 @@ from sparkmirror.offsets.connect_offsets import (
 )
 from sparkmirror.offsets.foreign_ends import ForeignEnds
 from sparkmirror.offsets.log_bounds import BothLogs
-from sparkmirror.offsets.losses import LossLedger
+from sparkmirror.offsets.losses import LossLedger, losses_topic
 from sparkmirror.offsets.map_keeper import Unmapped
 from sparkmirror.offsets.mirror_records import OffsetSync
 from sparkmirror.offsets.reading import PositionReader
@@ -74,7 +74,7 @@ class Mirrored:
         self.source.create(self.topic, 1)
         for topic, partitions in (self.route.target_topic, 1), (self.offsets_topic, 25), (self.segments, 2):
             self.target.create(topic, partitions)
-        self.target.create(f"losses.{self.alias}", 1)
+        self.target.create(losses_topic(self.alias), 1)
         self.target.client.metadata([])
         self.identity = Identity(self.target.client.cluster_id, self.target.producer_id(), 0)
         self.takeover = Takeover(self.flow)
@@ -116,7 +116,7 @@ class Mirrored:
         """Where a pump would begin."""
         client = ClusterClient(self.target.config, "test")
         segments = SegmentLog(TopicLog(client, self.segments))
-        ledger = LossLedger(TopicLog(client, f"losses.{self.alias}"))
+        ledger = LossLedger(TopicLog(client, losses_topic(self.alias)))
         reader = PositionReader(
             self.source.client, client, segments, ledger, LossPolicy(), self.identity, time.monotonic
         )
