@@ -69,5 +69,5 @@ def test_connectors_put_over_http_copy_every_record_once(
     assert len(starts) == 3
     assert answering["listeners"] == [served.url]
     flows = [line for line in served.printed() if "flow" in line]
-    assert {line["flow"] for line in flows} == {f"{alias}->target"}
+    assert {line["flow"] for line in flows} == {f"{alias}->mskdest"}
     assert flows[-1]["lag"] == 0

@@ -209,11 +209,11 @@ class Flow:
             self.target.append(self.target_topic, 10, self.producer(sequence), age_ms=age_ms)
         return segment
 
-    def reader(self, identity: Identity | None = None) -> PositionReader:
+    def reader(self, identity: Identity | None = None, clock: Callable[[], float] = time.monotonic) -> PositionReader:
         source, target = (ClusterClient(side.config, "test") for side in (self.source, self.target))
         log = SegmentLog(TopicLog(target, self.segments_topic))
         ledger = LossLedger(TopicLog(target, self.losses_topic))
-        return PositionReader(source, target, log, ledger, self.policy, identity or self.identity, time.monotonic)
+        return PositionReader(source, target, log, ledger, self.policy, identity or self.identity, clock)
 
     def read(self, identity: Identity | None = None, passed: tuple[int, int] = (-1, -1)) -> Bearings | Refusal:
         return read_all(self.reader(identity), [self.route], passed)[self.route]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -12,6 +11,7 @@ import pytest
 from claims_model import Pump, Sent, Source, Target
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from steps import steps_of
 
 from sparkmirror.offsets.arbitration import ONE_PUMP, Ruling, arbitrate, unsettled
 from sparkmirror.offsets.matching import Match, Seen, TargetLog, matches
@@ -469,23 +469,6 @@ def test_whatever_pumps_do_the_claims_tell_the_truth_and_of_altered_logs_the_tru
 # --- how long it takes ----------------------------------------------------------------------------------
 
 
-def calls_of(work: Callable[[], object]) -> int:
-    """How many functions it calls: the same on every machine."""
-    calls = 0
-
-    def note(*_: object) -> None:
-        nonlocal calls
-        calls += 1
-
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return calls
-
-
 @pytest.mark.parametrize("deleted", [False, True])
 @pytest.mark.parametrize("confirmed", [False, True])
 def test_a_claim_on_thousands_of_batches_takes_as_many_steps_and_not_their_square(
@@ -499,6 +482,16 @@ def test_a_claim_on_thousands_of_batches_takes_as_many_steps_and_not_their_squar
         target = a_target(rivals, *offsets)
         seen = {one.incarnation: target.seen(one) for one in rivals}
         log = TargetLog(2 * count if deleted else 0, 2 * count, 2 * count)
-        return calls_of(lambda: arbitrate(rivals, {} if deleted else seen, log))
+        return steps_of(lambda: arbitrate(rivals, {} if deleted else seen, log))
 
     assert steps(800) < 3 * steps(400)
+
+
+def test_what_was_confirmed_within_a_large_claim_takes_no_square_of_steps() -> None:
+    def steps(count: int) -> int:
+        offsets = [range(3 * index, 3 * index + 2) for index in range(count)]
+        large = claim(ONE, 0, *offsets, confirmed=True)
+        small = [claim(ONE + index, 2 * index, offsets[index], confirmed=True) for index in range(1, count)]
+        return steps_of(lambda: arbitrate([large, *small], {}, TargetLog(0, 2 * count, 2 * count)))
+
+    assert steps(400) < 3 * steps(200)

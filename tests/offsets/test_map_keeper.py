@@ -9,6 +9,7 @@ import pytest
 from copied_flow import AT_SOURCE, COPIED, Flow, built, flow_between, wait_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from steps import steps_of
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.demo import KafkaCluster
@@ -16,7 +17,7 @@ from sparkmirror.offsets import map_keeper
 from sparkmirror.offsets.map_keeper import NOTHING_YET, ByOthers, LogBounds, MapKeeper, PartitionMap, Reached, Unmapped
 from sparkmirror.offsets.offset_map import Copied, OffsetMap
 from sparkmirror.offsets.segment_log import KEPT_CLAIMS
-from sparkmirror.offsets.segments import Retracted, Segment
+from sparkmirror.offsets.segments import AnnouncedBatch, Retracted, Segment
 from sparkmirror.wire.splice import Run
 
 
@@ -376,3 +377,27 @@ def test_a_copy_that_begins_anew_at_its_start() -> None:
     up_to_date(one, 730, Reached(530, 730))
     assert one.by_others(upstream=100) == ByOthers(500, 0, 700)
     assert one.begins == 700
+
+
+def test_behind_a_claim_that_stays_open_a_long_history_takes_no_square_of_steps() -> None:
+    """Nothing behind it can be taken in for good, and each new claim is another try."""
+
+    def steps(count: int) -> int:
+        kept = PartitionMap()
+        announced = AnnouncedBatch(1, 0, 0, 0, 0)
+        kept.take(replace(claim(0, 0, 1), confirmed=False, batches=(announced,)))
+        return steps_of(lambda: [kept.take(claim(number, 2 * number, 1, number)) for number in range(1, count)])
+
+    assert steps(4000) < 3 * steps(2000)
+
+
+def test_a_log_that_was_emptied_of_more_than_was_copied_has_no_map() -> None:
+    """The pump knows how far it copied; what else lay there was somebody else's."""
+    kept = PartitionMap()
+    kept.take(claim(0, 0))
+    kept.bound(LogBounds(104, 104))
+    assert isinstance(kept.judge({}, None, Reached(100, 104, "")), Unmapped)
+    other = PartitionMap()
+    other.take(claim(0, 0))
+    other.bound(LogBounds(104, 104))
+    assert other.judge({}, None, Reached(104, 104, "")) is None

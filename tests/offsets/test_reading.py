@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,6 +22,7 @@ from sparkmirror.offsets.position import Position
 from sparkmirror.offsets.route import Bearings, Refusal, Route
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Segment
+from sparkmirror.offsets.settling import Settler
 from sparkmirror.wire.splice import Run
 
 pytestmark = pytest.mark.broker
@@ -353,6 +355,28 @@ def test_what_is_only_supposed_to_be_ours_is_not_held_against_what_another_mirro
     assert so_far().upstream == COPIED
     flow.target.delete_records(flow.target_topic, COPIED + 40)
     assert so_far().upstream == FIRST_UPSTREAM
+
+
+def test_a_position_that_took_long_to_judge_is_asked_about_once_more(
+    flow: Flow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pumps believe none that is older than 3 s: one that always takes longer would never be believed."""
+    flow.copy()
+    seconds = itertools.count(0.0, 5.0)
+    reader = flow.reader(clock=lambda: next(seconds))
+    found = read_all(reader, [flow.route])[flow.route]
+    assert isinstance(found, Bearings)
+    assert found.read_at == 5.0
+    settle = Settler.settle
+
+    def meanwhile(*given: Any) -> Any:
+        flow.target.append(flow.target_topic, 5, flow.producer(COPIED))
+        return settle(*given)
+
+    monkeypatch.setattr(Settler, "settle", meanwhile)
+    found = read_all(reader, [flow.route])[flow.route]
+    assert isinstance(found, Bearings)
+    assert (found.position.sequence, found.read_at) == (COPIED, 10.0)
 
 
 def test_our_records_twice_are_damage(forgetful_flow: Flow) -> None:

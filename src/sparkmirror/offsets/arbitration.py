@@ -112,11 +112,12 @@ class _Stretch:
 
     def holds(self, other: Segment) -> bool:
         """Whether a confirmed claim says nothing that isn't known already."""
-        mine = self.claim
-        known = other.runs_at(other.sequence, other.announced) == mine.runs_at(other.sequence, other.announced)
-        known = known and other.upstream == mine.upstream_of(other.sequence)
+        mine, count = self.claim, other.announced
         same_lead = other.downstream - other.sequence == mine.downstream - mine.sequence
-        return not self.pieces and other.sequence + other.announced <= self.end() and same_lead and known
+        if self.pieces or not same_lead or other.sequence + count > self.end():
+            return False
+        begins = self.runs_at(other.sequence, 1)[0].upstream
+        return other.upstream == begins and other.runs_at(other.sequence, count) == self.runs_at(other.sequence, count)
 
     def goes_on_with(self, piece: _Piece) -> bool:
         return bool(self.pieces) and piece.claim is self.claim and piece.nth == self.pieces[-1].nth + 1
@@ -297,6 +298,8 @@ def _decide(place: _Place, stretches: list[_Stretch], ahead: Mapping[int, Sequen
 def _confirmed(claims: Sequence[Segment]) -> Segment:
     """The last one, or one that says the same and more."""
     last = claims[-1]
+    if len(claims) == 1:
+        return last
     same = [claim for claim in claims if claim.runs_at(last.sequence, last.announced) == joined(last.runs)]
     return max(same, key=_announced, default=last)
 

@@ -82,7 +82,7 @@ class ForeignEnds:
         foreign = ForeignNotes(self._ledger, {both.route.target: both.route for both in group}, ids)
         settler = Settler(self._segments, self._probe(leader, group), self._identity, foreign)
         read = {where: one for where, one in readings.items() if isinstance(one, TargetReading)}
-        evidence = settler.evidence(read, ids)
+        settled_ones = settler.settle(read, ids, settler.evidence(read, ids))
         found: list[SoFar | Unserved | None] = []
         for both in group:
             where = both.route.target
@@ -92,7 +92,7 @@ class ForeignEnds:
             elif isinstance(reading, Unserved):
                 found.append(reading)
             else:
-                settled = settler.settle(where, both.target.topic_id, reading, evidence.get(where, {}))
+                settled = settled_ones[where]
                 position = settled.position
                 if isinstance(position, Doubt):
                     found.append(self._never_sent(both, reading))

@@ -85,6 +85,7 @@ class PartitionMap:
         self.offsets = OffsetMap(MEMORY_RUNS)
         self.log = LogBounds(0, 0)
         self._claims: dict[tuple[int, int], Segment] = {}
+        self._settle_above = 2 * KEPT_CLAIMS
         self._floor = 0
         """Sequence: what is below it is in the map for good."""
         self._due = True
@@ -153,8 +154,10 @@ class PartitionMap:
         elif one.sequence >= self._floor:
             self._claims[one.sequence, one.incarnation] = one
             self._due = True
-            if len(self._claims) > 2 * KEPT_CLAIMS and not self._at_once:
+            if len(self._claims) > self._settle_above and not self._at_once:
                 self._settle()
+                # Behind one that stays open none can be settled: trying again with each would be quadratic.
+                self._settle_above = max(2 * len(self._claims), 2 * KEPT_CLAIMS)
         else:
             self._late.append(one)
             self._broken |= one.heals

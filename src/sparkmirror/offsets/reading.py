@@ -27,6 +27,9 @@ from sparkmirror.offsets.settling import Settled, Settler
 from sparkmirror.offsets.target_reading import TargetReader, Unserved, by_topic, listed_offset, said
 from sparkmirror.wire.topic_partition import TopicPartition
 
+LONG_AGO_S = 1.0
+"""Positions that took longer to judge are asked about once more: a pump believes none for more than 3 s (R6)."""
+
 CLEANUP_POLICY = "cleanup.policy"
 
 
@@ -141,7 +144,7 @@ class PositionReader:
         read = {where: found for where, found in readings.items() if isinstance(found, TargetReading)}
         evidence = settler.evidence(read, ids)
         results: dict[Route, Bearings | Refusal] = {}
-        found: dict[Route, tuple[Settled, int, int]] = {}
+        bounds: dict[Route, tuple[int, int]] = {}
         for route in routes:
             try:
                 reading = readings[route.target]
@@ -152,15 +155,17 @@ class PositionReader:
             except Unserved as unserved:
                 results[route] = Refusal(str(unserved), transient=True)
                 continue
-            topic_id = ids[route.target_topic]
-            if not any(topic_id):
+            if any(ids[route.target_topic]):
+                bounds[route] = start, end
+            else:
                 results[route] = Refusal("the target cluster has no topic ids: Kafka 2.8 or newer is needed")
-                continue
-            found[route] = settler.settle(route.target, topic_id, reading, evidence.get(route.target, {})), start, end
+        settled_ones = settler.settle({route.target: read[route.target] for route in bounds}, ids, evidence)
+        found = {route: (settled_ones[route.target], *some) for route, some in bounds.items()}
         for route in self._moving(target, target_leader, {route: one for route, (one, _, _) in found.items()}, read):
             del found[route]
             results[route] = Refusal("a rival writes to it: its position is read again", transient=True)
         epochs = self._epoch_ends(source_leader, source, {route: one.position for route, (one, _, _) in found.items()})
+        dated = self._dated(target_leader, {route.target: read[route.target] for route in found}, read_at)
         for route, (settled, start, end) in found.items():
             try:
                 results[route] = self._bearings(
@@ -173,11 +178,24 @@ class PositionReader:
                     ids[route.target_topic],
                     target_leader,
                     read[route.target].high_watermark,
-                    read_at,
+                    dated[route.target],
                 )
             except Unserved as unserved:
                 results[route] = Refusal(str(unserved), transient=True)
         return results
+
+    def _dated(
+        self, leader: int, read: Mapping[TopicPartition, TargetReading], read_at: float
+    ) -> dict[TopicPartition, float]:
+        """When each position was so: later than it was read, if that is long ago and nothing was appended since."""
+        dated = dict.fromkeys(read, read_at)
+        asked_at = self._clock()
+        if read and asked_at - read_at > LONG_AGO_S:
+            ends = list_offsets(self._target, leader, by_topic(read), LATEST, replica_id=DEBUG_CONSUMER)
+            for where, one in read.items():
+                if not ends[where].error and ends[where].offset == one.log_end_before == one.log_end_after:
+                    dated[where] = asked_at
+        return dated
 
     def _moving(
         self,

@@ -46,14 +46,32 @@ class Settler:
         starts = {where: readings[where].log_start for where in asked}
         return dict(self._probe.evidence(asked, starts)) if asked else {}
 
-    def settle(self, where: TopicPartition, topic_id: bytes, reading: TargetReading, evidence: Evidence) -> Settled:
-        """The position of one partition."""
-        claims = self._identity.own(self._segments.claims(topic_id, where[1]))
-        settled = self._decide(where, reading, claims, evidence)
-        if isinstance(settled.position, Doubt) and settled.position.uncovered:
-            claims = self._identity.own(self._segments.whole(topic_id, where[1]))
-            found = self._probe.evidence({where: unsettled(claims)}, {where: reading.log_start})
-            settled = self._decide(where, reading, claims, found[where], whole=True)
+    def settle(
+        self,
+        readings: Mapping[TopicPartition, TargetReading],
+        topic_ids: Mapping[str, bytes],
+        evidence: Mapping[TopicPartition, Evidence],
+    ) -> dict[TopicPartition, Settled]:
+        """The position of each of these partitions."""
+        keys = {where: (topic_ids[where[0]], where[1]) for where in readings}
+        settled = {
+            where: self._decide(
+                where, reading, self._identity.own(self._segments.claims(*keys[where])), evidence.get(where, {})
+            )
+            for where, reading in readings.items()
+        }
+        uncovered = [
+            where for where, one in settled.items() if isinstance(one.position, Doubt) and one.position.uncovered
+        ]
+        if uncovered:
+            wholes = self._segments.wholes(keys[where] for where in uncovered)
+            claims = {where: self._identity.own(wholes[keys[where]]) for where in uncovered}
+            found = self._probe.evidence(
+                {where: unsettled(some) for where, some in claims.items()},
+                {where: readings[where].log_start for where in uncovered},
+            )
+            for where, some in claims.items():
+                settled[where] = self._decide(where, readings[where], some, found[where], whole=True)
         return settled
 
     def _decide(

@@ -38,13 +38,14 @@ class TopicMemory:
     def known(self) -> Mapping[str, KnownTopic]:
         """By target topic."""
         if self._known is None:
-            self._known = {}
+            by_key: dict[bytes, KnownTopic] = {}
             for _, key, value in self._log.read(0, 0)[0]:
                 topic = _read(value)
                 if topic is not None:
-                    self._known[topic.target_topic] = topic
+                    by_key[topic.key] = topic
                 elif key is not None and value is None:
-                    self._known = {name: one for name, one in self._known.items() if one.key != key}
+                    by_key.pop(key, None)
+            self._known = {topic.target_topic: topic for topic in by_key.values()}
         return self._known
 
     def learn(self, topics: Iterable[KnownTopic]) -> None:

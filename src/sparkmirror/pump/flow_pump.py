@@ -102,6 +102,8 @@ class FlowPump:
         self._confirm_at = 0.0
         self._policies_at = loop.now + POLICIES_S
         self._fetching: dict[PartitionCopy, SourceLeg] = {}
+        self._waking: set[Lane] = set()
+        """Those for which a timer runs until the caps allow a fetch."""
         self._alarms: dict[PartitionCopy, float] = {}
         """When each waiting partition is looked at again."""
         self._control = ControlState()
@@ -492,8 +494,9 @@ class FlowPump:
         if self._ending or not self._limits.has_memory(backfill=lane.backfill):
             return False
         wait_s = self._limits.wait_s(backfill=lane.backfill)
-        if wait_s:
-            self._loop.at(self._loop.now + wait_s, self.flush)
+        if wait_s and lane not in self._waking:
+            self._waking.add(lane)
+            self._loop.at(self._loop.now + wait_s, lambda: self._waking.discard(lane))  # and then comes a flush
         return not wait_s
 
     def _may_send(self) -> bool:

@@ -6,6 +6,7 @@ import logging
 import os
 import resource
 import uuid
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sparkmirror.pump.clock import now_s, wall_ms
@@ -21,6 +22,9 @@ MEMORY_BYTES = 64 << 20
 
 DRAIN_S = 5.0
 """How long an ending epoch waits for acknowledgements."""
+
+RECEIPTS_AT_ONCE = 500
+"""In one report, which is one record: they take some 450 bytes each, and a record may have a million."""
 
 _TURN_S = 0.5
 _CHECK_S = 1.0
@@ -84,25 +88,24 @@ class _Run:
         self._last.update({(one.source_topic, one.partition): one for one in changed})
         tally = self.flow_pump.tally
         waiting = {one.reason for one in receipts if one.reason and one.state != "done"}
-        self._line.report(
-            FlowReport(
-                epoch=self._order.epoch,
-                task=self._order.task,
-                pump=self._pump_name,
-                incarnation=self._order.incarnation,
-                at_ms=wall_ms(),
-                records=tally.records,
-                bytes=tally.bytes,
-                partitions=len(receipts),
-                lag=sum(max(one.source_end - one.upstream, 0) for one in receipts if one.upstream >= 0),
-                latency_ms=tally.take_latency_ms(),
-                memory_bytes=resident_bytes(),
-                waiting=sorted(waiting)[0] if waiting else "",
-                receipts=tuple(changed),
-                ended=ended,
-                ended_because=self._ended_because,
-            )
+        report = FlowReport(
+            epoch=self._order.epoch,
+            task=self._order.task,
+            pump=self._pump_name,
+            incarnation=self._order.incarnation,
+            at_ms=wall_ms(),
+            records=tally.records,
+            bytes=tally.bytes,
+            partitions=len(receipts),
+            lag=sum(max(one.source_end - one.upstream, 0) for one in receipts if one.upstream >= 0),
+            latency_ms=tally.take_latency_ms(),
+            memory_bytes=resident_bytes(),
+            waiting=sorted(waiting)[0] if waiting else "",
+            ended=ended,
+            ended_because=self._ended_because,
         )
+        for one in with_receipts(report, changed):
+            self._line.report(one)
 
     def close(self) -> list[Receipt]:
         receipts = self.flow_pump.receipts()
@@ -110,6 +113,13 @@ class _Run:
         self._line.close(2.0)
         self.flow_pump.close()
         return receipts
+
+
+def with_receipts(report: FlowReport, receipts: Sequence[Receipt]) -> Iterator[FlowReport]:
+    """The report with these, as often as it takes: each becomes one record, and those have a largest size."""
+    for first in range(0, max(len(receipts), 1), RECEIPTS_AT_ONCE):
+        some = tuple(receipts[first : first + RECEIPTS_AT_ONCE])
+        yield report.model_copy(update={"receipts": some})
 
 
 def resident_bytes() -> int:

@@ -155,8 +155,8 @@ class AlteredOffsets:
         probe = LogProbe(self._target, leader, ids, self._identity)
         foreign = ForeignNotes(self._ledger, {where: one.route}, ids)
         settler = Settler(self._segments, probe, self._identity, foreign)
-        evidence = settler.evidence({where: reading}, ids).get(where, {})
-        position: Position | Doubt = settler.settle(where, topic_id, reading, evidence).position
+        read = {where: reading}
+        position: Position | Doubt = settler.settle(read, ids, settler.evidence(read, ids))[where].position
         if isinstance(position, Doubt):
             raise NotAltered(f"{where[0]}-{where[1]}: {position.reason}")
         return _Reached(position.sequence, position.upstream, position.downstream, position.supposed)

@@ -1,0 +1,34 @@
+"""What a pump reports fits into records, however many partitions it has."""
+
+from __future__ import annotations
+
+import pytest
+
+from sparkmirror.pump.orders import FlowReport, Receipt
+from sparkmirror.pump.pump import RECEIPTS_AT_ONCE, with_receipts
+
+LARGEST_RECORD = 1_048_588
+"""Kafka's default of `max.message.bytes`."""
+
+
+def receipt(number: int) -> Receipt:
+    topic = "t" * 200
+    return Receipt(
+        flow="A->B",
+        source_topic=topic,
+        target_topic=f"A.{topic}",
+        partition=number,
+        state="parked",
+        reason="r" * 300,
+        target_topic_id="0" * 32,
+    )
+
+
+@pytest.mark.parametrize("count", [0, 1, RECEIPTS_AT_ONCE, 3 * RECEIPTS_AT_ONCE + 1])
+def test_each_receipt_comes_once_in_reports_that_a_broker_takes(count: int) -> None:
+    report = FlowReport(epoch=1, task=0, pump="p", incarnation="i", at_ms=5, records=7)
+    sent = list(with_receipts(report, [receipt(number) for number in range(count)]))
+    assert sent
+    assert [one.partition for some in sent for one in some.receipts] == list(range(count))
+    assert {some.records for some in sent} == {7}
+    assert max(len(some.model_dump_json()) for some in sent) < LARGEST_RECORD / 2
