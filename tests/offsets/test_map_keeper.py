@@ -9,7 +9,6 @@ import pytest
 from copied_flow import AT_SOURCE, COPIED, Flow, built, flow_between, wait_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from steps import steps_of
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.demo import KafkaCluster
@@ -379,16 +378,25 @@ def test_a_copy_that_begins_anew_at_its_start() -> None:
     assert one.begins == 700
 
 
-def test_behind_a_claim_that_stays_open_a_long_history_takes_no_square_of_steps() -> None:
-    """Nothing behind it can be taken in for good, and each new claim is another try."""
+def test_behind_a_claim_that_stays_open_a_long_history_is_not_tried_again_and_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing behind it can be taken in for good, and each try looks at all of it."""
+    tries: list[int] = []
+    settle = PartitionMap._settle  # noqa: SLF001 - that it is rare can't be seen from outside
 
-    def steps(count: int) -> int:
-        kept = PartitionMap()
-        announced = AnnouncedBatch(1, 0, 0, 0, 0)
-        kept.take(replace(claim(0, 0, 1), confirmed=False, batches=(announced,)))
-        return steps_of(lambda: [kept.take(claim(number, 2 * number, 1, number)) for number in range(1, count)])
+    def counted(kept: PartitionMap) -> None:
+        tries.append(len(kept.open_claims()))
+        settle(kept)
 
-    assert steps(4000) < 3 * steps(2000)
+    monkeypatch.setattr(PartitionMap, "_settle", counted)
+    kept = PartitionMap()
+    announced = AnnouncedBatch(1, 0, 0, 0, 0)
+    kept.take(replace(claim(0, 0, 1), confirmed=False, batches=(announced,)))
+    for number in range(1, 4000):
+        kept.take(claim(number, 2 * number, 1, number))
+    assert 1 < len(tries) < 10
+    assert set(tries) == {1}
 
 
 def test_a_log_that_was_emptied_of_more_than_was_copied_has_no_map() -> None:
