@@ -286,3 +286,7 @@ def test_runs_are_found_in_one_pass_as_they_are_one_by_one(
     assert tuple(RunsBySequence(segment).at(segment.sequence + ahead, count)) == segment.runs_at(
         segment.sequence + ahead, count
     )
+    found = segment.runs_at(segment.sequence + ahead, count)
+    assert [one.upstream + n for one in found for n in range(one.length)] == [
+        segment.upstream_of(segment.sequence + ahead + n) for n in range(count)
+    ]

@@ -13,6 +13,7 @@ Records are binary, big-endian, versioned. Key: int16 version, int8 kind, then
 from __future__ import annotations
 
 import dataclasses
+import random
 import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
@@ -109,35 +110,14 @@ class Segment:
 
     def runs_at(self, sequence: int, count: int) -> tuple[Run, ...]:
         """The runs of so many records from one of this segment on."""
-        skip = sequence - self.sequence
-        runs: list[Run] = []
-        for index, run in enumerate(self.runs):
-            endless = index == len(self.runs) - 1
-            cut = skip if endless else min(skip, run.length)
-            skip -= cut
-            length = count if endless else min(run.length - cut, count)
-            count -= length
-            if length:
-                runs.append(Run(run.upstream + cut, length))
-        return tuple(runs)
+        return tuple(RunsBySequence(self).at(sequence, count))
 
     def batch_runs(self) -> Iterator[tuple[Run, ...]]:
         """The runs of each announced batch, one after the other."""
-        runs = iter(self.runs)
-        (upstream, left), last = next(runs), len(self.runs) == 1
-        seen = 1
+        runs, sequence = RunsBySequence(self), self.sequence
         for batch in self.batches:
-            count, found = batch.records, list[Run]()
-            while count:
-                if not left and not last:
-                    upstream, left = next(runs)
-                    seen += 1
-                    last = seen == len(self.runs)
-                    continue
-                length = count if last else min(left, count)
-                found.append(Run(upstream, length))
-                upstream, left, count = upstream + length, left - length, count - length
-            yield tuple(found)
+            yield tuple(runs.at(sequence, batch.records))
+            sequence += batch.records
 
     def part(self, start: int, stop: int, downstream: int, *, confirmed: bool, shared: bool = False) -> Segment:
         """Only what its announced batches from index `start` to before `stop` hold, found at `downstream`."""
@@ -185,6 +165,33 @@ def joined(runs: Iterable[Run]) -> tuple[Run, ...]:
             found.append(run)
         follows = upstream + length
     return tuple(found)
+
+
+def start_claim(
+    identity: Identity,
+    target: tuple[bytes, int],
+    source_topic_id: bytes,
+    *,
+    sequence: int,
+    upstream: int,
+    downstream: int,
+    altered: bool = False,
+) -> Segment:
+    """A claim that says only where the copy into a partition of the `target` topic id begins; its number is random."""
+    topic_id, partition = target
+    return Segment(
+        target_topic_id=topic_id,
+        partition=partition,
+        sequence=sequence,
+        incarnation=random.getrandbits(62),
+        producer_id=identity.producer_id,
+        producer_epoch=identity.producer_epoch,
+        source_topic_id=source_topic_id,
+        source_leader_epoch=-1,
+        downstream=downstream,
+        runs=(Run(upstream, 0),),
+        altered=altered,
+    )
 
 
 class RunsBySequence:

@@ -9,7 +9,6 @@ copied again, stands in the ledger.
 from __future__ import annotations
 
 import logging
-import random
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -26,14 +25,13 @@ from sparkmirror.offsets.losses import LossLedger, losses_topic
 from sparkmirror.offsets.position import Doubt, Position
 from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import Identity, Segment, segments_topic
+from sparkmirror.offsets.segments import Identity, segments_topic, start_claim
 from sparkmirror.offsets.sentinel import Place, altered
 from sparkmirror.offsets.settling import Settler
 from sparkmirror.offsets.standing import StandingLog, TopicStanding
 from sparkmirror.offsets.target_reading import TargetReader, Unserved, listed_offset
 from sparkmirror.offsets.topic_memory import TopicMemory
 from sparkmirror.policy import ReplicationPolicy
-from sparkmirror.wire.splice import Run
 from sparkmirror.wire.topic_partition import TopicPartition
 
 QUIET_S = 6.0
@@ -169,17 +167,13 @@ class AlteredOffsets:
             for claim in self._identity.own(self._segments.whole(target_topic_id, index))
             if claim.sequence >= so_far.sequence
         ]
-        claim = Segment(
-            target_topic_id=target_topic_id,
-            partition=index,
+        claim = start_claim(
+            self._identity,
+            (target_topic_id, index),
+            one.source.topic_id,
             sequence=so_far.sequence,
-            incarnation=random.getrandbits(62),
-            producer_id=self._identity.producer_id,
-            producer_epoch=self._identity.producer_epoch,
-            source_topic_id=one.source.topic_id,
-            source_leader_epoch=-1,
+            upstream=upstream,
             downstream=so_far.downstream,
-            runs=(Run(upstream, 0),),
             altered=True,
         )
         self._forget_standing(one)

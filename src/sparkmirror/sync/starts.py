@@ -5,7 +5,6 @@ Durable before anything is sent, so that every pump begins there.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -14,9 +13,8 @@ from sparkmirror.offsets.foreign_ends import SoFar
 from sparkmirror.offsets.log_bounds import read_target_ends
 from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import Identity, Segment
+from sparkmirror.offsets.segments import Identity, Segment, start_claim
 from sparkmirror.offsets.target_reading import Unserved
-from sparkmirror.wire.splice import Run
 
 CLAIMED_AT_ONCE = 500
 """Partitions whose starts are written together: what one batch of the segments topic holds."""
@@ -70,15 +68,11 @@ def _claim(
 
 def _segment(identity: Identity, start: Start) -> Segment:
     both = start.begun.both
-    return Segment(
-        target_topic_id=both.target.topic_id,
-        partition=both.route.partition,
+    return start_claim(
+        identity,
+        (both.target.topic_id, both.route.partition),
+        both.source.topic_id,
         sequence=start.begun.sequence,
-        incarnation=random.getrandbits(62),
-        producer_id=identity.producer_id,
-        producer_epoch=identity.producer_epoch,
-        source_topic_id=both.source.topic_id,
-        source_leader_epoch=-1,
+        upstream=start.upstream,
         downstream=start.log_end,
-        runs=(Run(start.upstream, 0),),
     )

@@ -6,18 +6,16 @@ partitions that the source has no more, target topics that were created again, s
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Mapping
 
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.offsets.losses import LossLedger
 from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segment_log import SegmentLog, TargetPartition
-from sparkmirror.offsets.segments import Identity, Segment
+from sparkmirror.offsets.segments import Identity, Segment, start_claim
 from sparkmirror.offsets.sentinel import shrunk, target_recreated
 from sparkmirror.offsets.topic_memory import KnownTopic, TopicMemory
 from sparkmirror.sync.topics import MirroredTopic, TopicSync
-from sparkmirror.wire.splice import Run
 
 
 class TopicSentinel:
@@ -93,22 +91,8 @@ class TopicSentinel:
         self._segments.refresh([where])
         if self._segments.claims(*where):
             return
-        self._segments.claim(
-            [
-                Segment(
-                    target_topic_id=topic.remote.topic_id,
-                    partition=index,
-                    sequence=0,
-                    incarnation=random.getrandbits(62),
-                    producer_id=identity.producer_id,
-                    producer_epoch=identity.producer_epoch,
-                    source_topic_id=topic.source.topic_id,
-                    source_leader_epoch=-1,
-                    downstream=0,
-                    runs=(Run(upstream, 0),),
-                )
-            ]
-        )
+        source_id = topic.source.topic_id
+        self._segments.claim([start_claim(identity, where, source_id, sequence=0, upstream=upstream, downstream=0)])
 
     def _first_claims(self, topic_ids: set[bytes]) -> Mapping[TargetPartition, Segment]:
         """Where the copies into these target topics began."""
