@@ -312,8 +312,8 @@ class Pump:
         self.copy.losses.clear()  # into the ledger, at once
         return reading is not None
 
-    def fetch(self, batches: int = 3) -> bool:
-        """A fetch answer arrives."""
+    def fetch(self, batches: int = 3, pieces: int = 1000) -> bool:
+        """A fetch answer arrives, and so much of it is made ready."""
         position = self.copy.fetch_position()
         if position is None:
             return False
@@ -322,15 +322,24 @@ class Pump:
             return False
         frame = self.pool.take(len(data) + HEADER_SIZE)
         frame.view[: len(data)] = data
-        self.copy.feed(frame, frame.view[: len(data)], self.world.source.end, self.world.now)
+        self.copy.feed(frame, frame.view[: len(data)], self.world.source.end)
         frame.release()
+        self.prepare(pieces)
+        return True
+
+    def prepare(self, pieces: int = 1000) -> bool:
+        """So much of what was fetched is made ready."""
+        if not self.copy.backlog.unprepared:
+            return False
+        made = iter(range(1, pieces))
+        self.copy.prepare(self.world.now, lambda: next(made, None) is None)
         return True
 
     def claim(self) -> bool:
         """A claim is written; the word that it is durable is on its way."""
-        if self.claiming is not None or not self.copy.claims:
+        if self.claiming is not None or not self.copy.backlog.claims:
             return False
-        self.claiming = self.copy.claims.popleft()
+        self.claiming = self.copy.backlog.claims.popleft()
         self.world.target.claims.append(self.claiming.segment)
         return True
 
@@ -397,6 +406,7 @@ class Pump:
             self.serve,
             self.receive,
             self.confirm,
+            self.prepare,
             self.fetch,
         )
         while any(step() for step in steps):

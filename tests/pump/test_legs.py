@@ -84,7 +84,7 @@ def test_latest_is_the_first_look_and_is_claimed_at_once() -> None:
         bearings = world.target.bearings(source, world.now)
         assert isinstance(bearings, Bearings)
         copy.take(bearings, world.now)
-        (claim,) = copy.claims
+        (claim,) = copy.backlog.claims
         assert (claim.segment.upstream, claim.segment.sequence, claim.segment.announced) == (40, 0, 0)
         source.end += 10  # more arrives before the claim is durable
         copy.doubt("a lost connection", world.now)

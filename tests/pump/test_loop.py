@@ -169,24 +169,36 @@ def test_a_late_message_goes_nowhere() -> None:
 
 def test_a_turn_after_a_stop_only_tells_that_there_was_one(loop: Loop, clock: Clock, watching: Watching) -> None:
     told: list[str] = []
-    loop.on_suspended.append(lambda: told.append("suspended"))
-    loop.on_suspended.append(lambda: told.append("suspended too"))
+    loop.on_suspended.append(lambda busy: told.append(f"suspended {busy}"))
+    loop.on_suspended.append(lambda busy: told.append("suspended too"))
     loop.at(loop.now, lambda: told.append("timer"))
     loop.post(lambda: told.append("message"))
     loop.want_write(watching.channel, watching, True)
     watching.peer.sendall(b"\0")
     clock.ahead += 0.2 + SUSPENDED_S
     loop.turn(0.1)
-    assert told == ["suspended", "suspended too"]
+    assert told == ["suspended False", "suspended too"]
     assert watching.told == []
     loop.turn(0.1)
-    assert told == ["suspended", "suspended too", "message", "timer"]
+    assert told == ["suspended False", "suspended too", "message", "timer"]
     assert watching.told == ["writable", "readable"]
+
+
+def test_a_turn_full_of_work_is_not_taken_for_a_stop(loop: Loop, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One batch of many small records may take that long: what was sent before it is answered as ever."""
+    told: list[bool] = []
+    loop.on_suspended.append(told.append)
+    loop.turn(0)
+    used = time.process_time
+    monkeypatch.setattr(time, "process_time", lambda: used() + 3)
+    clock.ahead += 3 + SUSPENDED_S * 0.9
+    loop.turn(0)
+    assert told == [True]
 
 
 def test_a_slow_turn_is_no_stop(loop: Loop, clock: Clock) -> None:
     told: list[str] = []
-    loop.on_suspended.append(lambda: told.append("suspended"))
+    loop.on_suspended.append(lambda busy: told.append("suspended"))
     loop.at(loop.now, lambda: told.append("timer"))
     clock.ahead += SUSPENDED_S * 0.9
     loop.turn(0.1)

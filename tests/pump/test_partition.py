@@ -12,7 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from model_broker import FRESH_AFTER_MS, FRESH_MS, OLD_MS, Pump, Source, TargetLog, World, refused
 
 from sparkmirror.offsets.route import Bearings
-from sparkmirror.pump.partition import BACKFILL_OFFSETS, GRACE_S, MAX_CONFIRMATION_AGE_S, Stage
+from sparkmirror.pump.partition import BACKFILL_OFFSETS, MAX_CONFIRMATION_AGE_S, Stage
+from sparkmirror.pump.quiet import GRACE_S
 
 ERRORS = (6, 7, 10, 19)
 """Not the leader, timed out (but appended), too large, too few replicas."""
@@ -70,7 +71,8 @@ def test_what_is_thousands_of_offsets_behind_is_backfill_until_it_has_caught_up(
     assert not near.copy.backfilling
     for end, backfilling in ((120, False), (120 + BACKFILL_OFFSETS, True)):
         frame = near.pool.take(64)
-        near.copy.feed(frame, frame.view[:0], end, near.world.now)
+        near.copy.feed(frame, frame.view[:0], end)
+        near.copy.prepare(near.world.now, lambda: False)
         assert near.copy.backfilling is backfilling
     behind.settle()
     assert len(behind.world.target.log) == 6000
@@ -86,6 +88,39 @@ def test_the_claim_is_durable_before_the_first_batch_is_sent() -> None:
     assert not pump.send()
     pump.claimed()
     assert pump.send()
+
+
+def test_what_is_ready_is_sent_while_the_rest_of_an_answer_is_not() -> None:
+    pump = Pump(a_world(batches=7))
+    pump.start()
+    pump.fetch(6, pieces=2)
+    assert pump.copy.fetch_position() is None, "what is here comes first"
+    assert (pump.claim(), pump.claimed(), len(pump.copy.queue)) == (True, True, 2)
+    while pump.send():
+        pump.serve()
+        pump.receive()
+    assert pump.world.target.log == list(range(20))
+    assert pump.copy.backlog.unprepared
+    pump.prepare()
+    while pump.send():
+        pump.serve()
+        pump.receive()
+    assert pump.world.target.log == list(range(60))
+    position = pump.copy.fetch_position()
+    assert position is not None
+    assert position.offset == 60
+    assert pump.pool.in_use == 0
+
+
+def test_a_doubt_drops_what_is_not_made_ready_too() -> None:
+    pump = Pump(a_world(batches=6))
+    pump.start()
+    pump.fetch(6, pieces=2)
+    pump.copy.doubt("a lost connection", pump.world.now)
+    assert not pump.copy.backlog.unprepared
+    assert pump.pool.in_use == 0
+    pump.finish()
+    assert_exact(pump.world)
 
 
 def test_the_source_log_may_start_anywhere() -> None:
@@ -388,7 +423,7 @@ def test_after_an_unclean_takeover_what_comes_first_is_claimed(unclean: bool) ->
     heir = Pump(world, 2, unclean=unclean)
     heir.start()
     heir.fetch()
-    assert bool(heir.copy.claims) == unclean
+    assert bool(heir.copy.backlog.claims) == unclean
     heir.finish()
     assert_exact(world)
 
@@ -656,9 +691,13 @@ class Copies(RuleBasedStateMachine):
     def hears(self, which: int) -> None:
         self.pump(which).hear()
 
-    @rule(which=st.integers(0, 3), batches=st.integers(1, 12))
-    def fetches(self, which: int, batches: int) -> None:
-        self.pump(which).fetch(batches)
+    @rule(which=st.integers(0, 3), batches=st.integers(1, 12), pieces=st.integers(1, 12))
+    def fetches(self, which: int, batches: int, pieces: int) -> None:
+        self.pump(which).fetch(batches, pieces)
+
+    @rule(which=st.integers(0, 3), pieces=st.integers(1, 5))
+    def prepares(self, which: int, pieces: int) -> None:
+        self.pump(which).prepare(pieces)
 
     @rule(which=st.integers(0, 3))
     def claims(self, which: int) -> None:

@@ -58,6 +58,9 @@ CONFIRM_S = 1.0
 READING_S = 5.0
 """A position that takes longer to read is a reason why nothing is copied."""
 
+PREPARE_S = 0.2
+"""A turn of the loop makes ready what was fetched for so long: what is ready is sent, and acknowledged, in between."""
+
 POLICIES_S = 300.0
 """How often the source topics' cleanup policies are read again: one that becomes compacted needs R19."""
 
@@ -102,6 +105,8 @@ class FlowPump:
         self._confirm_at = 0.0
         self._policies_at = loop.now + POLICIES_S
         self._fetching: dict[PartitionCopy, SourceLeg] = {}
+        self._unprepared: dict[PartitionCopy, None] = {}
+        """Those whose answers are not all made ready, in the order in which they get their turns."""
         self._waking: set[Lane] = set()
         """Those for which a timer runs until the caps allow a fetch."""
         self._alarms: dict[PartitionCopy, float] = {}
@@ -154,13 +159,15 @@ class FlowPump:
 
     def flush(self) -> None:
         """After each turn: hand out what has come up, and keep the connections busy."""
+        if self._unprepared:
+            self._prepare_more()
         if self._to_read:
             copies, self._to_read = self._to_read, []
             self._read_positions(copies)
         if self._to_claim:
-            claims = [(copy, claim) for copy in self._to_claim for claim in copy.claims]
+            claims = [(copy, claim) for copy in self._to_claim for claim in copy.backlog.claims]
             for copy in self._to_claim:
-                copy.claims.clear()
+                copy.backlog.claims.clear()
             self._to_claim.clear()
             self._claiming.do(
                 lambda: self._claims.claim([claim.segment for _, claim in claims]),
@@ -217,7 +224,7 @@ class FlowPump:
         elif copy.stage in (Stage.SEEKING, Stage.PARKED) and self._alarms.get(copy) != copy.seek_at:
             self._alarms[copy] = copy.seek_at
             self._loop.at(copy.seek_at, lambda: self._look_again(copy))
-        if copy.claims:
+        if copy.backlog.claims:
             self._to_claim[copy] = None
         if copy.confirmed:
             self._to_confirm += copy.confirmed
@@ -254,7 +261,7 @@ class FlowPump:
             leg = None
         if leg is None:
             leg = self._fetching[copy] = self._source_leg(lane)
-        if copy.queued_bytes < QUEUE_BYTES:
+        if copy.backlog.bytes < QUEUE_BYTES:
             leg.want(copy.route.source, copy.bearings.source_topic_id, position)
         else:
             leg.hold_back(copy.route.source)
@@ -370,11 +377,31 @@ class FlowPump:
             copy.doubt(f"the source's log was cut at {part.diverging[1]}", self._loop.now)
         else:
             self._limits.passed(len(part.records), backfill=copy.backfilling)
-            try:
-                copy.feed(frame, part.records, part.high_watermark, self._loop.now, part.aborted)
-            except ValueError as error:
-                copy.park(f"source: what was fetched can't be read: {error}", self._loop.now)
+            copy.feed(frame, part.records, part.high_watermark, part.aborted)
+            if not self._unprepared:  # else it is not its turn
+                self._prepare(copy, self._loop.now + PREPARE_S)
+            if copy.backlog.unprepared:
+                self._unprepared[copy] = None
         self._settle(copy)
+
+    def _prepare(self, copy: PartitionCopy, until_s: float) -> None:
+        try:
+            copy.prepare(self._loop.now, lambda: now_s() >= until_s)
+        except ValueError as error:
+            copy.park(f"source: what was fetched can't be read: {error}", self._loop.now)
+
+    def _prepare_more(self) -> None:
+        """Go on with what the last turns left, each partition's answer in turn."""
+        until_s = now_s() + PREPARE_S
+        while self._unprepared and now_s() < until_s:
+            copy = next(iter(self._unprepared))
+            self._prepare(copy, until_s)
+            del self._unprepared[copy]
+            if copy.backlog.unprepared:
+                self._unprepared[copy] = None
+            self._settle(copy)
+        if self._unprepared:
+            self._loop.at(self._loop.now, lambda: None)  # the next turn waits for nothing
 
     def _on_ack(self, copy: PartitionCopy, ack: Ack) -> None:
         if verdict(ack.error) is Verdict.STOP:
@@ -405,9 +432,11 @@ class FlowPump:
                 copy.doubt(reason, self._loop.now)
                 self._settle(copy)
 
-    def _on_suspended(self) -> None:
+    def _on_suspended(self, busy: bool) -> None:
+        """What was not all sent is too old by now; if it was only `busy`, what was sent is not."""
         for leg in list(self._target_legs.values()):
-            leg.failed("this process was suspended")
+            if leg.unsent or not busy:
+                leg.failed("this process was too busy to send" if busy else "this process was suspended")
 
     # --- connections ----------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ emptied are passed over.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import NamedTuple
 
 from sparkmirror.pump.batch import Batch
@@ -87,7 +87,7 @@ class Intake:
 
     def prepare(
         self, frame: Frame, records: memoryview, upstream: int, aborted: Sequence[tuple[int, int]]
-    ) -> Iterator[Batch | Skipped]:
+    ) -> Generator[Batch | Skipped, None, None]:
         """All of one answer from `upstream` on; each batch's frame is held once."""
         waiting = _Waiting()
         transactions = Transactions(aborted) if self._read_committed else None

@@ -7,6 +7,7 @@ import itertools
 import os
 import selectors
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -45,8 +46,10 @@ class Loop:
         self._closed = False
         self.now = now_s()
         """The time when this turn of the loop began."""
-        self.on_suspended: list[Callable[[], None]] = []
-        """Called first after a turn that took far longer than it should: the process was stopped in between."""
+        self._worked_s = time.process_time()
+        self.on_suspended: list[Callable[[bool], None]] = []
+        """Called first after a turn that took far longer than it should: the process was stopped in between, or, if
+        they get True, it was busy all the time."""
 
     def watch(self, channel: Channel, watcher: Watcher) -> None:
         self._selector.register(channel.fileno(), selectors.EVENT_READ, watcher)
@@ -80,9 +83,11 @@ class Loop:
             wait = min(wait, max(self._timers[0][0] - now_s(), 0.0))
         ready = self._selector.select(0 if self._inbox else wait)
         last, self.now = self.now, now_s()
-        if self.now - last > longest_s + SUSPENDED_S:
+        worked, self._worked_s = self._worked_s, time.process_time()
+        too_long_s = self.now - last - longest_s - SUSPENDED_S
+        if too_long_s > 0:
             for call in self.on_suspended:
-                call()
+                call(self._worked_s - worked > too_long_s)
             return
         for key, events in ready:
             watcher: Watcher | None = key.data

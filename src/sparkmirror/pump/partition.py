@@ -12,19 +12,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 
 from sparkmirror.offsets.losses import Loss, LossKind
 from sparkmirror.offsets.route import Bearings, Refusal, Route
 from sparkmirror.offsets.segments import Identity, Segment
 from sparkmirror.offsets.sentinel import target_truncated
-from sparkmirror.pump.batch import Batch, Claim
+from sparkmirror.pump.backlog import Backlog, Outcome
+from sparkmirror.pump.batch import Batch
 from sparkmirror.pump.claimer import Claimer
-from sparkmirror.pump.intake import Intake, Obstacle, Skipped
+from sparkmirror.pump.intake import Intake
+from sparkmirror.pump.quiet import WAITS, QuietRule
 from sparkmirror.pump.refused import LIMITS, TOO_LARGE, Refused, refused
 from sparkmirror.pump.verdicts import Verdict, verdict
-from sparkmirror.wire.batches import rewrite
 from sparkmirror.wire.buffers import Frame
 from sparkmirror.wire.fetch import FetchPosition
 from sparkmirror.wire.produce import Ack
@@ -34,9 +35,6 @@ MAX_CONFIRMATION_AGE_S = 3.0
 
 TELL_US = "alter the connector's offset, or delete the target topic to have it copied again"
 """What helps where nothing tells any more how far a partition was copied."""
-
-GRACE_S = 6.0
-"""The quiet rule's wait (R5): a killed predecessor lives 2 s on (Spark's kill delay), then may send for R6's 3 s."""
 
 PATIENCE_S = 60.0
 """How long a partition that has an end (`until`) may get nowhere before it is parked: `--once` must end."""
@@ -94,11 +92,11 @@ class PartitionCopy:
         self.asked_at: float | None = None
         """When the reading of the position was asked for that is under way."""
         self.bearings: Bearings | None = None
-        self.queue: deque[Batch] = deque()
-        self.queued_bytes = 0
+        self._intake = intake
+        self._claimer = Claimer(route, identity, incarnation)
+        self.backlog = Backlog(identity, intake, self._claimer, until)
+        self.queue = self.backlog.queue
         self.in_flight: deque[Batch] = deque()
-        self.claims: deque[Claim] = deque()
-        """Claims that must be made durable, in this order."""
         self.confirmed: list[Segment] = []
         """Claims whose batches were all acknowledged; to be written again, behind the copy."""
         self.losses: list[Loss] = []
@@ -120,23 +118,16 @@ class PartitionCopy:
         self.acked_timestamp_ms = -1
         """Of the last record that is known to be copied, by its own clock; -1: not known."""
         self.source_end = -1
+        self._answered_bytes = 0
+        """What the last fetch brought."""
         self.backfilling = False
         """It is far behind: a whole answer did not bring it to the end."""
         self.read_from: int | None = None
         """A follower nearby to fetch from (KIP-392); None: the leader."""
-        self._identity = identity
         self._from_latest = from_latest
         self._fresh_after_ms, self._fresh_since = fresh_after_ms, now
         self._max_in_flight = max_in_flight
-        self._intake = intake
-        self._claimer = Claimer(route, identity, incarnation)
-        self._upstream = -1
-        self._sequence = -1
-        self._downstream = -1
-        self._fetched_epoch = -1
         self._latest: int | None = None
-        self._obstacle = ""
-        """Why what comes after the queue can't be copied."""
         self._alone = True
         self._first = True
         """Nothing was acknowledged since the position was read; that it was looked up does not count."""
@@ -150,10 +141,8 @@ class PartitionCopy:
         self._confirmed_at = 0.0
         self._failures = 0
         self._troubled_since: float | None = None
-        self._unclean = self._quiet = unclean
-        self._quiet_until = now + GRACE_S
-        self._quiet_sequence: int | None = None
-        self._quiet_at = 0.0
+        self._unclean = unclean
+        self._quiet = QuietRule(unclean, now)
 
     @property
     def last_copied(self) -> tuple[int, int]:
@@ -206,11 +195,8 @@ class PartitionCopy:
             self.drop_queue()
         if not self._makes_sense(bearings, now) or self._must_stay_quiet(bearings, now):
             return
-        self._upstream = upstream
+        self.backlog.start(position, upstream)
         self.backfilling = self.backfilling or bearings.source_end - upstream >= BACKFILL_OFFSETS
-        self._sequence = position.sequence
-        self._downstream = position.downstream
-        self._fetched_epoch = position.leader_epoch if upstream == position.upstream else -1
         self.acked_upstream = upstream
         self.acked_downstream = position.downstream
         if position.newest_timestamp_ms is not None:
@@ -226,7 +212,7 @@ class PartitionCopy:
         self.stage = Stage.RUNNING
         if position.source_topic_id is None and self._from_latest:
             # Durable before there is anything to send: in the next epoch the latest would be another one.
-            self.claims.append(self._claimer.claim_start(position.sequence, position.downstream))
+            self.backlog.claims.append(self._claimer.claim_start(position.sequence, position.downstream))
         if self.until is not None and upstream >= self.until and not bearings.replicated:
             self.doubt("all is in the target leader's log, but its replicas have not confirmed it yet", now)
         else:
@@ -276,35 +262,29 @@ class PartitionCopy:
         if refusal.transient and not self._out_of_patience(now):
             self.stage = Stage.SEEKING
             self.reason = refusal.reason
-            self.seek_at = max(now + self._pause(), self._quiet_at)
+            self.seek_at = max(now + self._pause(), self._quiet.look_at)
         else:
             self.park(refusal.reason, now)
             self.halted = refusal.loss
             self._last_upstream = self._last_downstream = -1
 
     def _must_stay_quiet(self, bearings: Bearings, now: float) -> bool:
-        """The quiet rule (R5): unguarded after an unclean takeover, wait until nobody moves the position.
+        """Whether the quiet rule (R5) holds this position back.
 
         The append check guards only what a predecessor sees as we do: not where the source has lost records since.
         """
-        if not self._quiet:
-            return False
-        sequence, newest_ms = bearings.position.sequence, bearings.position.newest_timestamp_ms
+        newest_ms = bearings.position.newest_timestamp_ms
         guarded = newest_ms is not None and self._is_fresh(newest_ms, now)
         guarded = guarded and bearings.resume_at == bearings.position.upstream
-        if guarded and self._quiet_sequence is None:
+        if self._quiet.allows_position(bearings.position.sequence, now, guarded=guarded):
             return False
-        if self._quiet_sequence == sequence:
-            self._quiet = False
-            return False
-        self._be_quiet(sequence, now)
+        self._be_quiet()
         return True
 
-    def _be_quiet(self, sequence: int, now: float) -> None:
-        self._quiet_sequence = sequence
-        self.stage = Stage.SEEKING
-        self.reason = "waits until no predecessor can be writing any more (records too old to be guarded)"
-        self.seek_at = self._quiet_at = now + GRACE_S
+    def _be_quiet(self) -> None:
+        self.stage = Stage.DRAINING if self.in_flight else Stage.SEEKING
+        self.reason = WAITS
+        self.seek_at = self._quiet.look_at
 
     # --- doubt ----------------------------------------------------------------------------------
 
@@ -317,7 +297,7 @@ class PartitionCopy:
             return
         self.drop_queue()
         self.reason = reason
-        self.seek_at = max(now + self._pause(), self._quiet_at)
+        self.seek_at = max(now + self._pause(), self._quiet.look_at)
         self.stage = Stage.DRAINING if self.in_flight else Stage.SEEKING
 
     def park(self, reason: str, now: float) -> None:
@@ -362,87 +342,49 @@ class PartitionCopy:
 
     def fetch_position(self) -> FetchPosition | None:
         """Where to fetch from, or None while nothing should be fetched."""
-        if self.stage is not Stage.RUNNING or self.bearings is None or self._obstacle:
+        if self.stage is not Stage.RUNNING or self.bearings is None or not self.backlog.wants_more:
             return None
-        if self.until is not None and self._upstream >= self.until:
-            return None
-        return FetchPosition(self._upstream, self.bearings.source_leader_epoch, self._fetched_epoch)
+        return FetchPosition(self.backlog.upstream, self.bearings.source_leader_epoch, self.backlog.leader_epoch)
 
     def feed(
-        self,
-        frame: Frame,
-        records: memoryview,
-        high_watermark: int,
-        now: float,
-        aborted: Sequence[tuple[int, int]] = (),
+        self, frame: Frame, records: memoryview, high_watermark: int, aborted: Sequence[tuple[int, int]] = ()
     ) -> None:
-        """Take the batches of one fetch answer; they are made ready to be sent and queued."""
+        """Take one fetch answer's batches; `prepare` makes them ready to be sent."""
         self.source_end = high_watermark
-        try:
-            for item in self._intake.prepare(frame, records, self._upstream, aborted):
-                if not isinstance(item, Skipped):
-                    if self._quiet and self._breaks_quiet(item.max_timestamp, now):
-                        item.frame.release()
-                        return
-                    self._enqueue(item)
-                self._upstream = item.next_upstream
-                if self.until is not None and self._upstream >= self.until:
-                    break
-        except Obstacle as obstacle:
-            self._obstacle = str(obstacle)
-        if self._upstream >= high_watermark:
-            self.backfilling = False
-        elif len(records) >= BACKFILL_BYTES or high_watermark - self._upstream >= BACKFILL_OFFSETS:
-            self.backfilling = True
-        if self.stage is Stage.RUNNING:
-            claim = self._claimer.finish()
-            if claim is not None:
-                self.claims.append(claim)
-            self._pass_over(now)
+        self._answered_bytes = len(records)
+        self.backlog.feed(frame, records, aborted)
 
-    def _enqueue(self, batch: Batch) -> None:
-        size = len(batch.view)
-        crc = rewrite(
-            batch.view,
-            0,
-            size,
-            batch.attributes,
-            self._identity.producer_id,
-            self._identity.producer_epoch,
-            self._sequence,
-        )
-        batch.place(self._sequence, self._downstream, crc, self._claimer.follows)
-        self.queue.append(batch)
-        self.queued_bytes += size
-        self._sequence += batch.count
-        self._downstream += batch.count
-        self._fetched_epoch = batch.leader_epoch
-        claim = self._claimer.note(batch)
-        if claim is not None:
-            self.claims.append(claim)
+    def prepare(self, now: float, enough: Callable[[], bool]) -> None:
+        """Make what was fetched ready, until nothing is left or it is `enough`; raises ValueError as `Backlog`'s."""
+        if not self.backlog.unprepared:
+            return
+        outcome = self.backlog.prepare(lambda batch: self._may_be_sent(batch, now), enough)
+        if outcome is Outcome.UNWANTED:
+            sequence = self.backlog.sequence
+            self.drop_queue()
+            self._quiet.wait(sequence, now)
+            self._be_quiet()
+            return
+        if outcome is Outcome.DONE:
+            behind = self.source_end - self.backlog.upstream
+            if behind <= 0:
+                self.backfilling = False
+            elif self._answered_bytes >= BACKFILL_BYTES or behind >= BACKFILL_OFFSETS:
+                self.backfilling = True
+        self._pass_over(now)
+
+    def _may_be_sent(self, batch: Batch, now: float) -> bool:
+        return self._quiet.allows_batch(now, guarded=self._is_fresh(batch.max_timestamp, now))
 
     def _pass_over(self, now: float) -> None:
         """Where nothing is on its way, what was passed over is done with; or what can't be copied is next."""
         if self.queue or self.in_flight:
             return
-        self.acked_upstream = self._upstream
-        if self._obstacle:
-            self.park(self._obstacle, now)
+        self.acked_upstream = self.backlog.upstream
+        if self.backlog.obstacle:
+            self.park(self.backlog.obstacle, now)
         else:
             self._finish_if_done()
-
-    def _breaks_quiet(self, max_timestamp: int, now: float) -> bool:
-        if now >= self._quiet_until and self._quiet_sequence is None:
-            self._quiet = False
-            return False
-        if self._is_fresh(max_timestamp, now):
-            return False
-        sequence = self.queue[0].sequence if self.queue else self._sequence
-        self.drop_queue()
-        self._be_quiet(sequence, now)
-        if self.in_flight:
-            self.stage = Stage.DRAINING
-        return True
 
     # --- out ------------------------------------------------------------------------------------
 
@@ -478,9 +420,8 @@ class PartitionCopy:
 
     def send(self, now: float) -> Batch:
         """The batch to send; it is in flight from now on."""
-        batch = self.queue.popleft()
+        batch = self.backlog.take()
         batch.sent_at = now
-        self.queued_bytes -= len(batch.view)
         self.in_flight.append(batch)
         return batch
 
@@ -591,13 +532,7 @@ class PartitionCopy:
 
     def drop_queue(self) -> None:
         """Forget what was fetched and not sent; it is fetched again when its turn comes."""
-        for batch in self.queue:
-            batch.frame.release()
-        self.queue.clear()
-        self.queued_bytes = 0
-        self.claims.clear()
-        self._claimer.forget()
-        self._obstacle = ""
+        self.backlog.drop()
 
 
 def _leads_to(head: Batch, sequence: int, upstream: int) -> bool:

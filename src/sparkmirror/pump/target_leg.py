@@ -184,6 +184,11 @@ class TargetLeg(Leg):
         self._on_lost(self, f"target broker {self.broker}: {reason}", hit)
 
     @property
+    def unsent(self) -> bool:
+        """Whether a request is only in part with the system."""
+        return self._channel is not None and self._channel.unsent
+
+    @property
     def in_flight(self) -> bool:
         return bool(self._requests)
 
