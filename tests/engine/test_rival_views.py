@@ -126,6 +126,36 @@ def test_a_held_pump_and_a_rival_that_sees_less(
     assert_mapped(target_cluster, f"A.{topic_name}", expected, copies)
 
 
+def test_answers_that_take_many_turns_to_make_ready(
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As compressed small records do: here a turn has no time for more than one batch."""
+    monkeypatch.setattr("sparkmirror.pump.flow_pump.PREPARE_S", 0.0)
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 2)
+    mp.create_topic(target_cluster.bootstrap_servers, f"A.{topic_name}", 2)
+    producer = KafkaProducer(bootstrap_servers=source_cluster.bootstrap_servers)
+    for number in range(60):
+        producer.send(topic_name, value=b"value-%d" % number, partition=number % 2)
+        producer.flush()
+    with driver_of(source_cluster, target_cluster, topic_name, tmp_path) as driver:
+        pump = SteppedPump(driver.order(driver.partitions()).model_copy(update={"flow": unmerged(driver)}))
+        waiting = 0
+
+        def copied() -> bool:
+            nonlocal waiting
+            waiting += sum(copy.backlog.unprepared for copy in pump.copies)
+            return all(copy.acked_upstream == 30 for copy in pump.copies)
+
+        pump.turn_until(copied)
+        assert waiting > 10, "nothing was left for another turn"
+        pump.close()
+    assert contents(read(target_cluster, f"A.{topic_name}")) == contents(read(source_cluster, topic_name))
+
+
 def test_a_topic_that_becomes_compacted_is_noticed_while_it_is_copied(
     source_cluster: KafkaCluster,
     target_cluster: KafkaCluster,

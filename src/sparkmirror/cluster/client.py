@@ -82,10 +82,11 @@ class ClusterClient:
         return connection
 
     def dial(self, node_id: int, *, send_buffer: int = -1, receive_buffer: int = -1) -> RpcConnection:
-        """A new connection to this broker, the caller's own."""
-        if node_id not in self._addresses:
+        """A new connection to this broker, the caller's own; any thread may ask for one."""
+        address = self._addresses.get(node_id)
+        if address is None:
             raise BrokerUnreachable(f"cluster {self.config.alias} has no broker {node_id} now")
-        return self._dial(*self._addresses[node_id], send_buffer=send_buffer, receive_buffer=receive_buffer)
+        return self._dial(*address, send_buffer=send_buffer, receive_buffer=receive_buffer)
 
     def _dial(self, host: str, port: int, *, send_buffer: int = -1, receive_buffer: int = -1) -> RpcConnection:
         with gate(self.config, host, port).passage():

@@ -6,8 +6,8 @@ It must be called with offsets at which the high watermark has reached the log e
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.wire import fetch
@@ -20,6 +20,10 @@ _MAX_STEPS = 256
 """Answers read, foreign batches stepped over among them, before giving up."""
 _LONGEST_THROTTLE_S = 1.0
 REQUEST_TIMED_OUT = 7
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class LastBatch(NamedTuple):
@@ -36,6 +40,28 @@ class TailUnread(ConnectionError):
     def __init__(self, topic: str, partition: int, code: int) -> None:
         self.code = code
         super().__init__(f"{topic}-{partition}: the tail of the log can't be read (error {code})")
+
+
+def each_readable(
+    group: Sequence[Item], read: Callable[[Sequence[Item]], Result]
+) -> Iterator[tuple[Sequence[Item], Result | TailUnread]]:
+    """`read` of the whole group; where a tail in it can't be read, of its halves, down to the one that it is.
+
+    In the group's order. What else `read` raises is raised.
+    """
+    groups = [group]
+    while groups:
+        some = groups.pop()
+        result: Result | TailUnread
+        try:
+            result = read(some)
+        except TailUnread as unread:
+            if len(some) > 1:
+                half = len(some) // 2
+                groups += [some[half:], some[:half]]
+                continue
+            result = unread
+        yield some, result
 
 
 def last_batches(

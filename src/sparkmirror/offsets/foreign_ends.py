@@ -5,12 +5,13 @@ Blocking; for the driver.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.list_offsets import DEBUG_CONSUMER, LATEST, list_offsets
-from sparkmirror.cluster.log_tail import TailUnread, is_ours
+from sparkmirror.cluster.log_tail import TailUnread, each_readable, is_ours
 from sparkmirror.offsets.evidence import LogProbe
 from sparkmirror.offsets.foreign_notes import ForeignNotes
 from sparkmirror.offsets.log_bounds import BothLogs
@@ -65,14 +66,12 @@ class ForeignEnds:
         """
         if not group:
             return []
-        try:
-            return self._so_far(leader, group, whoever)
-        except TailUnread as unread:
-            if len(group) == 1:
-                return [Unserved(str(unread))]
-            return [one for both in group for one in self.so_far(leader, [both], whoever=whoever)]
+        result: list[SoFar | Unserved | None] = []
+        for _, found in each_readable(group, functools.partial(self._so_far, leader, whoever)):
+            result += [Unserved(str(found))] if isinstance(found, TailUnread) else found
+        return result
 
-    def _so_far(self, leader: int, group: Sequence[BothLogs], whoever: bool) -> list[SoFar | Unserved | None]:
+    def _so_far(self, leader: int, whoever: bool, group: Sequence[BothLogs]) -> list[SoFar | Unserved | None]:
         topics = {both.target.name: both.target for both in group}
         ids = {name: topic.topic_id for name, topic in topics.items()}
         reader = TargetReader(self._target, self._identity)

@@ -6,13 +6,14 @@ Blocking; for a pump's control thread. Metadata is read anew each time (R11).
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
 
 from sparkmirror.cluster.client import TOPICS_PER_REQUEST, ClusterClient, TopicLeaders
 from sparkmirror.cluster.leader_epochs import EpochEnd, epoch_ends
 from sparkmirror.cluster.list_offsets import DEBUG_CONSUMER, EARLIEST, LATEST, list_offsets
-from sparkmirror.cluster.log_tail import TailUnread
+from sparkmirror.cluster.log_tail import TailUnread, each_readable
 from sparkmirror.cluster.topic_configs import topic_configs
 from sparkmirror.config import LossPolicy
 from sparkmirror.offsets.evidence import LogProbe
@@ -91,19 +92,10 @@ class PositionReader:
                 results[route] = Refusal(str(unserved), transient=True)
         if results:
             ready(results)
-        groups = list(by_leaders.items())
-        while groups:
-            leaders, group = groups.pop()
-            found: dict[Route, Bearings | Refusal]
-            try:
-                found = self._read_group(group, source, target, *leaders)
-            except ConnectionError as error:
-                if isinstance(error, TailUnread) and len(group) > 1:  # it may be one of them only
-                    half = len(group) // 2
-                    groups += [(leaders, group[half:]), (leaders, group[:half])]
-                    continue
-                found = {route: Refusal(str(error), transient=True) for route in group}
-            ready(found)
+        for leaders, group in by_leaders.items():
+            read = functools.partial(self._read_or_refuse, source, target, *leaders)
+            for some, found in each_readable(group, read):
+                ready(_refused(some, found) if isinstance(found, TailUnread) else found)
 
     def changed_policies(self) -> set[str]:
         """Read the source topics' cleanup policies again; the topics whose policy is another one now."""
@@ -120,13 +112,28 @@ class PositionReader:
             found = topic_configs(self._source, unknown[start : start + TOPICS_PER_REQUEST], (CLEANUP_POLICY,))
             self._policies |= {topic: configs.get(CLEANUP_POLICY, "compact") for topic, configs in found.items()}
 
-    def _read_group(
+    def _read_or_refuse(
         self,
-        routes: Sequence[Route],
         source: Mapping[str, TopicLeaders],
         target: Mapping[str, TopicLeaders],
         source_leader: int,
         target_leader: int,
+        routes: Sequence[Route],
+    ) -> Mapping[Route, Bearings | Refusal]:
+        try:
+            return self._read_group(source, target, source_leader, target_leader, routes)
+        except TailUnread:
+            raise
+        except ConnectionError as error:
+            return _refused(routes, error)
+
+    def _read_group(
+        self,
+        source: Mapping[str, TopicLeaders],
+        target: Mapping[str, TopicLeaders],
+        source_leader: int,
+        target_leader: int,
+        routes: Sequence[Route],
     ) -> dict[Route, Bearings | Refusal]:
         sources = by_topic(route.source for route in routes)
         starts = list_offsets(self._source, source_leader, sources, EARLIEST)
@@ -336,6 +343,10 @@ class _NoPartition(Unserved):
     def __init__(self, words: str, topic_id: bytes) -> None:
         super().__init__(words)
         self.topic_id = topic_id
+
+
+def _refused(routes: Sequence[Route], error: ConnectionError) -> dict[Route, Bearings | Refusal]:
+    return {route: Refusal(str(error), transient=True) for route in routes}
 
 
 def _leader(topics: Mapping[str, TopicLeaders], where: TopicPartition, alias: str) -> int:

@@ -22,6 +22,7 @@ from sparkmirror.pump.background import Background
 from sparkmirror.pump.batch import Claim
 from sparkmirror.pump.clock import now_s, wall_ms
 from sparkmirror.pump.control import ControlState
+from sparkmirror.pump.dialer import Dialer
 from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.leg import Leg
 from sparkmirror.pump.limits import FETCH_BYTES, SMALLEST_FETCH_BYTES, Lane, Limits
@@ -33,13 +34,10 @@ from sparkmirror.pump.source_leg import SourceLeg
 from sparkmirror.pump.tally import Tally
 from sparkmirror.pump.target_leg import TargetLeg
 from sparkmirror.pump.verdicts import Verdict, explanation, verdict
-from sparkmirror.wire import fetch, produce
 from sparkmirror.wire.batches import CODECS
 from sparkmirror.wire.buffers import Frame, FramePool
-from sparkmirror.wire.channel import Channel
-from sparkmirror.wire.fetch import FetchedPartition, FetchSession
+from sparkmirror.wire.fetch import FetchedPartition
 from sparkmirror.wire.produce import Ack
-from sparkmirror.wire.tls import open_channel
 
 ANSWER_OVERHEAD_BYTES = 256 << 10
 """What an answer may hold beside its records; a buffer that were too small by that would never be used again."""
@@ -55,16 +53,14 @@ STAMPING = "message.timestamp.type"
 CONFIRM_S = 1.0
 """How far behind confirmations of claims may be written."""
 
-READING_S = 5.0
-"""A position that takes longer to read is a reason why nothing is copied."""
+SLOW_S = 5.0
+"""A position that takes longer to read, or a connection to be made, is a reason why nothing is copied."""
 
 PREPARE_S = 0.2
 """A turn of the loop makes ready what was fetched for so long: what is ready is sent, and acknowledged, in between."""
 
 POLICIES_S = 300.0
 """How often the source topics' cleanup policies are read again: one that becomes compacted needs R19."""
-
-ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
 
 
 class FlowPump:
@@ -93,6 +89,7 @@ class FlowPump:
         """Apart from the readings: a live tail with gaps waits for it."""
         clients = (self._source, self._target, segments_client)
         self._background = Background(loop, f"sparkmirror {self.name}", clients)
+        self._dialer = Dialer(flow, loop, self._source, self._target, self._pool, self._fetch_bytes)
         self._reader = PositionReader(
             self._source, self._target, self._segments, self._ledger, flow.loss, order.identity, now_s
         )
@@ -446,8 +443,8 @@ class FlowPump:
             leg = self._source_legs[lane] = SourceLeg(
                 lane,
                 self._loop,
-                dial=self._dial_source,
-                renew=self._renew,
+                dial=self._dialer.dial_source,
+                renew=self._dialer.renew,
                 on_fetched=self._on_fetched,
                 on_lost=self._on_source_lost,
                 may_fetch=self._may_fetch,
@@ -467,50 +464,14 @@ class FlowPump:
                 timeout_ms=settings.request_timeout_ms,
                 max_request_bytes=settings.max_request_size,
                 max_in_flight=min(settings.max_in_flight_requests_per_connection, MOST_IN_FLIGHT),
-                dial=self._dial_target,
-                renew=self._renew,
+                dial=self._dialer.dial_target,
+                renew=self._dialer.renew,
                 on_ack=self._on_ack,
                 on_unsendable=self._settle,
                 on_lost=self._on_target_lost,
                 may_send=self._may_send,
             )
         return leg
-
-    def _dial_source(self, leg: SourceLeg) -> None:
-        settings = self.order.flow.fetch
-
-        def dial() -> tuple[Channel, FetchSession]:
-            connection = self._source.dial(leg.lane.broker, receive_buffer=settings.receive_buffer_bytes)
-            session = FetchSession(
-                connection.version(fetch.API_KEY, fetch.VERSIONS, "Fetch"),
-                client_id=self._source.client_id,
-                max_wait_ms=settings.fetch_max_wait_ms,
-                min_bytes=settings.fetch_min_bytes,
-                max_bytes=self._fetch_bytes(),
-                partition_max_bytes=min(settings.max_partition_fetch_bytes, FETCH_BYTES),
-                isolation_level=ISOLATION[settings.isolation_level],
-                rack=settings.client_rack,
-            )
-            return open_channel(connection.socket, self._pool, connection), session
-
-        self._background.do(dial, lambda made: leg.connected(*made), lambda error: leg.failed(str(error)))
-
-    def _dial_target(self, leg: TargetLeg) -> None:
-        settings = self.order.flow.produce
-
-        def dial() -> tuple[Channel, int]:
-            connection = self._target.dial(leg.broker, send_buffer=settings.send_buffer_bytes)
-            version = connection.version(produce.API_KEY, produce.VERSIONS, "Produce")
-            return open_channel(connection.socket, self._pool, connection), version
-
-        self._background.do(dial, lambda made: leg.connected(*made), lambda error: leg.failed(str(error)))
-
-    def _renew(self, leg: Leg, channel: Channel) -> None:
-        def failed(error: Exception) -> None:
-            channel.close()
-            leg.failed(f"signing in again failed: {error}")
-
-        self._background.do(channel.renew, lambda _: leg.renewed(channel), failed)
 
     # --- limits ---------------------------------------------------------------------------------
 
@@ -569,9 +530,7 @@ class FlowPump:
     def _receipt(self, copy: PartitionCopy) -> Receipt:
         paused = copy.stage is Stage.RUNNING and self._control.is_paused(copy.route.source_topic)
         state = _STATES[copy.stage]
-        reason = copy.reason
-        if not reason and copy.asked_at is not None and self._loop.now - copy.asked_at > READING_S:
-            reason = "its position is being read"
+        reason = copy.reason or self._waits_for(copy)
         last_upstream, last_downstream = copy.last_copied
         return Receipt(
             flow=self.name,
@@ -594,6 +553,15 @@ class FlowPump:
             last_downstream=last_downstream,
         )
 
+    def _waits_for(self, copy: PartitionCopy) -> str:
+        """What takes long just now."""
+        if copy.asked_at is not None and self._loop.now - copy.asked_at > SLOW_S:
+            return "its position is being read"
+        legs: list[Leg | None] = [self._fetching.get(copy)]
+        if copy.queue and copy.bearings is not None:
+            legs.insert(0, self._target_legs.get(copy.bearings.target_leader))
+        return next((f"{leg.peer} is being connected to" for leg in legs if leg and leg.dialing_s > SLOW_S), "")
+
     def close(self) -> None:
         for source_leg in self._source_legs.values():
             source_leg.close()
@@ -603,6 +571,7 @@ class FlowPump:
             copy.give_up()
         self._pool.clear()
         self._claiming.close()
+        self._dialer.close()
         self._background.close()
 
 

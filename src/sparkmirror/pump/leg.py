@@ -10,18 +10,24 @@ from sparkmirror.wire.channel import Channel, ChannelClosed
 
 
 class Leg(ABC):
-    """`dial` asks for a channel, `renew` for a sign-in over the one there is; `failed` answers where that came to
-    nothing. A leg that has lost its channel is not used again.
+    """`peer` names the broker for people. `dial` asks for a channel, `renew` for a sign-in over the one there is;
+    `failed` answers where that came to nothing. A leg that has lost its channel is not used again.
     """
 
-    def __init__(self, loop: Loop, dial: Callable[[], None], renew: Callable[[Leg, Channel], None]) -> None:
+    def __init__(self, peer: str, loop: Loop, dial: Callable[[], None], renew: Callable[[Leg, Channel], None]) -> None:
+        self.peer = peer
         self._loop = loop
         self._dial = dial
         self._renew = renew
         self._channel: Channel | None = None
-        self._dialing = False
+        self._dialing_since: float | None = None
         self._renewing = False
         self._lost = False
+
+    @property
+    def dialing_s(self) -> float:
+        """How long its channel has been asked for; 0: none is waited for."""
+        return 0.0 if self._dialing_since is None or self._lost else self._loop.now - self._dialing_since
 
     @abstractmethod
     def pump(self) -> None:
@@ -58,8 +64,8 @@ class Leg(ABC):
                 self._lose(str(error))
 
     def _ask_for_channel(self) -> None:
-        if not self._dialing:
-            self._dialing = True
+        if self._dialing_since is None:
+            self._dialing_since = self._loop.now
             self._dial()
 
     def _take_channel(self, channel: Channel) -> bool:
@@ -67,7 +73,7 @@ class Leg(ABC):
         if self._lost:
             channel.close()
             return False
-        self._dialing = False
+        self._dialing_since = None
         self._channel = channel
         self._loop.watch(channel, self)
         return True

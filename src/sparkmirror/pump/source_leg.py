@@ -42,7 +42,7 @@ class SourceLeg(Leg):
         may_fetch: Callable[[Lane], bool],
         max_wait_ms: int,
     ) -> None:
-        super().__init__(loop, lambda: dial(self), renew)
+        super().__init__(f"source broker {lane.broker}", loop, lambda: dial(self), renew)
         self.lane = lane
         self._on_fetched = on_fetched
         self._on_lost = on_lost
@@ -115,7 +115,7 @@ class SourceLeg(Leg):
     def check(self, timeout_s: float) -> None:
         """Give the connection up if its answer is overdue."""
         if self._asked_at is not None and self._loop.now - self._asked_at > timeout_s:
-            self._lose(f"source broker {self.lane.broker} did not answer a fetch in {timeout_s:.0f} s")
+            self._lose(f"{self.peer} did not answer a fetch in {timeout_s:.0f} s")
 
     def on_readable(self) -> None:
         channel, session = self._channel, self._session
@@ -139,7 +139,7 @@ class SourceLeg(Leg):
     def _lose(self, reason: str) -> None:
         self._lost = True
         self.close()
-        self._on_lost(self, f"source broker {self.lane.broker}: {reason}")
+        self._on_lost(self, f"{self.peer}: {reason}")
 
     def close(self) -> None:
         self._hang_up()

@@ -66,7 +66,7 @@ class TargetLeg(Leg):
         on_lost: Callable[[TargetLeg, str, list[PartitionCopy]], None],
         may_send: Callable[[], bool],
     ) -> None:
-        super().__init__(loop, lambda: dial(self), renew)
+        super().__init__(f"target broker {broker}", loop, lambda: dial(self), renew)
         self.broker = broker
         self._client_id = client_id.encode()
         self._timeout_ms = timeout_ms
@@ -152,7 +152,7 @@ class TargetLeg(Leg):
         if self._requests:
             since = max(self._requests[0].sent_at, self._muted_until)
             if self._loop.now - since > timeout_s:
-                self._lose(f"target broker {self.broker} did not acknowledge in {timeout_s:.0f} s")
+                self._lose(f"{self.peer} did not acknowledge in {timeout_s:.0f} s")
 
     def on_readable(self) -> None:
         channel = self._channel
@@ -181,7 +181,7 @@ class TargetLeg(Leg):
         hit = [*flying, *waiting]
         self._requests.clear()
         self._ready.clear()
-        self._on_lost(self, f"target broker {self.broker}: {reason}", hit)
+        self._on_lost(self, f"{self.peer}: {reason}", hit)
 
     @property
     def unsent(self) -> bool:

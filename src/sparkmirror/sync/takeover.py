@@ -8,12 +8,13 @@ it back for a while, what we claimed before that is retracted.
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.log_tail import TailUnread
+from sparkmirror.cluster.log_tail import TailUnread, each_readable
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.offsets.connect_offsets import offsets_topics
@@ -110,23 +111,19 @@ class Takeover:
         """
         found: dict[int, list[BothLogs]] = {}
         unread: dict[Route, str] = {}
-        groups = list(by_target_leader(self._source, self._target, todo, unread.__setitem__).items())
-        while groups:
-            leader, group = groups.pop()
+        for leader, group in by_target_leader(self._source, self._target, todo, unread.__setitem__).items():
+            told: set[Route] = set()
             try:
-                foreign = ends.among(leader, group)
-            except TailUnread as error:  # it may be one of them only
-                if len(group) == 1:
-                    unread[group[0].route] = str(error)
-                else:
-                    half = len(group) // 2
-                    groups += [(leader, group[:half]), (leader, group[half:])]
+                for some, foreign in each_readable(group, functools.partial(ends.among, leader)):
+                    told |= {both.route for both in some}
+                    if isinstance(foreign, TailUnread):
+                        unread[some[0].route] = str(foreign)
+                        continue
+                    self._settled |= {both.route.target for both in some} - {both.route.target for both in foreign}
+                    if foreign:
+                        found.setdefault(leader, []).extend(foreign)
             except ConnectionError as error:
-                unread |= {both.route: str(error) for both in group}
-            else:
-                self._settled |= {both.route.target for both in group} - {both.route.target for both in foreign}
-                if foreign:
-                    found.setdefault(leader, []).extend(foreign)
+                unread |= {both.route: str(error) for both in group if both.route not in told}
         return found, unread
 
     def _begun(self, ends: ForeignEnds, leader: int, foreign: Sequence[BothLogs]) -> list[SoFar]:

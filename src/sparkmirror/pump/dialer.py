@@ -1,0 +1,88 @@
+"""The channels of one flow's legs, made and signed in to again in a thread of their own.
+
+Apart from the readings: these would wait for a broker that doesn't answer, and connections for a long reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.config import FlowConfig
+from sparkmirror.pump.background import Background
+from sparkmirror.pump.leg import Leg
+from sparkmirror.pump.limits import FETCH_BYTES
+from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.source_leg import SourceLeg
+from sparkmirror.pump.target_leg import TargetLeg
+from sparkmirror.wire import fetch, produce
+from sparkmirror.wire.buffers import FramePool
+from sparkmirror.wire.channel import Channel
+from sparkmirror.wire.fetch import FetchSession
+from sparkmirror.wire.tls import open_channel
+
+ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
+
+
+class Dialer:
+    """`source` and `target` are used for the addresses that they know only, which any thread may.
+
+    `fetch_bytes`: what one fetch may bring now.
+    """
+
+    def __init__(
+        self,
+        flow: FlowConfig,
+        loop: Loop,
+        source: ClusterClient,
+        target: ClusterClient,
+        pool: FramePool,
+        fetch_bytes: Callable[[], int],
+    ) -> None:
+        self._flow = flow
+        self._source = source
+        self._target = target
+        self._pool = pool
+        self._fetch_bytes = fetch_bytes
+        self._background = Background(loop, f"sparkmirror connections {flow.name}", ())
+
+    def dial_source(self, leg: SourceLeg) -> None:
+        settings = self._flow.fetch
+
+        def dial() -> tuple[Channel, FetchSession]:
+            connection = self._source.dial(leg.lane.broker, receive_buffer=settings.receive_buffer_bytes)
+            session = FetchSession(
+                connection.version(fetch.API_KEY, fetch.VERSIONS, "Fetch"),
+                client_id=self._source.client_id,
+                max_wait_ms=settings.fetch_max_wait_ms,
+                min_bytes=settings.fetch_min_bytes,
+                max_bytes=self._fetch_bytes(),
+                partition_max_bytes=min(settings.max_partition_fetch_bytes, FETCH_BYTES),
+                isolation_level=ISOLATION[settings.isolation_level],
+                rack=settings.client_rack,
+            )
+            return open_channel(connection.socket, self._pool, connection), session
+
+        self._background.do(dial, lambda made: leg.connected(*made), lambda error: leg.failed(str(error)))
+
+    def dial_target(self, leg: TargetLeg) -> None:
+        settings = self._flow.produce
+
+        def dial() -> tuple[Channel, int]:
+            connection = self._target.dial(leg.broker, send_buffer=settings.send_buffer_bytes)
+            version = connection.version(produce.API_KEY, produce.VERSIONS, "Produce")
+            return open_channel(connection.socket, self._pool, connection), version
+
+        self._background.do(dial, lambda made: leg.connected(*made), lambda error: leg.failed(str(error)))
+
+    def renew(self, leg: Leg, channel: Channel) -> None:
+        """Sign in again over a channel that its leg does not use meanwhile."""
+
+        def failed(error: Exception) -> None:
+            channel.close()
+            leg.failed(f"signing in again failed: {error}")
+
+        self._background.do(channel.renew, lambda _: leg.renewed(channel), failed)
+
+    def close(self) -> None:
+        self._background.close()

@@ -1,0 +1,94 @@
+"""What takes long is a reason that people see; a slow connection and a slow reading don't wait for each other."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import NoReturn
+
+import pytest
+from model_broker import FRESH_MS, Source, World
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.config import ClusterConfig, FlowConfig
+from sparkmirror.offsets.reading import PositionReader
+from sparkmirror.offsets.route import Bearings, Refusal, Route
+from sparkmirror.pump import flow_pump as flow_pump_module
+from sparkmirror.pump.flow_pump import FlowPump
+from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.orders import FlowOrder, Receipt, RouteOrder
+
+
+class Flow:
+    """A pump of two partitions whose readings the test answers, and whose dials end when it says so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.loop = Loop()
+        self.dialed = threading.Event()
+        self.may_answer = threading.Event()
+        source, target = (ClusterConfig(alias=alias, bootstrap_servers=("127.0.0.1:1",)) for alias in "AB")
+        flow = FlowConfig(source=source, target=target)
+        routes = tuple(RouteOrder(source_topic="t", target_topic="A.t", partition=number) for number in range(2))
+        order = FlowOrder(flow=flow, cluster_id="c", producer_id=1, producer_epoch=0, leader_rank=-1, routes=routes)
+        self.pump = FlowPump(order, self.loop, memory_bytes=8 << 20)
+        self.read: Callable[[Route], bool] = lambda route: True
+        """Whether this one's position is told."""
+        monkeypatch.setattr(PositionReader, "read", lambda _, routes, ready: self._read(routes, ready))
+        monkeypatch.setattr(ClusterClient, "dial", lambda _, node_id, **settings: self._dial())
+
+    def _read(
+        self, routes: Mapping[Route, object], ready: Callable[[Mapping[Route, Bearings | Refusal]], None]
+    ) -> None:
+        world = World(Source([(10, FRESH_MS)]))
+        found = world.target.bearings(world.source, self.loop.now)
+        told = {route: found for route in routes if self.read(route)}
+        ready(told)
+        if len(told) < len(routes):
+            self.may_answer.wait(20)
+
+    def _dial(self) -> NoReturn:
+        self.dialed.set()
+        self.may_answer.wait(20)
+        raise ConnectionError("nobody is there")
+
+    def turn_until(self, reached: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 10
+        while not reached():
+            assert time.monotonic() < deadline
+            self.pump.flush()
+            self.loop.turn(0.05)
+
+    def receipts(self) -> list[Receipt]:
+        return self.pump.receipts()
+
+    def close(self) -> None:
+        self.may_answer.set()
+        self.pump.close()
+        self.loop.close()
+
+
+@pytest.fixture
+def flow(monkeypatch: pytest.MonkeyPatch) -> Iterator[Flow]:
+    monkeypatch.setattr(flow_pump_module, "SLOW_S", 0.1)
+    made = Flow(monkeypatch)
+    yield made
+    made.close()
+
+
+def test_a_connection_that_takes_long_is_a_reason(flow: Flow) -> None:
+    flow.turn_until(flow.dialed.is_set)
+    flow.turn_until(lambda: all(one.reason for one in flow.receipts()))
+    assert {(one.state, one.reason) for one in flow.receipts()} == {
+        ("running", "source broker 1 is being connected to")
+    }
+
+
+def test_connections_are_made_while_other_positions_are_read(flow: Flow) -> None:
+    flow.read = lambda route: route.partition == 0
+    flow.turn_until(flow.dialed.is_set)
+    flow.turn_until(lambda: all(one.reason for one in flow.receipts()))
+    assert [one.reason for one in flow.receipts()] == [
+        "source broker 1 is being connected to",
+        "its position is being read",
+    ]
