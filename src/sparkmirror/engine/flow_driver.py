@@ -321,8 +321,8 @@ class FlowDriver:
         )
 
     def _order_routes(self, keys: Iterable[PartitionKey]) -> tuple[RouteOrder, ...]:
-        targets = self._targets()
-        routes = {key: self._route_order(key, targets[key]) for key in keys}
+        targets = {topic.source.name: topic.remote.name for topic in self.topics.mirrored}
+        routes = {key: self._route_order(key, targets[key.topic]) for key in keys}
         self._ordered |= routes
         return tuple(routes.values())
 

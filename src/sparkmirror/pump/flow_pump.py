@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence, Set
+from itertools import chain
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.error_codes import error_name
@@ -98,7 +99,7 @@ class FlowPump:
         self._target_legs: dict[int, TargetLeg] = {}
         self._to_read: list[PartitionCopy] = []
         self._to_claim: dict[PartitionCopy, None] = {}
-        self._to_confirm: list[Segment] = []
+        self._to_confirm: dict[PartitionCopy, list[Segment]] = {}
         self._confirm_at = 0.0
         self._policies_at = loop.now + POLICIES_S
         self._fetching: dict[PartitionCopy, SourceLeg] = {}
@@ -224,7 +225,7 @@ class FlowPump:
         if copy.backlog.claims:
             self._to_claim[copy] = None
         if copy.confirmed:
-            self._to_confirm += copy.confirmed
+            self._to_confirm.setdefault(copy, []).extend(copy.confirmed)
             copy.confirmed.clear()
         if copy.may_be_stamped:
             copy.may_be_stamped = False
@@ -275,7 +276,7 @@ class FlowPump:
             if isinstance(result, Refusal):
                 copy.refuse(result, self._loop.now)
             else:
-                self._confirm_only((copy,), result.position.sequence)
+                self._confirm_only(copy, result.position.sequence)
                 copy.take(result, self._loop.now)
             self._settle(copy)
 
@@ -285,16 +286,11 @@ class FlowPump:
                 copy.doubt("the source topic's cleanup.policy has changed", self._loop.now)
                 self._settle(copy)
 
-    def _confirm_only(self, copies: Iterable[PartitionCopy], end: int) -> None:
-        """Of these partitions' claims that were acknowledged: what reaches beyond a sequence may be lost since."""
-        doubted = {
-            (copy.bearings.target_topic_id, copy.route.partition) for copy in copies if copy.bearings is not None
-        }
-        self._to_confirm = [
-            claim
-            for claim in self._to_confirm
-            if (claim.target_topic_id, claim.partition) not in doubted or claim.sequence + claim.announced <= end
-        ]
+    def _confirm_only(self, copy: PartitionCopy, end: int) -> None:
+        """Of a partition's claims that were acknowledged: what reaches beyond a sequence may be lost since."""
+        claims = self._to_confirm.pop(copy, ())
+        if kept := [claim for claim in claims if claim.sequence + claim.announced <= end]:
+            self._to_confirm[copy] = kept
 
     def _on_unread(self, copies: Sequence[PartitionCopy], error: Exception) -> None:
         for copy in copies:
@@ -308,7 +304,8 @@ class FlowPump:
 
     def _confirm(self) -> None:
         """Behind the copy: write again, confirmed, what was acknowledged; lost confirmations cost a look at the log."""
-        segments, self._to_confirm = self._to_confirm, []
+        segments = list(chain.from_iterable(self._to_confirm.values()))
+        self._to_confirm.clear()
         self._confirm_at = self._loop.now + CONFIRM_S
         self._claiming.do(lambda: self._claims.claim(segments), lambda _: None, lambda _: None)
 
@@ -419,7 +416,8 @@ class FlowPump:
     def _on_target_lost(self, leg: TargetLeg, reason: str, copies: list[PartitionCopy]) -> None:
         self._target_legs.pop(leg.broker, None)
         # Another pump may look at the next leader's log before we do.
-        self._confirm_only((copy for copy in self.copies if copy.is_led_by(leg.broker)), -1)
+        for copy in [copy for copy in self._to_confirm if copy.is_led_by(leg.broker)]:
+            del self._to_confirm[copy]
         for copy in copies:
             copy.lost_in_flight(self._loop.now, reason)
             self._settle(copy)
