@@ -387,13 +387,14 @@ class FlowPump:
     def _prepare_more(self) -> None:
         """Go on with what the last turns left, each partition's answer in turn."""
         until_s = now_s() + PREPARE_S
-        while self._unprepared and now_s() < until_s:
-            copy = next(iter(self._unprepared))
+        while copy := next(iter(self._unprepared), None):
             self._prepare(copy, until_s)
             del self._unprepared[copy]
             if copy.backlog.unprepared:
                 self._unprepared[copy] = None
             self._settle(copy)
+            if now_s() >= until_s:
+                break
         if self._unprepared:
             self._loop.at(self._loop.now, lambda: None)  # the next turn waits for nothing
 
