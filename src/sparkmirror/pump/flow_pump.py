@@ -372,8 +372,9 @@ class FlowPump:
         else:
             self._limits.passed(len(part.records), backfill=copy.backfilling)
             copy.feed(frame, part.records, part.high_watermark, part.aborted)
-            if not self._unprepared:  # else it is not its turn
-                self._prepare(copy, self._loop.now + PREPARE_S)
+            until_s = self._loop.now + PREPARE_S
+            if not (copy.backfilling and self._unprepared) and now_s() < until_s:  # else it is not its turn
+                self._prepare(copy, until_s)
             if copy.backlog.unprepared:
                 self._unprepared[copy] = None
         self._settle(copy)
@@ -507,6 +508,7 @@ class FlowPump:
         if not self._ending:
             self._ending = True
             self._end_deadline = self._loop.now + deadline_s
+            self._unprepared.clear()
             for copy in self.copies:
                 self._stop_fetching(copy)
 
