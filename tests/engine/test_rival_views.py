@@ -147,7 +147,10 @@ def test_answers_that_take_many_turns_to_make_ready(
 
         def copied() -> bool:
             nonlocal waiting
-            waiting += sum(copy.backlog.unprepared for copy in pump.copies)
+            unprepared = [copy for copy in pump.copies if copy.backlog.unprepared]
+            waiting += len(unprepared)
+            for copy in unprepared:
+                assert copy.route.source in pump.fetching[copy].held_back, "a long poll would begin without it"
             return all(copy.acked_upstream == 30 for copy in pump.copies)
 
         pump.turn_until(copied)

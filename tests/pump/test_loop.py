@@ -186,14 +186,15 @@ def test_a_turn_after_a_stop_only_tells_that_there_was_one(loop: Loop, clock: Cl
 
 def test_a_turn_full_of_work_is_not_taken_for_a_stop(loop: Loop, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """One batch of many small records may take that long: what was sent before it is answered as ever."""
-    told: list[bool] = []
+    told: list[bool | str] = []
     loop.on_suspended.append(told.append)
     loop.turn(0)
     used = time.process_time
     monkeypatch.setattr(time, "process_time", lambda: used() + 3)
+    loop.post(lambda: told.append("message"))
     clock.ahead += 3 + SUSPENDED_S * 0.9
     loop.turn(0)
-    assert told == [True]
+    assert told == [True, "message"]
 
 
 def test_a_slow_turn_is_no_stop(loop: Loop, clock: Clock) -> None:

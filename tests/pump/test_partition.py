@@ -443,6 +443,29 @@ def old_after_fresh() -> tuple[World, Pump]:
     return world, heir
 
 
+def test_a_reading_from_before_the_quiet_time_does_not_end_it() -> None:
+    """Nobody moved the position between two looks, but they were not far enough apart."""
+    world = World(Source([(10, FRESH_MS)] * 4 + [(10, OLD_MS)] * 4))
+    running(world)
+    heir = Pump(world, 2, unclean=True)
+    heir.start()
+    heir.fetch(2, pieces=1)
+    world.now += MAX_CONFIRMATION_AGE_S + 0.1  # its claim takes so long
+    assert heir.ask()
+    heir.prepare()
+    assert heir.copy.stage is Stage.SEEKING
+    quiet_since = world.now
+    world.now += 0.1
+    heir.hear()
+    assert heir.copy.stage is Stage.SEEKING
+    assert heir.copy.seek_at == quiet_since + GRACE_S
+    world.now = heir.copy.seek_at
+    heir.start()
+    assert heir.copy.stage is Stage.RUNNING
+    heir.finish()
+    assert_exact(world)
+
+
 def test_an_unclean_copy_waits_when_it_comes_to_old_records() -> None:
     world, heir = old_after_fresh()
     heir.serve()

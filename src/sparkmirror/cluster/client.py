@@ -1,6 +1,6 @@
 """A pump's view of one cluster: who leads what, and a blocking connection to each broker it asks.
 
-Blocking by design: it is used from a pump's control thread, never from its loop.
+Blocking by design: one thread beside a pump's loop asks, and only `dial` is for others too.
 """
 
 from __future__ import annotations

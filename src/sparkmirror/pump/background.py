@@ -1,4 +1,4 @@
-"""What must not block a pump's loop: connecting, reading positions, making claims durable."""
+"""What must not block a pump's loop: connecting, reading positions, making claims durable. A thread for each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ Result = TypeVar("Result")
 
 
 class Background:
-    """One thread, the only one to use `clients`; each piece of work in turn, its outcome handed back in the loop."""
+    """One thread, the only one to ask `clients` anything; each piece of work in turn, its outcome handed back in the
+    loop.
+    """
 
     def __init__(self, loop: Loop, name: str, clients: Iterable[ClusterClient]) -> None:
         self._loop = loop

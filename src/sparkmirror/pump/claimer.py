@@ -2,7 +2,8 @@
 
 One that goes on where the record before it ended needs none: the segment that is open goes on without end. One
 after a gap, or with gaps inside, or of another leader epoch of the source (so that KIP-320 works over
-restarts), begins a new segment. All that one fetch answer brings is claimed by one record.
+restarts), begins a new segment. What one fetch answer brings is claimed by one record, or by one for
+each piece in which it is made ready.
 """
 
 from __future__ import annotations

@@ -58,7 +58,8 @@ SLOW_S = 5.0
 """A position that takes longer to read, or a connection to be made, is a reason why nothing is copied."""
 
 PREPARE_S = 0.2
-"""A turn of the loop makes ready what was fetched for so long: what is ready is sent, and acknowledged, in between."""
+"""What was fetched is made ready for so long as it comes, and so long again when what is ready was sent: then comes
+another turn of the loop. A step that has begun, a batch mostly, is done with."""
 
 POLICIES_S = 300.0
 """How often the source topics' cleanup policies are read again: one that becomes compacted needs R19."""
@@ -157,8 +158,6 @@ class FlowPump:
 
     def flush(self) -> None:
         """After each turn: hand out what has come up, and keep the connections busy."""
-        if self._unprepared:
-            self._prepare_more()
         if self._to_read:
             copies, self._to_read = self._to_read, []
             self._read_positions(copies)
@@ -179,6 +178,8 @@ class FlowPump:
         if not self._ending:
             for source_leg in list(self._source_legs.values()):
                 source_leg.pump()
+        if self._unprepared:
+            self._prepare_more()
 
     def _read_positions(self, copies: Sequence[PartitionCopy]) -> None:
         refused = {copy: Refusal(self._refused[copy.route]) for copy in copies if copy.route in self._refused}
@@ -247,11 +248,15 @@ class FlowPump:
 
     def _settle_fetching(self, copy: PartitionCopy) -> None:
         position = copy.fetch_position()
-        if position is None or self._control.is_paused(copy.route.source_topic):
+        leg = self._fetching.get(copy)
+        if self._control.is_paused(copy.route.source_topic) or (position is None and not copy.backlog.unprepared):
             self._stop_fetching(copy)
             return
+        if position is None:
+            if leg is not None:
+                leg.hold_back(copy.route.source)
+            return
         assert copy.bearings is not None  # noqa: S101 - it has a fetch position
-        leg = self._fetching.get(copy)
         broker = copy.bearings.source_leader if copy.read_from is None else copy.read_from
         lane = Lane(broker, copy.backfilling)
         if leg is not None and leg.lane != lane:
@@ -386,18 +391,22 @@ class FlowPump:
             copy.park(f"source: what was fetched can't be read: {error}", self._loop.now)
 
     def _prepare_more(self) -> None:
-        """Go on with what the last turns left, each partition's answer in turn."""
-        until_s = now_s() + PREPARE_S
-        while copy := next(iter(self._unprepared), None):
-            self._prepare(copy, until_s)
+        """Go on with what the last turns left: the live tail's first, but some of the backfill's in each turn."""
+        until_s = min(now_s(), self._loop.now + PREPARE_S) + PREPARE_S
+        self._go_on([copy for copy in self._unprepared if not copy.backfilling], until_s)
+        self._go_on([copy for copy in self._unprepared if copy.backfilling], until_s)
+        self._loop.at(self._loop.now, lambda: None)  # what is ready now is handed out in a turn that waits for nothing
+
+    def _go_on(self, copies: Sequence[PartitionCopy], until_s: float) -> None:
+        """At least a step."""
+        for number, copy in enumerate(copies):
+            if number and now_s() >= until_s:
+                break
             del self._unprepared[copy]
+            self._prepare(copy, until_s)
             if copy.backlog.unprepared:
                 self._unprepared[copy] = None
             self._settle(copy)
-            if now_s() >= until_s:
-                break
-        if self._unprepared:
-            self._loop.at(self._loop.now, lambda: None)  # the next turn waits for nothing
 
     def _on_ack(self, copy: PartitionCopy, ack: Ack) -> None:
         if verdict(ack.error) is Verdict.STOP:

@@ -86,9 +86,11 @@ class Loop:
         worked, self._worked_s = self._worked_s, time.process_time()
         too_long_s = self.now - last - longest_s - SUSPENDED_S
         if too_long_s > 0:
+            busy = self._worked_s - worked > too_long_s
             for call in self.on_suspended:
-                call(self._worked_s - worked > too_long_s)
-            return
+                call(busy)
+            if not busy:
+                return
         for key, events in ready:
             watcher: Watcher | None = key.data
             if watcher is None:

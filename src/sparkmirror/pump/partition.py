@@ -276,7 +276,7 @@ class PartitionCopy:
         newest_ms = bearings.position.newest_timestamp_ms
         guarded = newest_ms is not None and self._is_fresh(newest_ms, now)
         guarded = guarded and bearings.resume_at == bearings.position.upstream
-        if self._quiet.allows_position(bearings.position.sequence, now, guarded=guarded):
+        if self._quiet.allows_position(bearings.position.sequence, bearings.read_at, now, guarded=guarded):
             return False
         self._be_quiet()
         return True

@@ -22,15 +22,15 @@ class QuietRule:
         self.look_at = 0.0
         """Not before then is the position read again."""
 
-    def allows_position(self, sequence: int, now: float, *, guarded: bool) -> bool:
-        """Whether what follows this position may be sent; else the wait has begun (again)."""
+    def allows_position(self, sequence: int, read_at: float, now: float, *, guarded: bool) -> bool:
+        """Whether what follows a position read at that time may be sent; else the wait goes on, or begins (again)."""
         if not self._holds or (guarded and self._sequence is None):
             return True
-        if self._sequence == sequence:
+        if self._sequence != sequence:
+            self.wait(sequence, now)
+        elif read_at >= self.look_at:
             self._holds = False
-            return True
-        self.wait(sequence, now)
-        return False
+        return not self._holds
 
     def allows_batch(self, now: float, *, guarded: bool) -> bool:
         """Whether what was fetched may be sent; else call `wait`."""
