@@ -99,6 +99,15 @@ def test_it_can_print_json(verb: str) -> None:
     assert verb in JSON_CASES, f"write a case for {verb} -o json"
 
 
+@pytest.mark.parametrize("path", ["", "offsets", *VERBS])
+def test_its_help_has_a_short_option(path: str) -> None:
+    """`-h`, as MM2GroupOffsetSync has it."""
+    short, long = (CliRunner().invoke(app, [*path.split(), option]) for option in ("-h", "--help"))
+    assert short.exit_code == 0, short.output
+    assert "Usage: " in short.stdout
+    assert short.stdout == long.stdout
+
+
 def test_the_help_groups_them_by_task() -> None:
     command: Any = typer.main.get_command(app)
     panels = {name: one.rich_help_panel for name, one in command.commands.items()}

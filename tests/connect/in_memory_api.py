@@ -62,13 +62,13 @@ class InMemoryApi:
 
 
 @contextmanager
-def in_memory_api(resolve: Callable[[str], str] = str) -> Iterator[InMemoryApi]:
+def in_memory_api(resolve: Callable[[str], str] = str, *, admin: bool = True) -> Iterator[InMemoryApi]:
     """An interface whose process works; `resolve` is that of its config providers."""
     config_state, status_state = ConfigState(), StatusState()
     configs, statuses = InMemoryTopic("configs", config_state.take), InMemoryTopic("statuses", status_state.take)
     worker, loggers = InMemoryWorker("worker:8083"), Loggers()
     herder = Herder(worker, configs, statuses, config_state, status_state, lambda: True, URL, lambda *_: None, resolve)
-    paths = routers(herder, loggers, "cluster", "commit", topic_tracking=True, topic_reset=True)
+    paths = routers(herder, loggers if admin else None, "cluster", "commit", topic_tracking=True, topic_reset=True)
     app = Manners(build_api(paths), [route for router in paths for route in router.routes], CrossOrigin())
     herder.start()
     try:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import mirror_process as mp
@@ -18,7 +18,6 @@ from kafka import KafkaConsumer, KafkaProducer
 from tests.connect.connectors import CUSTOM_POLICY
 from tests.connect.served_worker import ServedWorker
 
-from sparkmirror.client.group_sync import GroupSync
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.groups import Groups
 from sparkmirror.config import ClusterConfig
@@ -110,6 +109,25 @@ def committed(servers: str, group: str) -> dict[int, int]:
         client.close()
 
 
+@contextmanager
+def group_sync_app(target: str, directory: Path, alias: str, group: str, policy: str) -> Iterator[None]:
+    """`sparkmirror sync-groups` for the length of a `with`; its end is SIGTERM, as the page's `kill`."""
+    file = directory / "consumer.properties_sync_dest"
+    file.write_text(f"BOOTSTRAP_SERVERS_CONFIG = {target}\n")
+    flags = ["-cgi", group, "-src", alias, "-int", "1", *(["-rpc", policy] if policy else [])]
+    command = (mp.COMMAND, "sync-groups", "-pfp")
+    with mp.MirrorProcess(file, directory / "sync-groups.log", *flags, command=command) as app:
+        yield
+        assert app.process.poll() is None, "it has ended by itself"
+        assert app.terminate() == 0
+
+
+def states(worker: ServedWorker) -> set[str]:
+    """Those that its connectors and their tasks are in."""
+    found = [worker.ask("GET", f"/connectors/{name}/status") for name in worker.names]
+    return {one["state"] for status in found for one in (status["connector"], *status["tasks"])}
+
+
 @pytest.fixture
 def worker(
     source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
@@ -127,6 +145,7 @@ def test_a_group_and_then_its_producer_move(
     topic_name: str,
     worker: ServedWorker,
     policy: str,
+    tmp_path: Path,
 ) -> None:
     source, target = source_cluster.bootstrap_servers, target_cluster.bootstrap_servers
     alias = "M" + topic_name[-3:].replace("-", "")
@@ -135,45 +154,36 @@ def test_a_group_and_then_its_producer_move(
     mp.create_topic(source, topic, PARTITIONS)
     producer = ConsoleProducer()
     consumer = ConsoleConsumer(group, f"^({topic}|{remote})$")
-    with producer.at(source, topic):
-        with consumer.at(source):
-            mp.wait_for(lambda: consumer.count > 100, 180, "the group reading at the source")
-            worker.start()
-            for name, config in worker.connectors(topic, alias, policy).items():
-                worker.put(name, config)
-            for name in worker.names:
-                worker.wait_for(name, "RUNNING")
-            sync = GroupSync(
-                {
-                    "bootstrap.servers": target,
-                    "source.cluster.alias": alias,
-                    **({"replication.policy.class": policy} if policy else {}),
-                },
-                alias,
-                [group],
-            )
-            mp.wait_for(lambda: worker.copied(remote, PARTITIONS) > 0, 180, "the copy")
-        at = committed(source, group)
-
-        def synced() -> bool:
-            sync.tick()
-            return committed(target, group) == at
-
-        mp.wait_for(synced, 180, "the group's last offsets at the target")
-        sync.close()
-        before = consumer.count
+    with ExitStack() as to_the_end:
+        with producer.at(source, topic):
+            with consumer.at(source):
+                mp.wait_for(lambda: consumer.count > 100, 180, "the group reading at the source")
+                worker.start()
+                for name, config in worker.connectors(topic, alias, policy).items():
+                    worker.put(name, config)
+                for name in worker.names:
+                    worker.wait_for(name, "RUNNING")
+                to_the_end.enter_context(group_sync_app(target, tmp_path, alias, group, policy))
+                mp.wait_for(lambda: worker.copied(remote, PARTITIONS) > 0, 180, "the copy")
+                mp.wait_for(lambda: bool(committed(target, group)), 180, "the group's first offsets at the target")
+            at = committed(source, group)
+            mp.wait_for(lambda: committed(target, group) == at, 180, "the group's last offsets at the target")
+            before = consumer.count
+            with consumer.at(target):
+                mp.wait_for(lambda: consumer.count > before + 100, 180, "the group reading at the target")
+        # The producer has stopped; it goes on at the target when everything is copied and read.
+        if not policy:
+            mp.create_topic(target, topic, PARTITIONS)
         with consumer.at(target):
-            mp.wait_for(lambda: consumer.count > before + 100, 180, "the group reading at the target")
-    # The producer has stopped; it goes on at the target when everything is copied and read.
-    if not policy:
-        mp.create_topic(target, topic, PARTITIONS)
-    with consumer.at(target):
-        mp.wait_for(lambda: worker.copied(remote, PARTITIONS) == producer.sent, 180, "everything copied")
-        mp.wait_for(lambda: consumer.count == producer.sent, 180, "everything read")
-        worker.to(TargetState.STOPPED, *worker.names)
-        worker.delete(*list(worker.names))
-        with producer.at(target, topic):
-            time.sleep(2)
-        mp.wait_for(lambda: consumer.count >= producer.sent, 180, "what was written to the target")
+            mp.wait_for(lambda: worker.copied(remote, PARTITIONS) == producer.sent, 180, "everything copied")
+            mp.wait_for(lambda: consumer.count == producer.sent, 180, "everything read")
+            moved = producer.sent
+            with producer.at(target, topic):
+                mp.wait_for(lambda: consumer.count > moved + 1000, 180, "what was written to the target")
+                assert states(worker) == {"RUNNING"}
+                worker.to(TargetState.STOPPED, *worker.names)
+                worker.delete(*list(worker.names))
+                time.sleep(2)
+            mp.wait_for(lambda: consumer.count >= producer.sent, 180, "all that was written to the target")
     expected = {index: list(range(index, producer.sent, PARTITIONS)) for index in range(PARTITIONS)}
     assert consumer.read == expected

@@ -37,6 +37,15 @@ def test_the_kits_file(tmp_path: Path) -> None:
     assert "storage" not in said
 
 
+def test_an_empty_admin_listeners_turns_the_admin_endpoints_off(tmp_path: Path) -> None:
+    config = worker_config(tmp_path, {**SETTINGS, "admin.listeners": ""})
+    assert not config.admin
+    assert "admin.listeners" not in "\n".join(config.warnings)
+    config = worker_config(tmp_path, {**SETTINGS, "admin.listeners": "http://127.0.0.1:9"})
+    assert config.admin
+    assert "admin.listeners: has no effect: the admin endpoints are at all listeners" in "\n".join(config.warnings)
+
+
 def test_listeners_and_what_is_advertised(tmp_path: Path) -> None:
     config = worker_config(tmp_path, {**SETTINGS, "listeners": "http://127.0.0.1:8083, http://[::1]:8084"})
     assert config.listeners == (Listener("http", "127.0.0.1", 8083), Listener("http", "::1", 8084))

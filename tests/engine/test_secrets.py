@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -18,6 +19,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 
 PLAIN_PASSWORD = "hunter2-plain"
 SCRAM_PASSWORD = "hunter2-of-scram"
+SPARK_SECRET = "hunter2-of-spark"
 PAGES = ("environment", "jobs", "stages", "executors", "executors/threadDump/?executorId=driver", "SQL", "storage")
 DATA = ("environment", "jobs", "stages?details=true", "allexecutors", "sql?details=true")
 
@@ -45,6 +47,7 @@ def test_sparks_pages_and_its_event_log_do_not_have_them(
             "spark.eventLog.enabled": "true",
             "spark.eventLog.dir": events.as_uri(),
             "spark.eventLog.compress": "false",
+            "spark.authenticate.secret": SPARK_SECRET,
         },
     )
     log = tmp_path / "mirror.log"
@@ -64,11 +67,13 @@ def test_sparks_pages_and_its_event_log_do_not_have_them(
     assert any("SparkListenerTaskEnd" in text for text in shown.values())
     for place, text in shown.items():
         assert len(text) > 1, place
-        for secret in (PLAIN_PASSWORD, SCRAM_PASSWORD):
+        for secret in (PLAIN_PASSWORD, SCRAM_PASSWORD, SPARK_SECRET):
             assert secret not in text, place
     with mp.MirrorProcess(path, log, "--once") as last:
         assert last.process.wait(120) == 0, log.read_text()[-3000:]
     assert_copied(source_cluster, target_cluster, {topic_name: f"A.{topic_name}"})
+    verified = subprocess.run([mp.COMMAND, "verify", str(path)], capture_output=True, text=True, timeout=120)
+    assert verified.returncode == 0, verified.stdout + verified.stderr
 
 
 def _read(url: str) -> str:

@@ -8,13 +8,17 @@ from pathlib import Path
 import mirror_process as mp
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, OffsetAndMetadata, TopicPartition
+from pydantic import SecretStr
 from pyspark.sql import SparkSession
 from secure_clusters import PASSWORD, of_cluster, plain_settings, scram_settings, scram_user, token_settings
 
-from sparkmirror.config import load_mm2_properties
+from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.config import ClusterConfig, load_mm2_properties
+from sparkmirror.config.model import SaslConfig
 from sparkmirror.demo import Authority, KafkaCluster
 from sparkmirror.demo.proof import compare_topics
 from sparkmirror.engine.mirror import Mirror
+from sparkmirror.frames import Options, run_verification
 
 PARTITIONS = 2
 RECORDS = 4_000
@@ -68,16 +72,38 @@ def copy_once(
             "groups": f"{topic}-group",
         },
     )
-    mirror = Mirror(load_mm2_properties(str(path)), once=True, spark=spark)
+    config = load_mm2_properties(str(path))
+    mirror = Mirror(config, once=True, spark=spark)
     mirror.run()
     proofs = compare_topics(here, target.bootstrap_servers, {topic: f"A.{topic}"})
     assert [proof.difference for proof in proofs] == [None] * PARTITIONS
     assert sum(proof.records for proof in proofs) == RECORDS
     assert mirror.drivers[0].failing == {}
+    verified = run_verification(spark, config, Options())
+    assert not verified.differs
+    assert sum(one.records for one in verified.partitions) == RECORDS
     admin = KafkaAdminClient(bootstrap_servers=target.bootstrap_servers)
     offsets = admin.list_group_offsets({f"{topic}-group": None})[f"{topic}-group"]
     admin.close()
     assert {place.topic: offset.offset for place, offset in offsets.items()} == {f"A.{topic}": 1234}
+
+
+@pytest.mark.broker
+def test_a_password_is_in_no_log_whatever_its_level(
+    source_cluster: KafkaCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """kafka-python prints each request at DEBUG, and anybody may set levels at `/admin/loggers`."""
+    jaas = plain_settings("mirror", "hunter2-plain")["sasl.jaas.config"]
+    cluster = ClusterConfig(
+        alias="A",
+        bootstrap_servers=(source_cluster.servers("PLAIN"),),
+        security_protocol="SASL_PLAINTEXT",
+        sasl=SaslConfig(mechanism="PLAIN", jaas_config=SecretStr(jaas)),
+    )
+    with caplog.at_level(1, "kafka"), ClusterAdmin.connect(cluster, "test", 20) as admin:
+        assert admin.topics() is not None
+    assert "SaslAuthenticateRequest" in caplog.text
+    assert "hunter2" not in caplog.text
 
 
 @pytest.mark.broker

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -280,3 +281,24 @@ def test_the_verb(tmp_path: Path) -> None:
     assert "kind: KafkaMirrorMaker2" in printed.stdout
     assert "not said" in printed.stderr
     assert CliRunner().invoke(app, ["convert", example, "--to", "strimzi", "--strict"]).exit_code == 1
+
+
+def test_only_its_owner_reads_a_written_file(tmp_path: Path) -> None:
+    """There may be passwords in it; a file that was there keeps its mode."""
+    example = str(ROOT / "examples" / "strimzi" / "older-v1beta2.yaml")
+    for mode in (0o600, 0o640):
+        (tmp_path / f"{mode:o}").touch(mode)
+    umask = os.umask(0o022)
+    try:
+        for to, path in (("properties", "new"), ("connectors", "new-ones"), ("properties", "600"), ("strimzi", "640")):
+            result = CliRunner().invoke(app, ["convert", example, "--to", to, "--write", str(tmp_path / path)])
+            assert result.exit_code == 0, result.output
+    finally:
+        os.umask(umask)
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {path.name: path.stat().st_mode & 0o777 for path in written} == {
+        **dict.fromkeys(["new", "source.json", "checkpoint.json", "heartbeat.json", "worker.properties"], 0o600),
+        "600": 0o600,
+        "640": 0o640,
+    }
+    assert all(path.stat().st_size for path in written)

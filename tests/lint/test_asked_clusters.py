@@ -33,6 +33,7 @@ LINES = {
     "checkpoints.topic.replication.factor": "1",
     "heartbeats.topic.replication.factor": "1",
     "offset-syncs.topic.replication.factor": "1",
+    "B.offset.storage.replication.factor": "1",
 }
 
 
@@ -51,6 +52,12 @@ def lint(
             findings.setdefault(one["rule"], []).append(one["what"])
     assert printed.exit_code == int(bool(findings))
     return findings
+
+
+def informed(directory: Path) -> set[str]:
+    """The rules that have something worth knowing to say of the same file."""
+    printed = CliRunner().invoke(app, ["lint", str(directory / "mm2.properties"), "--connect", "-o", "json"])
+    return {one["rule"] for one in json.loads(printed.stdout) if one["severity"] == "info"}
 
 
 def make(cluster: KafkaCluster, topic: str, partitions: int = 2, **configs: str) -> None:
@@ -75,7 +82,25 @@ def test_clusters_that_are_well(
     make(source_cluster, topic_name)
     before = topics_of(target_cluster)
     assert lint(tmp_path, source_cluster.bootstrap_servers, target_cluster.bootstrap_servers, topic_name) == {}
+    assert "limits-unknown" not in informed(tmp_path)
     assert topics_of(target_cluster) - {"__consumer_offsets"} == before - {"__consumer_offsets"}
+
+
+def test_too_few_brokers_for_connects_offsets(
+    source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+) -> None:
+    make(source_cluster, topic_name)
+    found = lint(
+        tmp_path,
+        source_cluster.bootstrap_servers,
+        target_cluster.bootstrap_servers,
+        topic_name,
+        alias="Fresh",  # its offsets topic is not there yet
+        **{"B.offset.storage.replication.factor": "3"},
+    )
+    (line,) = found.pop("factor-too-high")
+    assert line.endswith("3 for mm2-offsets.Fresh.internal, and 1 brokers")
+    assert found == {}
 
 
 def test_trouble_at_the_target(
@@ -160,6 +185,8 @@ def test_permissions_at_the_target(
     found = lint(tmp_path, source_cluster.bootstrap_servers, guarded.tls_bootstrap_servers, topic_name, **settings)
     lines = "\n".join(found["forbidden-at-target"])
     assert "READ on group A-mm2, billing" in lines
+    assert [one.partition(": ")[2] for one in found["groups-unseen"]] == ["READ on groups like ship.*"]
+    assert "limits-unknown" in informed(tmp_path)
     assert "ALTER on the cluster, to add ACLs" in lines
     assert "CREATE on topic" in lines
 
@@ -187,7 +214,11 @@ def test_permissions_at_the_source(
     assert f"DESCRIBE_CONFIGS on topic {topic_name}" in lines
     assert "DESCRIBE on the cluster" in lines
     assert "DESCRIBE on group billing" in lines
+    assert [one.partition(": ")[2] for one in found["groups-unseen"]] == ["DESCRIBE on groups like ship.*"]
     assert "CREATE on topic mm2-offset-syncs.B.internal" in lines
+    settings["emit.checkpoints.enabled"] = "false"
+    servers = guarded.tls_bootstrap_servers, target_cluster.bootstrap_servers
+    assert "groups-unseen" not in lint(tmp_path, *servers, f"{topic_name}.*", **settings)
 
 
 def test_brokers_that_speak_too_little(

@@ -8,7 +8,8 @@ import pytest
 
 from sparkmirror.cluster.admin import ConfigEntry, NewTopicSpec, PartitionDescription, TopicDescription
 from sparkmirror.config import ClusterConfig, FlowConfig
-from sparkmirror.config.model import TopicSyncConfig
+from sparkmirror.config.model import ConnectStorage, LegacyConfig, TopicSyncConfig
+from sparkmirror.lint import probe as probing
 from sparkmirror.lint.cluster_rules import CLUSTER_RULES
 from sparkmirror.lint.probe import FlowProbe, Side, timestamp_limit
 
@@ -42,6 +43,7 @@ def healthy() -> FlowProbe:
         topics={"t": topic("t")},
         configs={"t": large},
         topic_operations={"t": everything},
+        pattern_operations={".*": everything},
         limits={"message.max.bytes": 1_048_588},
         skew_s=0.1,
     )
@@ -54,6 +56,7 @@ def healthy() -> FlowProbe:
         configs={"us.t": large | least},
         topic_operations={"us.t": everything},
         group_operations={"us-mm2": everything},
+        pattern_operations={".*": everything},
         limits={"message.max.bytes": 1_048_588},
         skew_s=-0.1,
         refusals={"us.new": (0, "")},
@@ -101,6 +104,10 @@ def lose_group(side: str, group: str) -> Change:
     return change
 
 
+def lose_pattern(side: str, *operations: str) -> Change:
+    return lambda probe: getattr(probe, side).pattern_operations.update({".*": frozenset(operations)})
+
+
 BAD: list[tuple[str, Change, str]] = [
     ("unreachable", lambda p: setattr(p.target, "error", "no broker answers"), "no broker answers"),
     ("one-cluster", lambda p: setattr(p.target, "cluster_id", "one"), "us and eu"),
@@ -120,6 +127,8 @@ BAD: list[tuple[str, Change, str]] = [
     ("forbidden-at-target", own_topic("target", "WRITE"), "READ on topic own"),
     ("forbidden-at-target", lose_group("target", "us-mm2"), "READ on group us-mm2"),
     ("forbidden-at-target", lose_group("target", "billing"), "READ on group billing"),
+    ("groups-unseen", lose_pattern("source"), "DESCRIBE on groups like .*"),
+    ("groups-unseen", lose_pattern("target", "DESCRIBE"), "READ on groups like .*"),
     ("too-old-brokers", lambda p: setattr(p.source, "unspoken", ("broker 1: Fetch",)), "broker 1: Fetch"),
     (
         "forbidden-at-target",
@@ -139,6 +148,7 @@ BAD: list[tuple[str, Change, str]] = [
     ("clock-skew", lambda p: setattr(p.source, "skew_s", -60.0), "60 s behind this machine's"),
     ("clock-skew", lambda p: setattr(p.target, "skew_s", 7.0), "7 s ahead of this machine's"),
     ("clock-unknown", lambda p: setattr(p.target, "skew_s", None), ""),
+    ("limits-unknown", lambda p: p.target.limits.clear(), ""),
     ("nothing-to-copy", lambda p: p.names.clear(), ".*"),
     (
         "more-partitions",
@@ -197,3 +207,47 @@ def test_whose_limit_of_age_counts() -> None:
     own = entry("message.timestamp.before.max.ms", "7")
     probe.target.configs["us.t"]["message.timestamp.before.max.ms"] = own
     assert timestamp_limit(probe, "us.t") == 7
+
+
+def test_the_limit_of_age_before_kafka_3_6() -> None:
+    """It was one for both directions; later brokers take it where the new one is not set."""
+    probe, unlimited = healthy(), 2**63 - 1
+    assert "log.message.timestamp.difference.max.ms" in probing.LIMITS  # is asked for
+    probe.target.limits["log.message.timestamp.difference.max.ms"] = 5
+    assert timestamp_limit(probe, "us.t") == 5
+    probe.target.limits["log.message.timestamp.before.max.ms"] = unlimited
+    assert timestamp_limit(probe, "us.t") == 5
+    own = probe.target.configs["us.t"]
+    own["message.timestamp.difference.max.ms"] = entry("message.timestamp.difference.max.ms", "7")
+    assert timestamp_limit(probe, "us.t") == 7
+    own["message.timestamp.before.max.ms"] = entry("message.timestamp.before.max.ms", str(unlimited))
+    assert timestamp_limit(probe, "us.t") == 7
+    own["message.timestamp.before.max.ms"] = entry("message.timestamp.before.max.ms", "9")
+    assert timestamp_limit(probe, "us.t") == 9
+    own["message.timestamp.before.max.ms"] = entry("message.timestamp.before.max.ms", str(unlimited))
+    own["message.timestamp.difference.max.ms"] = entry("message.timestamp.difference.max.ms", str(unlimited))
+    assert timestamp_limit(probe, "us.t") is None
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({}, "mm2-offsets.us.internal"),
+        ({"connect": ConnectStorage(offset_storage_topic="kept")}, "kept"),
+        ({"copies": False}, None),
+        ({"legacy": LegacyConfig(group_id="old")}, None),
+    ],
+)
+def test_connects_own_offsets_topic_is_tried(
+    monkeypatch: pytest.MonkeyPatch, change: dict[str, object], name: str | None
+) -> None:
+    def refuse_to_open(*_: object) -> None:
+        raise ConnectionError("nobody there")
+
+    monkeypatch.setattr(probing, "_open", refuse_to_open)
+    asked = probing.probe(healthy().flow.model_copy(update=change), 1)
+    topics = {one for one, key in asked.factor_keys.items() if key == "offset.storage.replication.factor"}
+    assert topics == ({name} if name else set())
+    for one in topics:
+        assert asked.internal[one] is asked.target
+        assert asked.specs[one] == NewTopicSpec(one, 25, 3, {"cleanup.policy": "compact"})

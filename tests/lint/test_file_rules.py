@@ -81,6 +81,24 @@ def resource(name: str = "ours", version: str = "v1", **config: Any) -> dict[str
     }
 
 
+def old_layout(source: str, **config: str) -> dict[str, Any]:
+    """A resource with its target among the clusters; `config` is the target's."""
+    whole = resource(source, "v1beta2")
+    target = {
+        "alias": "eu",
+        "bootstrapServers": "eu1:9092",
+        "config": {k.replace("_", "."): v for k, v in config.items()},
+    }
+    mirror = {key: value for key, value in whole["spec"]["mirrors"][0].items() if key != "source"}
+    whole["spec"] = {
+        "replicas": 1,
+        "connectCluster": "eu",
+        "clusters": [{"alias": source, "bootstrapServers": f"{source}1:9092"}, target],
+        "mirrors": [{"sourceCluster": source, "targetCluster": "eu", **mirror}],
+    }
+    return whole
+
+
 def strimzi(directory: Path, *resources: dict[str, Any]) -> list[Finding]:
     path = directory / "mirror.yaml"
     path.write_text(yaml.safe_dump_all(resources, sort_keys=False))
@@ -144,12 +162,25 @@ BAD: list[tuple[str, Any, str, int]] = [
         7,
     ),
     (
+        "short-interval",
+        lambda d: properties(d, ("emit.checkpoints.interval.seconds", "19")),
+        "emit.checkpoints.interval.seconds",
+        7,
+    ),
+    (
+        "short-interval",
+        lambda d: properties(d, ("sync.group.offsets.interval.seconds", "1")),
+        "sync.group.offsets.interval.seconds",
+        7,
+    ),
+    (
         "no-target-alias",
         lambda d: connectors(d, source={"target.cluster.alias": "-"}, checkpoint=None),
         "target.cluster.alias",
         0,
     ),
     ("shared-workers", lambda d: strimzi(d, resource(), _of_asia()), "spec.target.groupId", 0),
+    ("shared-workers", lambda d: strimzi(d, old_layout("us"), old_layout("asia")), "group.id", 0),
     ("said-otherwise", lambda d: properties(d, ("tasks.maxx", "1")), "tasks.maxx", 7),
     ("said-otherwise", lambda d: properties(d, ("batch.size", "1")), "batch.size", 7),
     ("no-checkpoint-connector", lambda d: connectors(d, checkpoint=None), "connector.class", 2),
@@ -216,6 +247,18 @@ def test_nothing_is_found_where_nothing_is(tmp_path: Path) -> None:
     assert strimzi(tmp_path, resource()) == []
 
 
+def test_only_what_workers_do_share_is_found(tmp_path: Path) -> None:
+    own = old_layout("asia", group_id="asias", config_storage_topic="asias-configs")
+    found = [one for one in strimzi(tmp_path, old_layout("us"), own) if one.rule == "shared-workers"]
+    assert [(one.key, one.what.rpartition(": ")[2]) for one in found] == [
+        ("offset.storage.topic", "mirrormaker2-cluster-offsets of asia and of us"),
+        ("status.storage.topic", "mirrormaker2-cluster-status of asia and of us"),
+    ]
+    own["spec"]["clusters"][1]["config"]["status.storage.topic"] = "asias-status"
+    found = [one for one in strimzi(tmp_path, old_layout("us"), own) if one.rule == "shared-workers"]
+    assert [one.key for one in found] == ["offset.storage.topic"]
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -224,6 +267,7 @@ def test_nothing_is_found_where_nothing_is(tmp_path: Path) -> None:
         ("eu.producer.batch.size", "524288"),
         ("eu.producer.max.request.size", "5242880"),
         ("refresh.topics.interval.seconds", "20"),
+        ("sync.group.offsets.interval.seconds", "20"),
         ("eu.ssl.key.password", "${file:/x:y}"),
         ("us->eu.producer.override.compression.type", "zstd"),
         ("us.consumer.max.partition.fetch.bytes", "9999"),

@@ -28,6 +28,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Copy and move Kafka clusters exactly once, with MirrorMaker 2's own configuration, on Spark.",
     epilog="Exit codes: 0 well, 1 something was not copied or differs, 2 a file or the command line is wrong,"
     " 3 a cluster can't be reached or this machine lacks something.",

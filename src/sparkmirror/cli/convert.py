@@ -79,6 +79,7 @@ def _save(files: dict[Path, str]) -> None:
     for path, text in files.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch(mode=0o600)  # there may be passwords in it; a file that is there keeps its mode
             path.write_text(text, "latin-1" if path.suffix == ".properties" else "utf-8")
         except OSError as error:
             raise ConfigError(f"can't be written: {error.strerror}", where="--write", key=str(path)) from None

@@ -6,6 +6,7 @@ its name in one table for the whole process, so what is put there leaves clients
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from kafka.net.sasl import SASL_MECHANISMS, register_sasl_mechanism
@@ -29,6 +30,20 @@ class _Carrier(AbstractTokenProvider):  # type: ignore[misc]
         raise NotImplementedError("it is asked by none of kafka-python's mechanisms")
 
 
+def _no_raw_bytes(record: logging.LogRecord) -> bool:
+    """Of what kafka-python logs at DEBUG, which anybody may set over REST: not the bytes of whole requests."""
+    return not (isinstance(record.args, tuple) and any(isinstance(one, bytes | bytearray) for one in record.args))
+
+
+class _Unprinted(bytes):
+    """Nor what is in their fields."""
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} bytes of a sign-in>"
+
+    __str__ = __repr__
+
+
 class _OurMechanism(SaslMechanism):  # type: ignore[misc]
     """One of our conversations in kafka-python's words."""
 
@@ -37,7 +52,7 @@ class _OurMechanism(SaslMechanism):  # type: ignore[misc]
         self._next = conversation.respond(b"")
 
     def auth_bytes(self) -> bytes:
-        return self._next or b""
+        return _Unprinted(self._next or b"")
 
     def receive(self, auth_bytes: bytes) -> None:
         self._next = self._conversation.respond(bytes(auth_bytes))
@@ -59,6 +74,7 @@ def sasl_settings(config: ClusterConfig) -> dict[str, Any]:
 
 
 def _register() -> None:
+    logging.getLogger("kafka.protocol.parser").addFilter(_no_raw_bytes)  # once: the same filter is not added again
     for name in ("PLAIN", *SCRAM, OAUTHBEARER):
         theirs = SASL_MECHANISMS[name]
         if not isinstance(theirs, _Either):

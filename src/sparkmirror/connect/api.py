@@ -47,17 +47,17 @@ class _Route(APIRoute):
 
 
 def routers(
-    herder: Herder, loggers: Loggers, cluster_id: str, commit: str, *, topic_tracking: bool, topic_reset: bool
+    herder: Herder, loggers: Loggers | None, cluster_id: str, commit: str, *, topic_tracking: bool, topic_reset: bool
 ) -> list[APIRouter]:
-    """All paths; `commit` is what it says it was built from."""
-    return [
+    """All paths; `commit` is what it says it was built from. Without `loggers` there are none under `/admin`."""
+    paths = [
         _about(herder, cluster_id, commit),
         _plugins(herder),
         _connectors(herder),
         _offsets(herder),
         _topics(herder, tracking=topic_tracking, resetting=topic_reset),
-        _loggers(herder, loggers),
     ]
+    return paths if loggers is None else [*paths, _loggers(herder, loggers)]
 
 
 def build_api(paths: Iterable[APIRouter]) -> FastAPI:

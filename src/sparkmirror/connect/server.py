@@ -100,7 +100,7 @@ class ConnectServer:
         client.close()
         paths = routers(
             herder,
-            loggers,
+            loggers if config.admin else None,
             client.cluster_id,
             f"sparkmirror-{__version__}",
             topic_tracking=config.topic_tracking,

@@ -98,6 +98,8 @@ class WorkerConfig:
     client_auth: str
     """`none`, `requested` or `required`: whether clients of https show a certificate."""
     basic_auth: bool
+    admin: bool
+    """Whether what is under `/admin` is there."""
     topic_tracking: bool
     topic_reset: bool
     """Whether topics in use can be forgotten."""
@@ -155,6 +157,7 @@ class _Reader:
             https=self._https() if encrypted else None,
             client_auth=self._client_auth(),
             basic_auth=self._basic_auth(),
+            admin=self._admin(),
             topic_tracking=bool(self._value("topic.tracking.enable", Boolean(), True)),
             topic_reset=bool(self._value("topic.tracking.allow.reset", Boolean(), True)),
             providers=lookup.providers,
@@ -255,6 +258,14 @@ class _Reader:
             return resolve(entry.value, self._lookup.providers)
         except ValueError as error:
             raise entry.error(str(error)) from None
+
+    def _admin(self) -> bool:
+        """An empty `admin.listeners` turns it off, as Connect's `RestServer.configureAdminResources` has it."""
+        entry = self._lookup.properties.get("admin.listeners")
+        if entry is None or self._lookup.text(entry).strip():
+            return True
+        self._known.add("admin.listeners")
+        return False
 
     def _basic_auth(self) -> bool:
         extensions = self._names("rest.extension.classes")

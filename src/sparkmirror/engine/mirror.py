@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from pyspark.sql import SparkSession
 
-from sparkmirror.config import FlowConfig, MirrorConfig
+from sparkmirror.config import MirrorConfig
 from sparkmirror.engine.assignment import Assignment, PartitionKey, plan
 from sparkmirror.engine.duties import LAST_TURNS_S
 from sparkmirror.engine.epoch import EpochJob
@@ -22,7 +22,7 @@ from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.growth import grow, grown, shares
 from sparkmirror.engine.progress import FlowProgress, ProgressMeter
 from sparkmirror.engine.roster import Roster, at_once
-from sparkmirror.engine.session import is_local, keeps_secrets, local_slots, open_session
+from sparkmirror.engine.session import guard_secrets, is_local, local_slots, open_session
 from sparkmirror.errors import ClusterUnreachable, ConfigError, CopyIncomplete, SetupError, SparkMirrorError
 from sparkmirror.offsets.losses import LossKind
 from sparkmirror.pump.orders import PumpOrder, Receipt
@@ -88,7 +88,7 @@ class Mirror:
         self.roster = Roster(
             config.model_copy(update={"beats": ()}) if once else config,
             lambda flow: FlowDriver(flow, self._incarnation, use_lease=use_lease, once=once),
-            self._guard_secrets,
+            lambda flow: guard_secrets(flow, config.spark, config.path),
         )
         self._meters = {driver.name: ProgressMeter(driver) for driver in self.drivers}
         self._stop = threading.Event()
@@ -186,15 +186,6 @@ class Mirror:
         finally:
             self._close()
         self._account()
-
-    def _guard_secrets(self, flow: FlowConfig) -> None:
-        """Passwords travel to the tasks inside their orders."""
-        if flow.has_secrets and not keeps_secrets(self._config.spark):
-            raise ConfigError(
-                f"flow {flow.name} has passwords, which its tasks on a Spark cluster would get in clear: set"
-                " spark.authenticate and spark.network.crypto.enabled (or spark.ssl.rpc.enabled) to true",
-                where=self._config.path,
-            )
 
     def _exchange(self) -> None:
         """Between epochs: take in what `change` asked for."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,11 +12,16 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from sparkmirror.config import FlowConfig
 from sparkmirror.engine.jvm_output import relay
+from sparkmirror.errors import ConfigError
 
 MASTER = "spark.master"
 WORKER_PYTHON = "spark.pyspark.python"
 ATTEMPTS = 4
+
+_SECRET = re.compile(r"secret|password|token|access\.?key", re.IGNORECASE)
+"""Keys of what nobody may read: Spark's own `spark.redaction.regex`."""
 
 _LOG4J = Path(__file__).with_name("log4j2.properties").as_uri()
 _DEFAULTS = {
@@ -46,6 +52,19 @@ def keeps_secrets(settings: Mapping[str, str]) -> bool:
         return True
     on = {key for key, value in settings.items() if value.strip().lower() == "true"}
     return "spark.authenticate" in on and not on.isdisjoint({"spark.network.crypto.enabled", "spark.ssl.rpc.enabled"})
+
+
+def guard_secrets(flow: FlowConfig, settings: Mapping[str, str], where: str) -> None:
+    """Refuse a flow whose passwords, which travel to the tasks inside their orders, could be read on the way.
+
+    Raises `ConfigError`, with that `where`.
+    """
+    if flow.has_secrets and not keeps_secrets(settings):
+        raise ConfigError(
+            f"flow {flow.name} has passwords, which its tasks on a Spark cluster would get in clear: set"
+            " spark.authenticate and spark.network.crypto.enabled (or spark.ssl.rpc.enabled) to true",
+            where=where,
+        )
 
 
 def local_slots(settings: Mapping[str, str]) -> int | None:
@@ -79,11 +98,11 @@ def open_session(settings: Mapping[str, str], tasks: int) -> SparkSession:
 
 
 def _launch(settings: Mapping[str, str]) -> None:
-    """Start the JVM, as the builder would, but with an eye on what it prints."""
-    conf = SparkConf().setAll(list(settings.items()))
+    """Start the JVM, as the builder would, but with an eye on what it prints, and no secret in its command line."""
+    shown = SparkConf().setAll([(key, value) for key, value in settings.items() if not _SECRET.search(key)])
     standard_error = relay()
     try:
-        gateway = launch_gateway(conf, {"stderr": standard_error})  # type: ignore[no-untyped-call]
+        gateway = launch_gateway(shown, {"stderr": standard_error})  # type: ignore[no-untyped-call]
     finally:
         os.close(standard_error)
-    SparkContext(conf=conf, gateway=gateway)
+    SparkContext(conf=SparkConf().setAll(list(settings.items())), gateway=gateway)

@@ -100,11 +100,11 @@ no effect: what fails is tried again until it succeeds, without restarts
     mirrors[].sourceConnector.autoRestart
     mirrors[].checkpointConnector.autoRestart
     mirrors[].heartbeatConnector.autoRestart (v1beta2)
-no effect: there are no connectors' offsets: positions are read from the target's log; see docs/groups.md for offsets
+no effect: no config map is written here: see docs/groups.md for offsets; `sparkmirror serve` lists the connector's own
     mirrors[].sourceConnector.listOffsets
     mirrors[].checkpointConnector.listOffsets
     mirrors[].heartbeatConnector.listOffsets (v1beta2)
-no effect: positions can't be set by hand: that would copy records twice or not at all
+no effect: no annotation asks for it here: `sparkmirror serve` alters them exactly (PATCH /connectors/NAME/offsets)
     mirrors[].sourceConnector.alterOffsets
     mirrors[].checkpointConnector.alterOffsets
     mirrors[].heartbeatConnector.alterOffsets (v1beta2)

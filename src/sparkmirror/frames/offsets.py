@@ -11,8 +11,7 @@ from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.model import REVEAL
-from sparkmirror.engine.session import keeps_secrets
-from sparkmirror.errors import ConfigError
+from sparkmirror.engine.session import guard_secrets
 from sparkmirror.offsets.map_keeper import MapKeeper, PartitionMap
 from sparkmirror.offsets.offset_map import CopiedRun
 from sparkmirror.sync.topic_rules import topic_rules
@@ -31,11 +30,7 @@ def offset_runs(spark: SparkSession, flow: FlowConfig) -> DataFrame:
     it is at `downstream + u - upstream`, else where the next run begins downstream.
     Raises `ConfigError` and `ClusterUnreachable`.
     """
-    if flow.has_secrets and not keeps_secrets(dict(spark.sparkContext.getConf().getAll())):
-        raise ConfigError(
-            "tasks would be sent passwords in clear; set spark.authenticate and spark.network.crypto.enabled",
-            where=f"flow {flow.name}",
-        )
+    guard_secrets(flow, dict(spark.sparkContext.getConf().getAll()), f"flow {flow.name}")
     rules = topic_rules(flow)
     timeout_s = min(flow.admin_timeout_ms / 1000, _CONNECT_S)
     with ClusterAdmin.connect(flow.source, _ROLE, timeout_s) as source:

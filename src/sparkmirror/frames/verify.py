@@ -16,6 +16,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from sparkmirror.config import FlowConfig, MirrorConfig
+from sparkmirror.config.model import REVEAL
+from sparkmirror.engine.session import guard_secrets
 from sparkmirror.errors import ConfigError
 from sparkmirror.frames.journal import Journal
 from sparkmirror.frames.judge import Cleaning, Placed, Seen, judge
@@ -126,6 +128,9 @@ def run_verification(
     on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Verification:
     """As `verify`, with the figures of each partition."""
+    settings = dict(spark.sparkContext.getConf().getAll())
+    for flow in config.flows:
+        guard_secrets(flow, settings, config.path)
     return _Run(spark, config, options, on_progress).run()
 
 
@@ -226,7 +231,7 @@ class _Run:
             read_committed=plan.isolation == "read_committed",
             timestamps=plan.timestamps,
             range=span,
-        ).model_dump_json()
+        ).model_dump_json(context=REVEAL)
 
     # --- what is unmatched ----------------------------------------------------------------------
 
@@ -311,7 +316,7 @@ class _Run:
                 first=first,
                 end=min(first + step, log.end),
                 wanted=wanted,
-            ).model_dump_json()
+            ).model_dump_json(context=REVEAL)
 
 
 def _cleaning(log: LogPlan) -> Cleaning:

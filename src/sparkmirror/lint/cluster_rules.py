@@ -79,6 +79,13 @@ def _groups_lack(probe: FlowProbe, side: Side, operation: str, groups: Iterable[
         yield _spot(probe, side.cluster.alias, f"{operation} on group {_some(lacking)}")
 
 
+def groups_unseen(probe: FlowProbe) -> Iterator[Spot]:
+    for side, operation in ((probe.source, "DESCRIBE"), (probe.target, "READ")):
+        lacking = [pattern for pattern, had in side.pattern_operations.items() if operation not in had]
+        if lacking:
+            yield _spot(probe, side.cluster.alias, f"{operation} on groups like {_some(lacking)}")
+
+
 def _topics_lack(probe: FlowProbe, side: Side, needed: set[str], names: Iterable[str]) -> Iterator[Spot]:
     lacking: dict[str, list[str]] = {}
     for name in names:
@@ -159,6 +166,12 @@ def clock_unknown(probe: FlowProbe) -> Iterator[Spot]:
             yield _spot(probe, side.cluster.alias)
 
 
+def limits_unknown(probe: FlowProbe) -> Iterator[Spot]:
+    # Every broker has this one.
+    if "message.max.bytes" not in probe.target.limits and not probe.target.error:
+        yield _spot(probe, probe.target.cluster.alias)
+
+
 def nothing_to_copy(probe: FlowProbe) -> Iterator[Spot]:
     if not probe.names and not probe.source.error:
         yield _spot(probe, "topics", ", ".join(probe.flow.topics))
@@ -226,6 +239,16 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         forbidden_at_target,
     ),
     Rule(
+        "groups-unseen",
+        _WARNING,
+        "our principal may lack a permission for groups that a pattern matches",
+        "groups without an ACL of their own for it are left out without a word: their consumers begin anew at the"
+        " target",
+        "grant DESCRIBE on all groups at the source, and READ at the target if sync.group.offsets.enabled is true;"
+        " or leave it, if each group has such an ACL",
+        groups_unseen,
+    ),
+    Rule(
         "factor-too-high",
         _ERROR,
         "the replication factor is more than there are brokers",
@@ -262,7 +285,8 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         _ERROR,
         "the source has records older than the target takes",
         "they are refused: the partitions are parked, and MirrorMaker 2's task fails with InvalidRecordException",
-        "raise message.timestamp.before.max.ms of the copy, or log.message.timestamp.before.max.ms of the brokers",
+        "raise message.timestamp.before.max.ms of the copy, or log.message.timestamp.before.max.ms of the brokers"
+        " (before Kafka 3.6 difference.max.ms instead of before.max.ms)",
         too_old,
     ),
     Rule(
@@ -280,6 +304,14 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "whether it is right is not known: that needs KRaft (Kafka 3.3) and DESCRIBE on the cluster",
         "compare `date` on the brokers",
         clock_unknown,
+    ),
+    Rule(
+        "limits-unknown",
+        _INFO,
+        "the brokers' settings at the target can't be read",
+        "for copies that are not there yet 1 MiB is taken as the largest batch, and too old records are not looked for",
+        "grant DESCRIBE_CONFIGS on the cluster, or compare message.max.bytes and log.message.timestamp.* yourself",
+        limits_unknown,
     ),
     Rule(
         "nothing-to-copy",

@@ -9,6 +9,7 @@ from sparkmirror.config.control_settings import CONTROL_SETTINGS
 from sparkmirror.config.originals import is_secret
 from sparkmirror.config.settings import FLOW_SETTINGS
 from sparkmirror.formats.connect import Role
+from sparkmirror.formats.strimzi import WORKERS_OWN
 from sparkmirror.lint.findings import Rule, Severity, Spot, at
 from sparkmirror.lint.subject import Subject, bare
 
@@ -24,6 +25,8 @@ POLLING = (
     "refresh.groups.interval.seconds",
     "sync.topic.configs.interval.seconds",
     "sync.topic.acls.interval.seconds",
+    "emit.checkpoints.interval.seconds",
+    "sync.group.offsets.interval.seconds",
 )
 _SIZES = ("batch.size", "max.request.size", "buffer.memory", "receive.buffer.bytes", "send.buffer.bytes")
 _ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
@@ -170,12 +173,16 @@ def no_checkpoint_connector(subject: Subject) -> Iterator[Spot]:
 
 def shared_workers(subject: Subject) -> Iterator[Spot]:
     seen: dict[tuple[str, str], str] = {}
-    for resource in subject.reading.resources:
-        target = (resource.document.get("spec") or {}).get("target") or {}
-        for field in ("groupId", "configStorageTopic", "offsetStorageTopic", "statusStorageTopic"):
-            key = (f"{resource.target}.{field}", str(target.get(field)))
-            if target.get(field) and seen.setdefault(key, resource.name) != resource.name:
-                yield Spot(resource.path, 0, f"spec.target.{field}", f"of {resource.name} and of {seen[key]}")
+    for resource, cluster in zip(subject.reading.resources, subject.reading.connect, strict=False):
+        settings = cluster.worker.settings if cluster.worker is not None else {}
+        for field, (name, _) in WORKERS_OWN.items():
+            entry = settings.get(name)
+            if entry is None:
+                continue
+            owner = seen.setdefault((f"{resource.target}.{field}", entry.value), resource.name)
+            if owner != resource.name:
+                key = f"spec.target.{field}" if "target" in resource.document["spec"] else name
+                yield at(entry, f"{entry.value} of {resource.name} and of {owner}", key)
 
 
 def old_api(subject: Subject) -> Iterator[Spot]:
@@ -302,8 +309,8 @@ FILE_RULES: tuple[Rule[Subject], ...] = (
         "short-interval",
         _WARNING,
         f"polls the clusters more often than every {SHORT_S} s",
-        "topics, groups, properties and ACLs are all read each time: that loads the source's controllers",
-        f"write {SHORT_S} or more; new topics are rare",
+        "topics, groups, offsets, properties or ACLs are all read each time: that loads controllers and coordinators",
+        f"write {SHORT_S} or more; new topics and groups are rare, and a move can wait as long",
         short_interval,
     ),
     Rule(

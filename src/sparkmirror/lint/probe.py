@@ -17,7 +17,9 @@ from sparkmirror.cluster.permissions import cluster_operations, group_operations
 from sparkmirror.cluster.quorum_clock import clock_skew_s
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.errors import SparkMirrorError
+from sparkmirror.lint.sample_names import names_like
 from sparkmirror.lint.versions import AT_SOURCE, AT_TARGET, unspoken
+from sparkmirror.offsets.connect_offsets import offsets_topics
 from sparkmirror.offsets.losses import losses_topic
 from sparkmirror.offsets.segments import segments_topic
 from sparkmirror.pump.control import control_topic
@@ -28,7 +30,11 @@ _Answer = TypeVar("_Answer")
 
 _GROUP = re.compile(r"[\w.-]+")
 
-LIMITS = ("message.max.bytes", "log.message.timestamp.before.max.ms")
+_BEFORE, _DIFFERENCE = "message.timestamp.before.max.ms", "message.timestamp.difference.max.ms"
+"""Topics' limits of age: since Kafka 3.6, and before 4.0; brokers' have `log.` before them."""
+_UNLIMITED = 2**63 - 1
+
+LIMITS = ("message.max.bytes", f"log.{_BEFORE}", f"log.{_DIFFERENCE}")
 
 
 @dataclass(slots=True)
@@ -48,6 +54,8 @@ class Side:
     topic_operations: dict[str, frozenset[str]] = field(default_factory=dict)
     group_operations: dict[str, frozenset[str]] = field(default_factory=dict)
     """Of the groups that the flow names, and at the target of the one that its processes agree through."""
+    pattern_operations: dict[str, frozenset[str]] = field(default_factory=dict)
+    """What we may do with groups that a pattern of the flow's matches: tried with a name that is like it."""
     unspoken: tuple[str, ...] = ()
     """What its brokers are too old for."""
     limits: dict[str, int] = field(default_factory=dict)
@@ -127,6 +135,8 @@ def _about_source(admin: ClusterAdmin, client: ClusterClient, found: FlowProbe) 
     side.refusals = try_creation(client, _missing(found, side))
     if flow.group.emit_checkpoints_enabled or flow.group.sync_group_offsets_enabled:
         side.group_operations = group_operations(client, named_groups(flow))
+    if flow.group.emit_checkpoints_enabled:
+        side.pattern_operations = _pattern_operations(client, flow)
 
 
 def _about_target(admin: ClusterAdmin, client: ClusterClient, found: FlowProbe) -> None:
@@ -141,6 +151,8 @@ def _about_target(admin: ClusterAdmin, client: ClusterClient, found: FlowProbe) 
     side.refusals = try_creation(client, _missing(found, side))
     groups = named_groups(flow) if flow.group.sync_group_offsets_enabled else []
     side.group_operations = group_operations(client, [lease_group(flow), *groups])
+    if flow.group.emit_checkpoints_enabled and flow.group.sync_group_offsets_enabled:
+        side.pattern_operations = _pattern_operations(client, flow)
 
 
 def lease_group(flow: FlowConfig) -> str:
@@ -151,6 +163,13 @@ def lease_group(flow: FlowConfig) -> str:
 def named_groups(flow: FlowConfig) -> list[str]:
     """The groups that are named, and not matched by a pattern."""
     return [group for group in flow.group.groups if _GROUP.fullmatch(group)]
+
+
+def _pattern_operations(client: ClusterClient, flow: FlowConfig) -> dict[str, frozenset[str]]:
+    patterns = set(flow.group.groups) - set(named_groups(flow))
+    samples = {pattern: name for pattern in sorted(patterns) for name in names_like(pattern)[:1]}
+    operations = group_operations(client, set(samples.values()))
+    return {pattern: operations[name] for pattern, name in samples.items() if name in operations}
 
 
 def _own(found: FlowProbe, side: Side) -> list[str]:
@@ -193,6 +212,13 @@ def _name_internal(found: FlowProbe, rules: TopicRules) -> None:
         name = rules.policy.offset_syncs_topic(alias if at_target else flow.target.alias)
         side = target if at_target else found.source
         _internal(found, name, side, "offset-syncs", syncs.offset_syncs_topic_replication_factor)
+    if flow.copies and flow.legacy is None:
+        storage = flow.connect
+        name = offsets_topics(alias, storage.offset_storage_topic)[0]
+        partitions, factor = storage.offset_storage_partitions, storage.offset_storage_replication_factor
+        found.internal[name] = target
+        found.specs[name] = NewTopicSpec(name, partitions, factor, {"cleanup.policy": "compact"})
+        found.factor_keys[name] = "offset.storage.replication.factor"
 
 
 def _internal(found: FlowProbe, name: str, side: Side, kind: str, factor: int) -> None:
@@ -227,8 +253,15 @@ def _too_old(client: ClusterClient, found: FlowProbe) -> Iterator[tuple[str, int
 
 
 def timestamp_limit(found: FlowProbe, remote: str) -> int | None:
-    """How old a record may be at the target, in ms: the topic's own limit, or the brokers'."""
-    own = found.target.configs.get(remote, {}).get("message.timestamp.before.max.ms")
-    if own is not None and own.value is not None:
-        return int(own.value)
-    return found.target.limits.get("log.message.timestamp.before.max.ms")
+    """How old a record may be at the target, in ms: the topic's own limit, or the brokers'; None: there is none."""
+    configs = found.target.configs.get(remote, {})
+    own = {
+        name: int(entry.value)
+        for name, entry in configs.items()
+        if name in (_BEFORE, _DIFFERENCE) and entry.value is not None
+    }
+    limits = own or {name.removeprefix("log."): limit for name, limit in found.target.limits.items()}
+    before = limits.get(_BEFORE, _UNLIMITED)
+    # As brokers do that know both: the old name counts where the new one is not set.
+    limit = before if before < _UNLIMITED else limits.get(_DIFFERENCE, _UNLIMITED)
+    return limit if limit < _UNLIMITED else None
