@@ -25,11 +25,21 @@ STOP_S = 20.0
 
 
 @contextlib.contextmanager
-def standalone_cluster(directory: Path) -> Iterator[Mapping[str, str]]:
+def standalone_cluster(directory: Path, secret: str = "") -> Iterator[Mapping[str, str]]:
     """Start it; gives the `spark.*` settings that a mirror needs to run there, as `docs/spark.md` says.
 
+    With a `secret` all of its connections are authenticated by it, and encrypted.
     Its processes die with this one. Raises SetupError if the master does not start.
     """
+    guarded = {
+        "spark.authenticate": "true",
+        "spark.authenticate.secret": secret,
+        "spark.network.crypto.enabled": "true",
+    }
+    security = guarded if secret else {}
+    file = directory / "spark-security.conf"
+    file.touch(0o600)
+    file.write_text("".join(f"{key} {value}\n" for key, value in security.items()))
     bare = directory / "bare"
     venv.create(bare, with_pip=False)
     python = bare / "bin" / "python"
@@ -37,7 +47,7 @@ def standalone_cluster(directory: Path) -> Iterator[Mapping[str, str]]:
     write_pack(archive)
     (master_port,) = free_ports(1)
     master = f"spark://127.0.0.1:{master_port}"
-    common = ["--host", "127.0.0.1", "--webui-port", "0"]
+    common = ["--host", "127.0.0.1", "--webui-port", "0", "--properties-file", str(file)]
     running = []
     try:
         running.append(_spark(directory, "master", ["Master", *common, "--port", str(master_port)]))
@@ -54,6 +64,7 @@ def standalone_cluster(directory: Path) -> Iterator[Mapping[str, str]]:
             "spark.executor.memory": "512m",
             "spark.pyspark.python": str(python),
             **settings_for(archive),
+            **security,
         }
     finally:
         for process in reversed(running):
