@@ -262,7 +262,7 @@ class _Reader:
     def _admin(self) -> bool:
         """An empty `admin.listeners` turns it off, as Connect's `RestServer.configureAdminResources` has it."""
         entry = self._lookup.properties.get("admin.listeners")
-        if entry is None or self._lookup.text(entry).strip():
+        if entry is None or entry.value.strip():
             return True
         self._known.add("admin.listeners")
         return False
@@ -279,7 +279,9 @@ class _Reader:
         """A line for each key without effect."""
         lines = []
         for key, entry in self._lookup.properties.items():
-            if key in self._known or key in self._lookup.looked_up or key.startswith((*_PASSED_ON, "config.providers")):
+            if key in self._known or key in self._lookup.looked_up:
+                continue
+            if key.startswith((*_PASSED_ON, "config.providers")) and key not in _IDLE:
                 continue
             if key in _READ_BY_FLOWS or key in _NEEDED or key.startswith(_READ_ELSEWHERE):
                 continue
