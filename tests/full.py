@@ -1,8 +1,8 @@
-"""All tests, for `make test-full`: whatever has a directory of its own beside the engine's, which mostly wait.
+"""All tests, for `make test-full`: two rows of them at once, as they mostly wait.
 
-The engine's come to the terminal: mirrors under kills and load, with time limits. The others take what these leave of
-the machine, then the flow tests run once more on a Spark standalone cluster, and all that is printed at the end.
-Arguments go to all.
+The engine's come to the terminal: mirrors under kills and load, with time limits. Beside them go the other directories'
+and the calmer ones of the engine's, with what these leave of the machine, then the flow tests once more on a Spark
+standalone cluster; what they print comes at the end. Arguments go to all.
 """
 
 from __future__ import annotations
@@ -13,7 +13,12 @@ import threading
 import time
 from pathlib import Path
 
-ENGINE = "engine"
+ENGINE = Path(__file__).parent / "engine"
+CALM = sorted(
+    str(ENGINE / f"test_{name}.py") for name in ("secrets", "secure_flows", "sign_in", "strimzi_examples", "verify")
+)
+"""Of the engine's, those that measure no time and are long."""
+
 STANDALONE = ("tests/engine/test_mirror.py", "--standalone")
 LOG = Path(".cache/test-full-others.log")
 PYTEST = (sys.executable, "-m", "pytest", "--full")
@@ -52,12 +57,14 @@ class Beside:
 def main(arguments: list[str]) -> int:
     """The exit code: 0 if all passed."""
     began = time.monotonic()
-    tests = Path(__file__).parent
-    directories = sorted({str(one.parent) for one in tests.glob("*/test_*.py")} - {str(tests / ENGINE)})
+    directories = sorted({str(one.parent) for one in ENGINE.parent.glob("*/test_*.py")} - {str(ENGINE)})
     LOG.parent.mkdir(exist_ok=True)
-    others = Beside([[*QUIETLY, *directories, *arguments], [*QUIETLY, *STANDALONE, *arguments]])
+    others = Beside(
+        [[*QUIETLY, *directories, *arguments], [*QUIETLY, *CALM, *arguments], [*QUIETLY, *STANDALONE, *arguments]]
+    )
+    left_out = [f"--ignore={one}" for one in CALM]
     try:
-        engine = subprocess.call([*PYTEST, str(tests / ENGINE), *arguments])
+        engine = subprocess.call([*PYTEST, str(ENGINE), *left_out, *arguments])
         others.wait()
     finally:
         others.end()

@@ -23,6 +23,7 @@ from sparkmirror.cluster.groups import Committed, Groups
 from sparkmirror.config import ClusterConfig, MirrorConfig
 from sparkmirror.config.legacy import LegacyOptions, load_legacy, named_after
 from sparkmirror.demo import KafkaCluster
+from sparkmirror.engine import flow_driver as flow_driver_module
 from sparkmirror.engine import mirror as mirror_module
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.errors import CopyIncomplete
@@ -208,8 +209,9 @@ def test_a_group_with_members_is_waited_for(
     configure: Configure,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """By name, and it is no failure that would end the run."""
+    """By name, and it is no failure that would end the run. What the pump said is read, however late one looks."""
     monkeypatch.setattr(mirror_module, "AGAIN_S", 1.0)
+    monkeypatch.setattr(flow_driver_module, "WATCH_S", 25.0)
     servers = source_cluster.bootstrap_servers, target_cluster.bootstrap_servers
     mp.create_topic(servers[0], topic_name, 1)
     mp.create_topic(servers[1], topic_name, 1)

@@ -64,6 +64,14 @@ def test_a_loss_that_is_met_again_keeps_its_date(open_log: OpenLog) -> None:
     assert open_log().end(0) == 1
 
 
+def test_what_was_written_since_a_time_is_found(open_log: OpenLog) -> None:
+    log = open_log()
+    assert log.since(0, 1_000) == log.end(0) == 0
+    for at_ms in (1_000, 2_000, 3_000):
+        log.append(0, [(b"key-%d" % at_ms, b"value")], timestamp_ms=at_ms)
+    assert [log.since(0, at_ms) for at_ms in (0, 1_000, 1_001, 3_000, 3_001)] == [0, 0, 1, 2, 3]
+
+
 def test_the_newest_word_on_a_loss_counts(open_log: OpenLog) -> None:
     """It grows while it halts the copy, and then the policy is changed."""
     said = [loss(), loss(end=50), loss(end=50, action="continued")]

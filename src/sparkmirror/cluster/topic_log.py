@@ -123,14 +123,19 @@ class TopicLog:
 
     def end(self, partition: int) -> int:
         """The offset after the newest record that can be read."""
+        return self._at_leader(partition, functools.partial(self._listed, partition, LATEST))
 
-        def attempt(leader: int) -> int:
-            listed = list_offsets(self._client, leader, {self.topic: [partition]}, LATEST)[self.topic, partition]
-            if listed.error:
-                raise LogUnavailable(self.topic, "its end can't be found", listed.error)
-            return listed.offset
+    def since(self, partition: int, at_ms: int) -> int:
+        """The offset of the first record of that time or later; where there is none, after the newest."""
+        end = self.end(partition)
+        first = self._at_leader(partition, functools.partial(self._listed, partition, at_ms))
+        return first if first >= 0 else end
 
-        return self._at_leader(partition, attempt)
+    def _listed(self, partition: int, at: int, leader: int) -> int:
+        listed = list_offsets(self._client, leader, {self.topic: [partition]}, at)[self.topic, partition]
+        if listed.error:
+            raise LogUnavailable(self.topic, "its offsets can't be found", listed.error)
+        return listed.offset
 
     def _fetch(self, partition: int, offset: int, wait_ms: int, leader: int) -> fetch.FetchedPartition:
         connection = self._client.broker(leader)

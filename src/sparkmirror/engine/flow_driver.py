@@ -58,6 +58,9 @@ IDLE_AFTER_S = 30.0
 LOOK_S = 5.0
 """How often the source's ends are read for the lag."""
 
+CLOCKS_MS = 60_000
+"""How much later than the pumps' hosts' this process' clock may be; what others' pumps said is left out anyway."""
+
 _FAILED_WATCH_PAUSE_S = 1.0
 _UNKNOWN = Stood(-1, -1, -1)
 
@@ -113,6 +116,9 @@ class FlowDriver:
         self._control_log = TopicLog(self._control_client, control_topic(flow.source.alias))
         self._control = Control(self._control_log)
         self._phase: tuple[int, Phase] | None = None
+        self._began_ms = int(time.time() * 1000)
+        self._first_epoch: int | None = None
+        """Of those that were this driver's; a mirror may have had another one for this flow before."""
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._helpers = [
@@ -374,6 +380,8 @@ class FlowDriver:
     def say(self, epoch: int, phase: Phase) -> None:
         """Tell the pumps of an epoch to run, to end, or that it has ended."""
         with self._lock:
+            if self._first_epoch is None:
+                self._first_epoch = epoch
             self._phase = (epoch, phase) if phase != "ended" else None
             self._control.epoch(Epoch(incarnation=self._incarnation, number=epoch, phase=phase))
 
@@ -390,17 +398,20 @@ class FlowDriver:
         reports = [report for report in list(self.view.pumps.values()) if report.epoch == epoch]
         return next((report.ended_because for report in reports if report.ended and report.ended_because), "")
 
+    def _is_mine(self, epoch: int) -> bool:
+        return self._first_epoch is not None and epoch >= self._first_epoch
+
     def _watch(self) -> None:
         client = ClusterClient(self.flow.target, f"{self.name}|sparkmirror-watch")
         receipts = TopicLog(client, receipts_topic(self.flow.source.alias))
         offset: int | None = None
         while not self._closing.wait(WATCH_S):
             try:
-                if offset is None:
-                    offset = receipts.end(0)
+                if offset is None:  # pumps may have reported already, and say only what is new
+                    offset = receipts.since(0, self._began_ms - CLOCKS_MS)
                 entries, offset = receipts.read(0, offset)
                 for report in read_reports(entries):
-                    if report.incarnation == self._incarnation:
+                    if report.incarnation == self._incarnation and self._is_mine(report.epoch):
                         self._note(report)
                 self._losses.read()
             except Exception as error:  # figures may be late, but this thread must not end
