@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
 import time
+from dataclasses import dataclass
+from email.message import Message
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Self
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -14,9 +19,10 @@ from botocore.auth import SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
+from sparkmirror.cluster.msk_tokens import region_of
 from sparkmirror.cluster.sign_in import sign_in
-from sparkmirror.cluster.tokens import Token, TokenKeeper, keeper, region_of
-from sparkmirror.config.login import MskIam, TokenFile, UnsecuredToken
+from sparkmirror.cluster.tokens import TokenKeeper, keeper
+from sparkmirror.config.credentials import GivenToken, MskIam, Token, TokenFile, TokenRequest, UnsecuredToken
 from sparkmirror.config.model import ClusterConfig, SaslConfig
 from sparkmirror.wire.sasl import SaslError
 
@@ -67,7 +73,7 @@ def test_an_old_token_bridges_a_server_that_is_away_until_it_ends(monkeypatch: p
 
 def test_a_file_is_read_each_time(tmp_path: Path) -> None:
     path = tmp_path / "token"
-    kept = keeper(TokenFile(str(path), ()), 1.0, "")
+    kept = keeper(TokenFile(str(path)))
     with pytest.raises(SaslError, match="can't be read: No such file"):
         kept.token()
     for number in (1, 2):
@@ -85,11 +91,103 @@ def test_a_file_is_read_each_time(tmp_path: Path) -> None:
 
 def test_a_token_without_a_signature() -> None:
     login = UnsecuredToken((("sub", "me"), ("scope", ("a", "b")), ("n", 1.5)), "sub", "scope", 60, ())
-    head, body, signature = keeper(login, 1.0, "").token().split(".")
+    head, body, signature = keeper(login).token().split(".")
     assert (json.loads(base64.urlsafe_b64decode(head + "==")), signature) == ({"alg": "none"}, "")
     claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
     assert (claims["sub"], claims["scope"], claims["n"]) == ("me", ["a", "b"], 1.5)
     assert claims["exp"] - claims["iat"] == 60
+
+
+# --- servers ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request."""
+
+    headers: Message
+    body: str
+
+
+class AnsweringServer:
+    """Gives the same answer to every POST, and keeps what was asked."""
+
+    def __init__(self, content_type: str, content: str) -> None:
+        self.requests: list[Asked] = []
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                length = int(self.headers["Content-Length"])
+                server.requests.append(Asked(self.headers, self.rfile.read(length).decode()))
+                self.send_response(200)
+                self.send_header("Content-Type", content_type)
+                self.send_header("Content-Length", str(len(content.encode())))
+                self.end_headers()
+                self.wfile.write(content.encode())
+
+            def log_message(self, *_: object) -> None:
+                """Nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def basic(headers: Message) -> str:
+    kind, _, text = headers["Authorization"].partition(" ")
+    assert kind == "Basic"
+    return base64.b64decode(text).decode()
+
+
+def test_what_a_token_server_is_asked(tmp_path: Path) -> None:
+    """The form, the header, and files that are read for each request."""
+    assertion = tmp_path / "assertion"
+    form = (("grant_type", "client_credentials"), ("scope", "a b"), ("audience", "https://x"))
+    with AnsweringServer("application/json", json.dumps({"access_token": "opaque", "expires_in": 0})) as server:
+        keeper(TokenRequest(server.url, "i", ("i d", "s:%"), form)).token()
+        keeper(TokenRequest(server.url, "i", ("i d", "s:%"), form, urlencoded=True, accepts_json=False)).token()
+        kept = keeper(TokenRequest(server.url, "i", None, form, (("client_assertion", str(assertion)),)))
+        with pytest.raises(SaslError, match="can't be read: No such file"):
+            kept.token()
+        for text in ("one", "two"):
+            assertion.write_text(text + "\n")
+            kept.token()
+    plain, encoded, one, two = server.requests
+    assert parse_qs(plain.body) == {name: [value] for name, value in form} == parse_qs(encoded.body)
+    assert (basic(plain.headers), basic(encoded.headers)) == ("i d:s:%", "i%20d:s%3A%25")
+    assert (plain.headers["Accept"], encoded.headers["Accept"]) == ("application/json", None)
+    assert [parse_qs(each.body)["client_assertion"] for each in (one, two)] == [["one"], ["two"]]
+    assert one.headers["Authorization"] is None
+
+
+def test_a_token_is_used_no_longer_than_is_wished(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.time()
+    with AnsweringServer("application/json", json.dumps({"access_token": jwt(now + 3600)})) as server:
+        login = TokenRequest(server.url, "i", ("i", "s"), (), longest_life_s=60)
+        keeper(login).token()
+        monkeypatch.setattr(time, "time", lambda: now + 40)
+        keeper(login).token()
+        assert len(server.requests) == 1
+        monkeypatch.setattr(time, "time", lambda: now + 60)
+        keeper(login).token()
+    assert len(server.requests) == 2
+
+
+def test_a_given_token() -> None:
+    text = jwt(time.time() + 100)
+    assert keeper(GivenToken(text)).token() == text
+    with pytest.raises(SaslError, match="has expired: write a new one") as caught:
+        keeper(GivenToken(jwt(1.0))).token()
+    assert "e30" not in str(caught.value)
 
 
 # --- AWS --------------------------------------------------------------------------------------------------
@@ -146,19 +244,60 @@ def moment(text: str) -> object:
 
 
 @pytest.mark.usefixtures("credentials")
-def test_profile_and_role_reach_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_profile_reaches_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[object, ...]] = []
 
     def note(*arguments: object) -> tuple[str, int]:
         asked.append(arguments)
         return "token", int(time.time() * 1000) + 900_000
 
-    for name in ("generate_auth_token_from_profile", "generate_auth_token_from_role_arn"):
-        monkeypatch.setattr(MSKAuthTokenProvider, name, note)
-    assert keeper(MskIam(profile="p"), 1.0, "us-east-1").token() == "token"
-    assert keeper(MskIam(role_arn="arn", session_name="s"), 1.0, "us-east-1").token() == "token"
-    assert keeper(MskIam(role_arn="arn"), 1.0, "us-east-1").token() == "token"
-    assert asked == [("us-east-1", "p"), ("us-east-1", "arn", "s"), ("us-east-1", "arn")]
+    monkeypatch.setattr(MSKAuthTokenProvider, "generate_auth_token_from_profile", note)
+    assert keeper(MskIam(profile="p"), "us-east-1").token() == "token"
+    assert asked == [("us-east-1", "p")]
+
+
+TAKEN = """<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials>
+<AccessKeyId>AKIDOFROLE</AccessKeyId><SecretAccessKey>role-secret</SecretAccessKey><SessionToken>role-session</SessionToken>
+<Expiration>2099-01-01T00:00:00Z</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>"""
+
+
+@pytest.mark.usefixtures("credentials")
+@pytest.mark.parametrize(
+    ("login", "signed_by", "region", "form"),
+    [
+        (MskIam(role_arn="arn:aws:iam::1:role/r"), ACCESS, "us-east-1", {"RoleSessionName": ["aws-msk-iam-auth"]}),
+        (
+            MskIam(
+                role_arn="arn:aws:iam::1:role/r",
+                session_name="us",
+                external_id="ext",
+                sts_region="eu-west-3",
+                keys=("AKIDOFKEYS", "their-secret", ""),
+            ),
+            "AKIDOFKEYS",
+            "eu-west-3",
+            {"RoleSessionName": ["us"], "ExternalId": ["ext"]},
+        ),
+    ],
+)
+def test_a_role_is_taken_and_signs(
+    monkeypatch: pytest.MonkeyPatch, login: MskIam, signed_by: str, region: str, form: dict[str, list[str]]
+) -> None:
+    """A mock of AWS's token service: the AWS library asks it for the role, and signs with what it gives."""
+    monkeypatch.delenv("AWS_REGION", raising=False)
+    monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
+    with AnsweringServer("text/xml", TAKEN) as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_STS", server.url)
+        url = url_of(keeper(login, "us-east-1").token())
+    (asked,) = server.requests
+    expected = {"Action": ["AssumeRole"], "Version": ["2011-06-15"], "RoleArn": ["arn:aws:iam::1:role/r"], **form}
+    assert parse_qs(asked.body) == expected
+    assert f"Credential={signed_by}/" in asked.headers["Authorization"]
+    assert f"/{region}/sts/" in asked.headers["Authorization"]
+    said = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
+    assert said["X-Amz-Credential"].startswith("AKIDOFROLE/")
+    assert said["X-Amz-Security-Token"] == "role-session"
+    assert "role-secret" not in url
 
 
 @pytest.mark.parametrize("variable", ["AWS_REGION", "AWS_DEFAULT_REGION"])
@@ -185,6 +324,6 @@ def test_no_region_and_no_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path:
     with pytest.raises(SaslError, match="set AWS_REGION"):
         region_of(MskIam(), "broker.example")
     with pytest.raises(SaslError, match="there are no AWS credentials"):
-        keeper(MskIam(), 1.0, "us-east-1").token()
+        keeper(MskIam(), "us-east-1").token()
     with pytest.raises(SaslError, match="AWS gives no credentials"):
-        keeper(MskIam(profile="nobody"), 1.0, "us-east-1").token()
+        keeper(MskIam(profile="nobody"), "us-east-1").token()

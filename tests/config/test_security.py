@@ -9,18 +9,20 @@ import pytest
 from pydantic import SecretStr
 
 from sparkmirror.config import FlowConfig, MirrorConfig
-from sparkmirror.config.login import (
-    ClientCredentials,
+from sparkmirror.config.credentials import (
+    GivenToken,
     Login,
     MskIam,
     Password,
     TokenFile,
+    TokenRequest,
     UnsecuredToken,
-    read_login,
 )
+from sparkmirror.config.login import read_login
 from sparkmirror.config.model import REVEAL, SaslConfig, SslConfig
 from sparkmirror.config.providers import with_secrets
 from sparkmirror.config.settings import SSL_SETTINGS
+from sparkmirror.config.strimzi_oauth import STRIMZI_HANDLER
 from sparkmirror.errors import ConfigError
 from sparkmirror.pump.orders import FlowOrder, PumpOrder
 
@@ -226,6 +228,20 @@ MSK = (
     "us.sasl.client.callback.handler.class = software.amazon.msk.auth.iam.IAMClientCallbackHandler\n"
     "us.sasl.jaas.config = software.amazon.msk.auth.iam.IAMLoginModule required"
 )
+STRIMZI = (
+    f"us.sasl.login.callback.handler.class = {STRIMZI_HANDLER}\n"
+    + OAUTH.rstrip()
+    + ' oauth.token.endpoint.uri="https://id/token" '
+)
+BY_SECRET = (("grant_type", "client_credentials"),)
+
+
+def by_strimzi(
+    principal: str, client: tuple[str, str] | None, *form: tuple[str, str], files: tuple[tuple[str, str], ...] = ()
+) -> TokenRequest:
+    return TokenRequest("https://id/token", principal, client, form, files, urlencoded=True, timeout_s=60)
+
+
 PROVIDER = "config.providers = env\nconfig.providers.env.class = EnvVarConfigProvider\n"
 
 
@@ -257,21 +273,21 @@ def test_each_side_in_its_own_way(load: Load) -> None:
     [
         (
             OAUTH + f'clientId="a" clientSecret="b" scope="c";\n{ENDPOINT}https://id/token',
-            ClientCredentials("https://id/token", "a", "b", "c", False, (), ()),
+            TokenRequest("https://id/token", "a", ("a", "b"), (*BY_SECRET, ("scope", "c"))),
         ),
         (
             OAUTH + f'extension_logicalCluster="x" ssl.truststore.type="PEM";\n{ENDPOINT}https://id/token\n'
             f"us.sasl.login.callback.handler.class = {KAFKA}oauthbearer.OAuthBearerLoginCallbackHandler\n"
             "us.sasl.oauthbearer.client.credentials.client.id = a\nus.sasl.oauthbearer.scope = c\n"
             "us.sasl.oauthbearer.client.credentials.client.secret = b\nus.sasl.oauthbearer.header.urlencode = true",
-            ClientCredentials(
+            TokenRequest(
                 "https://id/token",
                 "a",
-                "b",
-                "c",
-                True,
-                (("ssl.truststore.type", "PEM"),),
-                (("logicalCluster", "x"),),
+                ("a", "b"),
+                (*BY_SECRET, ("scope", "c")),
+                urlencoded=True,
+                tls=(("ssl.truststore.type", "PEM"),),
+                extensions=(("logicalCluster", "x"),),
             ),
         ),
         (OAUTH + f";\n{ENDPOINT}file:///var/token", TokenFile("/var/token", ())),
@@ -289,13 +305,70 @@ def test_each_side_in_its_own_way(load: Load) -> None:
             MSK + ' awsProfileName="p" awsRoleArn="arn:aws:iam::1:role/r" awsRoleSessionName="s" awsDebugCreds=true;',
             MskIam("p", "arn:aws:iam::1:role/r", "s"),
         ),
+        (
+            MSK + ' awsRoleArn="arn" awsRoleExternalId="x" awsStsRegion="eu-west-3" awsMaxRetries="3";',
+            MskIam(role_arn="arn", external_id="x", sts_region="eu-west-3"),
+        ),
+        (
+            STRIMZI + 'oauth.client.id="a" oauth.client.secret="b" oauth.scope="c" oauth.audience="d"'
+            ' oauth.read.timeout.seconds="9" oauth.connect.timeout.seconds="0" oauth.sasl.extension.pool="x"'
+            ' oauth.max.token.expiry.seconds="600" oauth.include.accept.header="no" oauth.http.retries="2"'
+            ' oauth.ssl.truststore.location="/ca" oauth.ssl.truststore.type="pem"'
+            ' oauth.ssl.endpoint.identification.algorithm="";',
+            TokenRequest(
+                "https://id/token",
+                "a",
+                ("a", "b"),
+                (*BY_SECRET, ("scope", "c"), ("audience", "d")),
+                urlencoded=True,
+                accepts_json=False,
+                timeout_s=60,
+                longest_life_s=600,
+                tls=(
+                    ("ssl.endpoint.identification.algorithm", ""),
+                    ("ssl.truststore.location", "/ca"),
+                    ("ssl.truststore.type", "PEM"),
+                ),
+                extensions=(("pool", "x"),),
+            ),
+        ),
+        (
+            STRIMZI + 'oauth.client.id="a" oauth.refresh.token="r" oauth.password.grant.username="u";',
+            by_strimzi("a", None, ("grant_type", "refresh_token"), ("refresh_token", "r"), ("client_id", "a")),
+        ),
+        (
+            STRIMZI + 'oauth.client.id="a" oauth.client.secret="b" oauth.refresh.token.location="/r";',
+            by_strimzi(
+                "a", ("a", "b"), ("grant_type", "refresh_token"), ("client_id", "a"), files=(("refresh_token", "/r"),)
+            ),
+        ),
+        (
+            STRIMZI + 'oauth.client.id="a" oauth.password.grant.username="u" oauth.password.grant.password="p";',
+            by_strimzi("u", ("a", ""), ("grant_type", "password"), ("username", "u"), ("password", "p")),
+        ),
+        (
+            STRIMZI + 'oauth.client.id="a" oauth.client.assertion.location="/j" oauth.client.assertion="x"'
+            ' oauth.client.assertion.type="t" oauth.client.credentials.grant.type="g";',
+            by_strimzi(
+                "a",
+                None,
+                ("grant_type", "g"),
+                ("client_id", "a"),
+                ("client_assertion_type", "t"),
+                files=(("client_assertion", "/j"),),
+            ),
+        ),
+        (STRIMZI + 'oauth.access.token="e30.e30.x" oauth.client.id="a";', GivenToken("e30.e30.x")),
+        (STRIMZI + 'oauth.access.token="x" oauth.access.token.location="/token";', TokenFile("/token")),
     ],
 )
 def test_tokens(load: Load, lines: str, expected: Login) -> None:
     config = load(lines)
     assert config.warnings == ()
     assert login(config) == expected
-    assert flow(config).has_secrets == isinstance(expected, ClientCredentials)
+    assert flow(config).has_secrets == any(
+        word in lines for word in ("ecret=", "secret =", ".token=", "password=", "assertion=")
+    )
 
 
 @pytest.mark.parametrize(
@@ -315,6 +388,29 @@ def test_tokens(load: Load, lines: str, expected: Login) -> None:
         (OAUTH + f'clientId="a";\n{ENDPOINT}https://x', "us.sasl.jaas.config", "option clientSecret is missing"),
         (OAUTH + f";\n{ENDPOINT}ftp://x", "us.sasl.oauthbearer.token.endpoint.url", "must begin with https:, http:"),
         (OAUTH + ";", "us.sasl.jaas.config", "names no principal"),
+        (MSK + ' awsRoleArn="r" awsRoleAccessKeyId="k";', "us.sasl.jaas.config", "awsRoleSecretAccessKey is missing"),
+        (STRIMZI + ";", "us.sasl.jaas.config", "option oauth.client.id is missing"),
+        (STRIMZI + 'oauth.client.id="a";', "us.sasl.jaas.config", "says nothing to sign in with: write oauth.client"),
+        (
+            STRIMZI + 'oauth.client.id="a" oauth.password.grant.username="u";',
+            "us.sasl.jaas.config",
+            "option oauth.password.grant.password is missing",
+        ),
+        (
+            STRIMZI.replace("https:", "ftp:") + 'oauth.client.id="a" oauth.client.secret="b";',
+            "us.sasl.jaas.config",
+            "option oauth.token.endpoint.uri must begin",
+        ),
+        (
+            STRIMZI + 'oauth.client.id="a" oauth.client.secret="b" oauth.max.token.expiry.seconds="59";',
+            "us.sasl.jaas.config",
+            "must be 60 at least",
+        ),
+        (
+            STRIMZI + 'oauth.client.id="a" oauth.client.secret="b" oauth.include.accept.header="perhaps";',
+            "us.sasl.jaas.config",
+            "oauth.include.accept.header must be true or false",
+        ),
         (MSK + ' awsStranger="x";', "us.sasl.jaas.config", "option awsStranger of IAMLoginModule"),
         (
             SASL + SCRAM + "sasl.login.callback.handler.class = com.example.X",

@@ -31,6 +31,7 @@ STATED = {
     "all plug-ins": "only those that are here: the three connectors, and the converter of bytes",
     "validate a transformation": "an error: records are copied unchanged, and that must not stay unsaid",
     "validate a producer's override": _OVERRIDES,
+    "validate with a converter's version 4.3.1": "a converter's own settings are not listed: it has none here",
     "a configuration with a password": "secrets are shown as `[hidden]`; who sends that back keeps what is stored",
     "change it, with a password": "secrets are shown as `[hidden]`; who sends that back keeps what is stored",
     **dict.fromkeys(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from urllib.parse import quote
 
 JSON = {"Content-Type": "application/json"}
+VERSION = "connector.plugin.version"
 CLASS = "org.apache.kafka.connect.mirror.Mirror{}Connector"
 
 
@@ -114,6 +116,35 @@ def rest_cases(source: str, target: str) -> list[Case]:
         ),
         Case("what the heartbeat connector takes, by its alias", "GET", "/connector-plugins/MirrorHeartbeat/config"),
         Case("what an unknown plug-in takes", "GET", "/connector-plugins/NoSuchConnector/config"),
+        *[
+            Case(
+                f"what it takes, in version {version or 'nothing'}", "GET", f"{plugin}/config?version={quote(version)}"
+            )
+            for version in ("4.3.1", "latest", "1.0.0", "[4.0,5.0)", "[1.0,2.0)", "[1.0", "(4.3.1)", "4.3.1-rc1", "")
+        ],
+        Case("what an unknown plug-in takes, in a version", "GET", "/connector-plugins/NoSuch/config?version=1"),
+        *[
+            Case(
+                f"validate with the connector's version {version or 'nothing'}",
+                "PUT",
+                plugin + "/config/validate",
+                {**put_msc, "connector.plugin.version": version},
+            )
+            for version in ("4.3.1", "[4.0,5.0)", "1.0", "[1.0", "")
+        ],
+        *[
+            Case(
+                f"validate with a converter's version {version}",
+                "PUT",
+                plugin + "/config/validate",
+                {
+                    **put_msc,
+                    "key.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
+                    "key.converter.plugin.version": version,
+                },
+            )
+            for version in ("4.3.1", "1.0", "[1.0")
+        ],
         Case("validate a source connector", "PUT", plugin + "/config/validate", put_msc),
         Case("validate by the short name", "PUT", "/connector-plugins/MirrorSourceConnector/config/validate", put_msc),
         Case(
@@ -439,6 +470,8 @@ def rest_cases(source: str, target: str) -> list[Case]:
             "/connectors/cpc/offsets",
             offsets_of(({"topic": "compared", "partition": 0}, {"offset": 0})),
         ),
+        Case("create another version", "POST", "/connectors", {"name": "old", "config": {**hbc, VERSION: "1.0"}}),
+        Case("create no version", "POST", "/connectors", {"name": "old", "config": {**hbc, VERSION: "[1.0"}}),
         # Deleting
         Case("delete", "DELETE", "/connectors/hbc"),
         Case("it is gone", "GET", "/connectors/hbc", until=is_gone),
@@ -452,6 +485,7 @@ def rest_cases(source: str, target: str) -> list[Case]:
         Case("no logger", "GET", "/admin/loggers/no.such.logger"),
         Case("set a level", "PUT", "/admin/loggers/compared.logger", {"level": "DEBUG"}),
         Case("the level that was set", "GET", "/admin/loggers/compared.logger", only=("keys", "level")),
+        Case("all loggers", "GET", "/admin/loggers", only=("compared.logger",)),
         Case("set an unknown level", "PUT", "/admin/loggers/compared.logger", {"level": "LOUD"}),
         Case("set no level", "PUT", "/admin/loggers/compared.logger", {}),
         Case("set it in lower case", "PUT", "/admin/loggers/compared.logger", {"level": "warn"}),

@@ -17,10 +17,11 @@ from mirror_thread import reasons, run_mirror
 from pyspark.sql import SparkSession
 from secure_clusters import KAFKA, of_cluster, quoted, scram_settings, scram_user
 from test_true_syncs import PumpedFlow
-from token_server import AUDIENCE, TokenServer
+from token_server import AUDIENCE, REFRESH, TokenServer
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import load_mm2_properties
+from sparkmirror.config.strimzi_oauth import STRIMZI_HANDLER
 from sparkmirror.demo import Authority, KafkaCluster
 from sparkmirror.demo.jvm import QUICK_START
 from sparkmirror.demo.listeners import mutual_tls, scram, signed_tokens
@@ -314,3 +315,40 @@ def test_tokens_of_an_oidc_server(
     ) as caught:
         Mirror(load_mm2_properties(str(path)), once=True, spark=spark).run()
     assert "hunter3" not in str(caught.value)
+
+
+def test_strimzis_login_handler(
+    pair: tuple[KafkaCluster, KafkaCluster],
+    authority: Authority,
+    token_server: TokenServer,
+    topic_name: str,
+    tmp_path: Path,
+    spark: SparkSession,
+) -> None:
+    """`oauth.` options as Strimzi's users write them: an assertion in a file, then a refresh token."""
+    source, _ = pair
+    mp.create_topic(source.bootstrap_servers, topic_name, PARTITIONS)
+    assertion = tmp_path / "assertion"
+    assertion.write_text(token_server.secret)
+    begins = (
+        f'{KAFKA}oauthbearer.OAuthBearerLoginModule required oauth.token.endpoint.uri="{token_server.url}"'
+        ' oauth.client.id="mirror" oauth.audience="brokers"'
+    )
+    ways = {
+        "client_credentials": f'oauth.client.assertion.location="{assertion}"',
+        "refresh_token": f'oauth.refresh.token="{REFRESH}" oauth.client.secret="{token_server.secret}"',
+    }
+    for count, (grant, options) in enumerate(ways.items(), 1):
+        mp.produce(source.bootstrap_servers, topic_name, PARTITIONS, 1000)
+        settings = {
+            **authority.client_settings(),
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.login.callback.handler.class": STRIMZI_HANDLER,
+            "sasl.jaas.config": f"{begins} {options};",
+        }
+        path = write(tmp_path, pair, topic_name, settings, "OIDC")
+        Mirror(load_mm2_properties(str(path)), once=True, spark=spark).run()
+        assert_copied(*pair, {topic_name: f"A.{topic_name}"}, 1000 * count)
+        asked = token_server.forms[-1]
+        assert (asked["grant_type"], asked["audience"]) == ([grant], ["brokers"])

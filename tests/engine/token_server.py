@@ -15,6 +15,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 AUDIENCE = "kafka"
+REFRESH = "may-be-used-again"
+"""The refresh token that is taken."""
 
 
 def encoded(data: bytes) -> str:
@@ -80,7 +82,9 @@ class TokenServer:
         """What the token endpoint says."""
         self.forms.append(form)
         expected = base64.b64encode(f"{self.client_id}:{self.secret}".encode()).decode()
-        if authorization != f"Basic {expected}" or form["grant_type"] != ["client_credentials"]:
+        known = authorization == f"Basic {expected}" or form.get("client_assertion") == [self.secret]
+        granted = form["grant_type"] == ["client_credentials"] or form.get("refresh_token") == [REFRESH]
+        if not known or not granted:
             self.refused += 1
             return 401, {"error": "invalid_client", "error_description": "no such client"}
         self.given += 1

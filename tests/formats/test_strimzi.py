@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from resources import RESOURCE, TARGET, change, read_resource, values
 
+from sparkmirror.config.jaas import parse_jaas
+from sparkmirror.config.strimzi_oauth import STRIMZI_HANDLER
 from sparkmirror.errors import ConfigError
 from sparkmirror.formats import explain, read
 from sparkmirror.formats.strimzi_fields import FIELDS, field_of
@@ -186,6 +188,8 @@ def test_custom_authentication(tmp_path: Path) -> None:
 
 
 def test_oauth(tmp_path: Path) -> None:
+    """As the operator writes it, for Strimzi's own login handler; every field of the type."""
+
     def oauth(spec: dict[str, Any]) -> None:
         spec["target"]["authentication"] = {
             "type": "oauth",
@@ -193,15 +197,72 @@ def test_oauth(tmp_path: Path) -> None:
             "clientSecret": {"secretName": "me", "key": "secret"},
             "tokenEndpointUri": "https://id.example.com/token",
             "scope": "kafka",
+            "audience": "brokers",
+            "refreshToken": {"secretName": "me", "key": "refresh"},
+            "username": "someone",
+            "passwordSecret": {"secretName": "me", "password": "word"},
+            "clientAssertion": {"secretName": "me", "key": "assertion"},
+            "clientAssertionType": "saml",
             "connectTimeoutSeconds": 5,
+            "readTimeoutSeconds": 6,
+            "maxTokenExpirySeconds": 600,
+            "includeAcceptHeader": False,
+            "saslExtensions": {"pool": "x"},
+            "tlsTrustedCertificates": [{"secretName": "me", "certificate": "ca"}],
+            "disableTlsHostnameVerification": True,
         }
 
-    keys = values(read_resource(tmp_path, oauth, secret("me", secret="hush"), version="v1beta2"))
+    given = secret("me", secret="hush", refresh="r", word="w", assertion="a", ca="-----BEGIN\nx\n")
+    keys = values(read_resource(tmp_path, oauth, given, version="v1beta2"))
     assert keys["eu.sasl.mechanism"] == "OAUTHBEARER"
-    assert keys["eu.sasl.oauthbearer.token.endpoint.url"] == "https://id.example.com/token"
-    assert keys["eu.sasl.login.connect.timeout.ms"] == "5000"
-    words = 'OAuthBearerLoginModule required clientId="mirror" clientSecret="hush" scope="kafka";'
-    assert keys["eu.sasl.jaas.config"].endswith(words)
+    assert keys["eu.sasl.login.callback.handler.class"] == STRIMZI_HANDLER
+    entry = parse_jaas(keys["eu.sasl.jaas.config"])
+    assert entry.module.endswith(".OAuthBearerLoginModule")
+    assert {name.removeprefix("oauth."): value for name, value in entry.options.items()} == {
+        "client.id": "mirror",
+        "client.secret": "hush",
+        "token.endpoint.uri": "https://id.example.com/token",
+        "scope": "kafka",
+        "audience": "brokers",
+        "refresh.token": "r",
+        "password.grant.username": "someone",
+        "password.grant.password": "w",
+        "client.assertion": "a",
+        "client.assertion.type": "saml",
+        "connect.timeout.seconds": "5",
+        "read.timeout.seconds": "6",
+        "max.token.expiry.seconds": "600",
+        "include.accept.header": "false",
+        "sasl.extension.pool": "x",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": "-----BEGIN\nx\n",
+        "ssl.endpoint.identification.algorithm": "",
+    }
+
+
+def test_oauth_by_files(tmp_path: Path) -> None:
+    """What is mounted is referred to, and read anew with each sign-in."""
+    mounted = tmp_path / "me"
+    mounted.mkdir()
+    for key in ("token", "ca"):
+        mounted.joinpath(key).write_text(key)
+
+    def oauth(spec: dict[str, Any]) -> None:
+        spec["target"]["authentication"] = {
+            "type": "oauth",
+            "accessToken": {"secretName": "me", "key": "token"},
+            "clientAssertionLocation": "/var/assertion",
+            "tlsTrustedCertificates": [{"secretName": "me", "pattern": "c*"}],
+        }
+
+    keys = values(read_resource(tmp_path, oauth, version="v1beta2"))
+    options = parse_jaas(keys["eu.sasl.jaas.config"]).options
+    assert dict(options) == {
+        "oauth.access.token": f"${{strimzidir:{mounted}:token}}",
+        "oauth.client.assertion.location": "/var/assertion",
+        "oauth.ssl.truststore.type": "PEM",
+        "oauth.ssl.truststore.location": str(mounted / "ca"),
+    }
 
 
 def test_references_in_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,11 +374,8 @@ def test_what_has_no_effect_is_named(tmp_path: Path) -> None:
         ),
         ("target.authentication", OAUTH | {"httpRetries": 4}, "httpRetries: has no effect: the token server is asked"),
         ("target.authentication", OAUTH | {"enableMetrics": True}, "enableMetrics: has no effect: there is no JVM"),
-        (
-            "target.authentication",
-            OAUTH | {"maxTokenExpirySeconds": 9},
-            "maxTokenExpirySeconds: has no effect: a token",
-        ),
+        ("target.authentication", OAUTH | {"accessTokenIsJwt": False}, "accessTokenIsJwt: has no effect: a token is"),
+        ("target.authentication", OAUTH | {"audiences": "x"}, "target.authentication.audiences: is no field"),
         ("rack", {"type": "environment-variable", "envVarName": "HOME", "key": "x"}, "spec.rack.key: is no field"),
         ("mirrors.0.sourceConnector.pause", True, "is a field of v1beta2 only"),
     ],

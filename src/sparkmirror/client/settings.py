@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sparkmirror.config import DEFAULT_POLICY, ClusterConfig, Entry
-from sparkmirror.config.login import LoginError, read_login
+from sparkmirror.config.credentials import LoginError
+from sparkmirror.config.login import read_login
 from sparkmirror.config.model import ProviderConfig, SaslConfig, SslConfig
 from sparkmirror.config.providers import declared_providers, resolve, with_secrets
 from sparkmirror.config.setting import Setting

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sparkmirror.cluster.tokens import TokenLogin, keeper, region_of
-from sparkmirror.config.login import (
-    OAUTHBEARER,
-    SCRAM,
-    ClientCredentials,
+from sparkmirror.cluster.msk_tokens import region_of
+from sparkmirror.cluster.tokens import TokenLogin, keeper
+from sparkmirror.config.credentials import (
+    GivenToken,
     Login,
     LoginError,
     MskIam,
     Password,
     TokenFile,
+    TokenRequest,
     UnsecuredToken,
-    read_login,
 )
+from sparkmirror.config.login import OAUTHBEARER, SCRAM, read_login
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.config.providers import with_secrets
 from sparkmirror.wire.sasl import Conversation, OAuthBearer, Plain, SaslError, Scram
@@ -66,11 +66,9 @@ class ClusterSignIn:
             raise SaslError(str(error)) from None
 
     def _token(self, login: TokenLogin, host: str) -> str:
-        sasl = self.config.sasl
-        timeout_s = max(sasl.login_connect_timeout_ms, sasl.login_read_timeout_ms) / 1000
         try:
             region = region_of(login, host) if isinstance(login, MskIam) else ""
-            return keeper(login, timeout_s, region).token()
+            return keeper(login, region).token()
         except ImportError:
             raise SaslError(MSK_EXTRA) from None
 
@@ -84,10 +82,12 @@ def _principal(login: Login) -> str:
     match login:
         case Password():
             return login.username
-        case ClientCredentials():
-            return login.client_id
+        case TokenRequest():
+            return login.principal
         case TokenFile():
             return login.path
+        case GivenToken():
+            return ""
         case UnsecuredToken():
             return str(dict(login.claims)[login.subject_claim])
         case MskIam():

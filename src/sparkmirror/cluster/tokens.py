@@ -1,4 +1,4 @@
-"""Tokens for OAUTHBEARER: from an OIDC server, from a file, without a signature, or signed with AWS credentials.
+"""Tokens for OAUTHBEARER: from a token server, from a file, given, without a signature, or signed with AWS credentials.
 
 One is kept for all connections of this process, and fetched anew when four fifths of its life are over, as Kafka's
 clients do.
@@ -9,45 +9,32 @@ from __future__ import annotations
 import base64
 import functools
 import json
-import os
 import re
 import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.parse import quote, urlencode
 from urllib.request import HTTPSHandler, ProxyHandler, Request, build_opener
 
+from sparkmirror.cluster.msk_tokens import signed_token
 from sparkmirror.cluster.tls import ssl_context
-from sparkmirror.config.login import ClientCredentials, MskIam, TokenFile, UnsecuredToken
+from sparkmirror.config.credentials import GivenToken, MskIam, Token, TokenFile, TokenRequest, UnsecuredToken
 from sparkmirror.config.model import ClusterConfig, SslConfig
 from sparkmirror.config.settings import SSL_SETTINGS
 from sparkmirror.errors import ConfigError
 from sparkmirror.wire.sasl import SaslError
 
-TokenLogin = ClientCredentials | TokenFile | UnsecuredToken | MskIam
+TokenLogin = TokenRequest | TokenFile | GivenToken | UnsecuredToken | MskIam
 
 RENEWED_AFTER = 0.8
 """Of a token's life: `sasl.login.refresh.window.factor` of Kafka's clients."""
 
 LARGEST_ANSWER = 1 << 20
 """Bytes; what is larger is no token."""
-
-MSK_HOST = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com")
-"""Brokers of Amazon MSK; the group is their region."""
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A token, and until when it is good."""
-
-    text: str
-    expires_at: float
-    """Seconds since 1970; infinite where it doesn't tell."""
 
 
 class TokenKeeper:
@@ -76,51 +63,35 @@ class TokenKeeper:
 
 
 @functools.lru_cache(maxsize=32)
-def keeper(login: TokenLogin, timeout_s: float, region: str) -> TokenKeeper:
+def keeper(login: TokenLogin, region: str = "") -> TokenKeeper:
     """The one keeper of this process for a way to get tokens; `region` matters to AWS only."""
     match login:
-        case ClientCredentials():
-            return TokenKeeper(lambda: _from_server(login, timeout_s))
+        case TokenRequest():
+            return TokenKeeper(lambda: _from_server(login))
         case TokenFile():
             return TokenKeeper(lambda: _from_file(login))
+        case GivenToken():
+            return TokenKeeper(lambda: _given(login))
         case UnsecuredToken():
             return TokenKeeper(lambda: _unsecured(login))
         case MskIam():
-            return TokenKeeper(lambda: _from_aws(login, region))
+            return TokenKeeper(lambda: signed_token(login, region))
 
 
-def region_of(login: MskIam, host: str) -> str:
-    """The AWS region of a broker, by its name, or by what `AWS_REGION`, `AWS_DEFAULT_REGION` or the profile say."""
-    found = MSK_HOST.search(host)
-    if found:
-        return found[1]
-    from botocore.session import Session
-
-    region = os.environ.get("AWS_REGION") or Session(profile=login.profile or None).get_config_variable("region")
-    if not region:
-        raise SaslError(f"the AWS region of {host} is not known: set AWS_REGION")
-    return str(region)
-
-
-def _from_server(login: ClientCredentials, timeout_s: float) -> Token:
-    """By the grant `client_credentials` (RFC 6749, section 4.4)."""
-    identity, secret = login.client_id, login.client_secret
-    if login.urlencoded:
-        identity, secret = quote(identity, safe=""), quote(secret, safe="")
-    form = {"grant_type": "client_credentials"} | ({"scope": login.scope} if login.scope else {})
-    request = Request(  # noqa: S310 - the scheme was looked at when the file was read
-        login.url,
-        data=urlencode(form).encode(),
-        headers={
-            "Accept": "application/json",
-            "Authorization": "Basic " + base64.b64encode(f"{identity}:{secret}".encode()).decode(),
-            "Content-Type": "application/x-www-form-urlencoded",
-        },
-    )
+def _from_server(login: TokenRequest) -> Token:
+    """By the grant that the form names (RFC 6749, sections 4.3, 4.4 and 6; RFC 7523 for assertions)."""
+    form = dict(login.form) | {field: _content(path) for field, path in login.files}
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    if login.accepts_json:
+        headers["Accept"] = "application/json"
+    if login.client is not None:
+        words = (quote(word, safe="") for word in login.client) if login.urlencoded else login.client
+        headers["Authorization"] = "Basic " + base64.b64encode(":".join(words).encode()).decode()
+    request = Request(login.url, data=urlencode(form).encode(), headers=headers)  # noqa: S310 - its scheme was looked at
     where = f"the token server {login.url.partition('?')[0]}"
     try:
         opener = build_opener(ProxyHandler(), HTTPSHandler(context=_server_tls(login)))
-        with opener.open(request, timeout=timeout_s) as answer:
+        with opener.open(request, timeout=login.timeout_s) as answer:
             content = answer.read(LARGEST_ANSWER)
     except HTTPError as error:
         raise SaslError(
@@ -134,11 +105,12 @@ def _from_server(login: ClientCredentials, timeout_s: float) -> Token:
         text = said.get("access_token") or said["id_token"]
     except (ValueError, KeyError, AttributeError):
         raise SaslError(f"{where} gave no token") from None
-    return _token(str(text), where, said.get("expires_in"))
+    token = _token(str(text), where, said.get("expires_in"))
+    return Token(token.text, min(token.expires_at, time.time() + login.longest_life_s))
 
 
-def _server_tls(login: ClientCredentials) -> ssl.SSLContext:
-    """As the JAAS line's `ssl.` options say; else the system's own certificates are trusted."""
+def _server_tls(login: TokenRequest) -> ssl.SSLContext:
+    """As the JAAS line's options say; else the system's own certificates are trusted."""
     given = dict(login.tls)
     fields = {
         setting.field: setting.kind.parse(given[setting.name]) for setting in SSL_SETTINGS if setting.name in given
@@ -168,16 +140,26 @@ def _its_reason(content: bytes) -> str:
 
 
 def _from_file(login: TokenFile) -> Token:
-    try:
-        text = Path(login.path).read_text("ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no token"
-        raise SaslError(f"the token file {login.path} can't be read: {reason}") from None
-    token = _token(text, f"the token file {login.path}", None)
+    token = _token(_content(login.path), f"the token file {login.path}", None)
     if token.expires_at <= time.time():
         raise SaslError(f"the token in {login.path} has expired: whoever writes the file must renew it")
     # It may be replaced at any time, so it is read for each connection.
     return Token(token.text, time.time())
+
+
+def _content(path: str) -> str:
+    try:
+        return Path(path).read_text("ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no token"
+        raise SaslError(f"the token file {path} can't be read: {reason}") from None
+
+
+def _given(login: GivenToken) -> Token:
+    token = _token(login.text, "the sasl.jaas.config", None)
+    if token.expires_at <= time.time():
+        raise SaslError("the token in sasl.jaas.config has expired: write a new one, or let a file or server give them")
+    return token
 
 
 def _token(text: str, where: str, expires_in: object) -> Token:
@@ -205,24 +187,3 @@ def _unsecured(login: UnsecuredToken) -> Token:
 
 def _encoded(content: Mapping[str, object]) -> str:
     return base64.urlsafe_b64encode(json.dumps(content).encode()).rstrip(b"=").decode()
-
-
-def _from_aws(login: MskIam, region: str) -> Token:
-    """By the AWS library: for OAUTHBEARER, which MSK takes at the same port as the Java library's own mechanism."""
-    from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    try:
-        if login.role_arn:
-            name = (login.session_name,) if login.session_name else ()
-            made = MSKAuthTokenProvider.generate_auth_token_from_role_arn(region, login.role_arn, *name)
-        elif login.profile:
-            made = MSKAuthTokenProvider.generate_auth_token_from_profile(region, login.profile)
-        else:
-            made = MSKAuthTokenProvider.generate_auth_token(region)
-    except AttributeError:  # the library's own answer where there are none
-        raise SaslError("there are no AWS credentials: set them in the environment, a profile or the role") from None
-    except (BotoCoreError, ClientError, ValueError) as error:
-        raise SaslError(f"AWS gives no credentials: {' '.join(str(error).split())}") from None
-    text, expires_ms = made
-    return Token(text, expires_ms / 1000)

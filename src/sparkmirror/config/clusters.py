@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sparkmirror.config.login import LoginError, read_login
+from sparkmirror.config.credentials import LoginError
+from sparkmirror.config.login import read_login
 from sparkmirror.config.lookup import Lookup, Pair
 from sparkmirror.config.model import ClusterConfig, SaslConfig, SslConfig
 from sparkmirror.config.providers import with_secrets

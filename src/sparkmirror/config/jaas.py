@@ -20,6 +20,9 @@ ELSEWHERE = "\u00a0"
 _HARMLESS = re.compile(
     r"username|clientId|scope|aws(?!\w*(Secret|Token|Key))\w+|unsecuredLogin\w+|extension_\w+|refresh\w+|serviceName"
     r"|ssl\.(?!.*(password|\.key$)).*"
+    r"|oauth\.(client\.id|token\.endpoint\.uri|scope|audience|[a-z.]+\.location|client\.assertion\.type"
+    r"|client\.credentials\.grant\.type|password\.grant\.username|sasl\.extension\.\w+|[a-z.]+\.(seconds|millis|retries)"
+    r"|ssl\.(?!.*password).*|include\.accept\.header|access\.token\.is\.jwt|enable\.metrics|config\.id)"
 )
 """Options whose values are no secrets."""
 

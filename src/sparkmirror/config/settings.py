@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparkmirror.config.login import CLIENT_HANDLERS, LOGIN_HANDLERS, MECHANISMS, RETRIEVERS
+from sparkmirror.config.login import CLIENT_HANDLERS, LOGIN_HANDLERS, MECHANISMS
 from sparkmirror.config.model import (
     DEFAULT_TOPIC_FILTER,
     POLICIES,
@@ -14,6 +14,7 @@ from sparkmirror.config.model import (
     SaslConfig,
     SslConfig,
 )
+from sparkmirror.config.oauth_login import RETRIEVERS
 from sparkmirror.config.setting import Place, Setting
 from sparkmirror.config.values import (
     FACTOR,

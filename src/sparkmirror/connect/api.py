@@ -20,7 +20,15 @@ from sparkmirror.connect.errors import RestError, bad_request, not_found
 from sparkmirror.connect.herder import Herder
 from sparkmirror.connect.loggers import LEVELS, Loggers
 from sparkmirror.connect.model import ConnectorStatus, TargetState, TaskStatus
-from sparkmirror.connect.plugins import VERSION, plugin_config, plugin_list, without_suffix
+from sparkmirror.connect.plugin_versions import ANY_VERSION, InvalidRange, VersionRange
+from sparkmirror.connect.plugins import (
+    VERSION,
+    find_class,
+    plugin_config,
+    plugin_list,
+    version_not_found,
+    without_suffix,
+)
 
 log = logging.getLogger(__name__)
 
@@ -117,10 +125,17 @@ def _plugins(herder: Herder) -> APIRouter:
         return plugin_list(connectors_only=_flag(request, "connectorsOnly", default=True))
 
     @router.get("/{plugin}/config")
-    def config(plugin: str) -> list[dict[str, object]]:
+    def config(plugin: str, version: str = ANY_VERSION) -> list[dict[str, object]]:
+        wanted = VersionRange(version)
+        try:
+            wanted.check()
+        except InvalidRange:
+            raise bad_request(f"Invalid version specification: {version}") from None
         found = plugin_config(plugin)
         if found is None:
             raise not_found(f"Unknown plugin {plugin}.")
+        if VERSION not in wanted:
+            raise bad_request(version_not_found(find_class(plugin) or plugin, wanted))
         return found
 
     @router.put("/{plugin}/config/validate")

@@ -23,6 +23,7 @@ from sparkmirror.connect.java_maps import java_text
 from sparkmirror.connect.masking import is_secret, masked, unmasked
 from sparkmirror.connect.model import ConnectorStatus, Offset, TargetState, TaskStatus, Worker
 from sparkmirror.connect.offset_checks import OffsetRefused, check_offsets
+from sparkmirror.connect.plugin_versions import ANY_VERSION, VersionRange
 from sparkmirror.connect.plugins import PACKAGE, find_class
 from sparkmirror.connect.plugins import not_found as class_not_found
 from sparkmirror.connect.status_log import StatusState, leader_record, status_records, topic_records
@@ -162,6 +163,7 @@ class Herder:
             raise bad_request(class_not_found(stated))
         try:
             resolved = {key: self._resolved(key, value) for key, value in config.items()}
+            VersionRange(resolved.get("connector.plugin.version") or ANY_VERSION).check()
         except ValueError as error:
             raise bad_request(str(error)) from None
         return validate(resolved, config)

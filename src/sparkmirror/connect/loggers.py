@@ -29,8 +29,8 @@ class Loggers:
         self._modified_ms: dict[str, int] = {}
 
     def all(self) -> dict[str, dict[str, object]]:
-        """Those whose level was set, and the root."""
-        return {name: self._described(name) for name in sorted({ROOT, *_known()}) if _own_level(name)}
+        """Those that are there, and the root, with the level that holds for each."""
+        return {name: self._described(name) for name in sorted({ROOT, *_known()})}
 
     def one(self, name: str) -> dict[str, object] | None:
         """Its level, or that of its nearest parent that has one; None if there is no such logger."""

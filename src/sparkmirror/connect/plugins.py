@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sparkmirror.connect.definitions import COMMON, MIRROR, OWN, SOURCE_CONNECTOR, Definition
+from sparkmirror.connect.plugin_versions import VersionRange
 
 VERSION = "4.3.1"
 """Of the Kafka Connect whose interface and connectors these are; clients go by it."""
@@ -48,6 +49,11 @@ def not_found(name: str) -> str:
 def definitions(class_name: str) -> tuple[Definition, ...]:
     """All that a connector can be configured with, in the order in which Connect validates it."""
     return (*COMMON, *SOURCE_CONNECTOR, *MIRROR, *OWN[class_name.removeprefix(PACKAGE)])
+
+
+def version_not_found(class_name: str, wanted: VersionRange) -> str:
+    """What Connect says where it has a plug-in, and not in a version that fits."""
+    return f"Plugin {class_name} not found that matches the version range {wanted}, available versions: [{VERSION}]"
 
 
 def plugin_config(name: str) -> list[dict[str, object]] | None:

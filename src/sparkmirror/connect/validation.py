@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from sparkmirror.config.model import (
     DEFAULT_CONFIG_FILTER,
@@ -15,7 +15,8 @@ from sparkmirror.config.model import (
 )
 from sparkmirror.config.values import is_python_class
 from sparkmirror.connect.definitions import COMMON, SOURCE_CONNECTOR, Definition
-from sparkmirror.connect.plugins import definitions, find_class
+from sparkmirror.connect.plugin_versions import ANY_VERSION, InvalidRange, VersionRange
+from sparkmirror.connect.plugins import VERSION, definitions, find_class, version_not_found
 
 Value = bool | int | float | str | list[str] | None
 
@@ -211,6 +212,8 @@ class CheckedValue:
     definition: Definition | None
     value: str | None = None
     errors: list[str] = field(default_factory=list)
+    recommended: list[str] = field(default_factory=list)
+    visible: bool = True
 
     def as_json(self) -> dict[str, object]:
         """As an item of `configs`."""
@@ -219,9 +222,9 @@ class CheckedValue:
             "value": {
                 "name": self.name,
                 "value": self.value,
-                "recommended_values": [],
+                "recommended_values": self.recommended,
                 "errors": self.errors,
-                "visible": not self.name.endswith("converter.plugin.version"),
+                "visible": self.visible,
             },
         }
 
@@ -233,6 +236,7 @@ class Validation:
     class_name: str
     """As the configuration has it."""
     values: tuple[CheckedValue, ...]
+    groups: tuple[str, ...]
 
     @property
     def errors(self) -> list[str]:
@@ -241,11 +245,10 @@ class Validation:
 
     def as_json(self) -> dict[str, object]:
         """What `/config/validate` answers."""
-        grouped = [*COMMON, *SOURCE_CONNECTOR]
         return {
             "name": self.class_name,
             "error_count": len(self.errors),
-            "groups": list(dict.fromkeys(one.group for one in grouped)),
+            "groups": list(self.groups),
             "configs": [value.as_json() for value in self.values],
         }
 
@@ -259,22 +262,52 @@ def validate(config: Mapping[str, str | None], given: Mapping[str, str | None] |
     class_name = find_class(stated)
     if class_name is None:
         raise KeyError(stated)
-    known = definitions(class_name)
+    version = config.get(_PLUGIN_VERSION)
+    here = version is None or VERSION in VersionRange(version)
+    known = definitions(class_name) if here else _OF_ANY_VERSION
     names = {definition.name for definition in known}
     unknown = [
         CheckedValue(key, None, None, [_NULL]) for key, value in config.items() if value is None and key not in names
     ]
     references = {key: text for key, text in (given or {}).items() if text != config[key]}
     checked = {definition.name: _check(definition, config, references.get(definition.name)) for definition in known}
+    _check_converters(config, checked)
+    if not here:
+        _note_versions(version_not_found(class_name, VersionRange(version or "")), checked)
+        return Validation(stated, (*unknown, *checked.values()), _groups(COMMON))
     for definition in SOURCE_CONNECTOR:
         if definition.name in config and config[definition.name] is None:
             checked[definition.name].errors.append(_NULL)
     if class_name.endswith("MirrorSourceConnector"):
         _check_source(config, checked)
-    return Validation(stated, (*unknown, *checked.values()))
+    return Validation(stated, (*unknown, *checked.values()), _groups((*COMMON, *SOURCE_CONNECTOR)))
 
 
+def _groups(grouped: Iterable[Definition]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.group for one in grouped if one.group))
+
+
+_PLUGIN_VERSION = "connector.plugin.version"
+_OF_ANY_VERSION = tuple(replace(one, default=VERSION) if one.name == _PLUGIN_VERSION else one for one in COMMON)
+"""What is known of a connector that is not here in the version that is asked for."""
 _NULL = "Null value can not be supplied as the configuration value."
+
+
+def _note_versions(reason: str, checked: Mapping[str, CheckedValue]) -> None:
+    checked[_PLUGIN_VERSION].recommended = [VERSION]
+    for name in ("connector.class", _PLUGIN_VERSION):
+        checked[name].errors.append(reason)
+
+
+def _check_converters(config: Mapping[str, str | None], checked: Mapping[str, CheckedValue]) -> None:
+    """A converter's version is only read, and shown where there is a converter."""
+    for name in ("key.converter", "value.converter", "header.converter"):
+        version = checked[f"{name}.plugin.version"]
+        version.visible = config.get(name) is not None
+        try:
+            VersionRange(config.get(version.name) or ANY_VERSION).check()
+        except InvalidRange as error:
+            version.errors.append(str(error))
 
 
 def _check(definition: Definition, config: Mapping[str, str | None], reference: str | None) -> CheckedValue:

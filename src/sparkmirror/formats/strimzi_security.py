@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
+from sparkmirror.config.strimzi_oauth import STRIMZI_HANDLER
 from sparkmirror.formats.secrets import Secrets
 from sparkmirror.formats.yaml_files import as_text
 
@@ -17,21 +18,37 @@ _PASSWORDS = {
     "scram-sha-256": ("SCRAM-SHA-256", _SECURITY + "scram.ScramLoginModule"),
     "scram-sha-512": ("SCRAM-SHA-512", _SECURITY + "scram.ScramLoginModule"),
 }
+_OAUTH_TEXTS = {
+    "clientId": "client.id",
+    "tokenEndpointUri": "token.endpoint.uri",
+    "scope": "scope",
+    "audience": "audience",
+    "username": "password.grant.username",
+    "clientAssertionType": "client.assertion.type",
+    "connectTimeoutSeconds": "connect.timeout.seconds",
+    "readTimeoutSeconds": "read.timeout.seconds",
+    "maxTokenExpirySeconds": "max.token.expiry.seconds",
+    "includeAcceptHeader": "include.accept.header",
+}
+_OAUTH_SECRETS = {
+    "clientSecret": ("client.secret", "key"),
+    "accessToken": ("access.token", "key"),
+    "refreshToken": ("refresh.token", "key"),
+    "clientAssertion": ("client.assertion", "key"),
+    "passwordSecret": ("password.grant.password", "password"),
+}
+"""The option for each field, and what the field calls the key in the Secret."""
 OF_TYPES: Mapping[str, tuple[str, ...]] = {
     "tls": ("certificateAndKey",),
     **dict.fromkeys(_PASSWORDS, ("username", "passwordSecret")),
     "custom": ("sasl", "config"),
     "oauth": (
-        "clientId",
-        "clientSecret",
-        "tokenEndpointUri",
-        "scope",
-        "accessToken",
+        *_OAUTH_TEXTS,
+        *_OAUTH_SECRETS,
         "accessTokenLocation",
+        "clientAssertionLocation",
         "saslExtensions",
         "tlsTrustedCertificates",
-        "connectTimeoutSeconds",
-        "readTimeoutSeconds",
         "disableTlsHostnameVerification",
     ),
 }
@@ -41,10 +58,8 @@ _RETRIES = "the token server is asked again with the next connection"
 OAUTH_IDLE: Mapping[str, str] = {
     "httpRetries": _RETRIES,
     "httpRetryPauseMs": _RETRIES,
-    "includeAcceptHeader": "the header is always sent",
     "enableMetrics": "there is no JVM to have JMX metrics",
     "accessTokenIsJwt": "a token is looked into to see whether it is a JWT",
-    "maxTokenExpirySeconds": "a token is fetched anew when four fifths of its life are over",
 }
 """Of `oauth`, too, but without effect here: each with the reason."""
 
@@ -141,68 +156,52 @@ def _custom(authentication: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]
 
 
 def _oauth(authentication: Mapping[str, Any], secrets: Secrets) -> Iterator[tuple[str, str, str]]:
-    """By Kafka's own login handler, which has settings for what these fields say."""
-    for field in authentication:
-        if field not in ("type", *OF_TYPES["oauth"], *OAUTH_IDLE):
-            raise FieldError(
-                f"authentication.{field}",
-                "is not supported: tokens are asked for with clientId and clientSecret, or read from a file",
-            )
-    handler = _SECURITY + "oauthbearer.OAuthBearerLoginCallbackHandler"
-    yield "authentication.type", "sasl.mechanism", "OAUTHBEARER"
-    yield "authentication.type", "sasl.login.callback.handler.class", handler
-    options: dict[str, str] = {}
-    if "accessTokenLocation" in authentication or "accessToken" in authentication:
-        yield "authentication", "sasl.oauthbearer.token.endpoint.url", f"file://{_token_file(authentication, secrets)}"
-    else:
+    """By Strimzi's own login handler, as the operator writes it."""
+    if not (authentication.get("accessToken") or authentication.get("accessTokenLocation")):
         for field in ("tokenEndpointUri", "clientId"):
             if not authentication.get(field):
                 raise FieldError(f"authentication.{field}", "is missing")
-        url = str(authentication["tokenEndpointUri"])
-        yield "authentication.tokenEndpointUri", "sasl.oauthbearer.token.endpoint.url", url
-        options["clientId"] = str(authentication["clientId"])
-        options["clientSecret"] = _secret(authentication, "clientSecret", "key", secrets)
-        if authentication.get("scope"):
-            options["scope"] = str(authentication["scope"])
-        options |= _token_servers_tls(authentication, secrets)
-    options |= {
-        f"extension_{name}": as_text(value) for name, value in (authentication.get("saslExtensions") or {}).items()
+    yield "authentication.type", "sasl.mechanism", "OAUTHBEARER"
+    yield "authentication.type", "sasl.login.callback.handler.class", STRIMZI_HANDLER
+    options = {
+        option: as_text(authentication[field])
+        for field, option in _OAUTH_TEXTS.items()
+        if authentication.get(field) is not None
     }
-    for field in ("connect", "read"):
-        if (seconds := authentication.get(f"{field}TimeoutSeconds")) is not None:
-            yield f"authentication.{field}TimeoutSeconds", f"sasl.login.{field}.timeout.ms", str(int(seconds) * 1000)
-    words = " ".join(f"{name}={quoted(value)}" for name, value in options.items())
-    module = _SECURITY + "oauthbearer.OAuthBearerLoginModule required"
-    yield "authentication", "sasl.jaas.config", f"{module} {words};" if words else f"{module};"
-
-
-def _token_file(authentication: Mapping[str, Any], secrets: Secrets) -> str:
-    if "accessTokenLocation" in authentication:
-        return str(authentication["accessTokenLocation"])
-    field = "authentication.accessToken"
-    token = authentication["accessToken"]
-    path = _found(field, lambda: secrets.path(str(token.get("secretName")), str(token.get("key"))))
-    if path is None:
-        raise FieldError(field, "must be a mounted Secret: tokens are read anew from their file")
-    return path
+    for field, (option, key) in _OAUTH_SECRETS.items():
+        if authentication.get(field):
+            options[option] = _secret(authentication, field, key, secrets)
+    for field, option in (("accessToken", "access.token"), ("clientAssertion", "client.assertion")):
+        if authentication.get(f"{field}Location"):
+            options[f"{option}.location"] = str(authentication[f"{field}Location"])
+    options |= _token_servers_tls(authentication, secrets)
+    options |= {
+        f"sasl.extension.{name}": as_text(value) for name, value in (authentication.get("saslExtensions") or {}).items()
+    }
+    words = " ".join(f"oauth.{name}={quoted(value)}" for name, value in options.items())
+    yield "authentication", "sasl.jaas.config", f"{_SECURITY}oauthbearer.OAuthBearerLoginModule required {words};"
 
 
 def _token_servers_tls(authentication: Mapping[str, Any], secrets: Secrets) -> dict[str, str]:
+    """Mounted certificates by their file, which may be renewed; a manifest's in the line itself."""
     options: dict[str, str] = {}
     field = "authentication.tlsTrustedCertificates"
     given = authentication.get("tlsTrustedCertificates") or ()
+    paths: list[str] = []
 
-    def location(name: str, key: str) -> str:
+    def read(name: str, key: str) -> str:
         path = secrets.path(name, key)
         if path is None:
-            raise ValueError(f"Secret {name} must be mounted for this: its certificates are read from a file")
-        return path
+            return secrets.text(name, key)
+        paths.append(path)
+        return ""
 
-    paths = [path for one in given for path in _certificates(one, field, secrets, location)]
-    if len(paths) > 1:
+    texts = [text for one in given for text in _certificates(one, field, secrets, read)]
+    if paths and len(texts) > 1:
         raise FieldError(field, "put the certificates into one file: the token server is trusted by one")
-    if paths:
-        options |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": paths[0]}
+    if texts:
+        options["ssl.truststore.type"] = "PEM"
+        options |= {"ssl.truststore.location": paths[0]} if paths else {"ssl.truststore.certificates": "\n".join(texts)}
     if authentication.get("disableTlsHostnameVerification") is True:
         options["ssl.endpoint.identification.algorithm"] = ""
     return options
@@ -226,4 +225,4 @@ def _found(field: str, look: Callable[[], _Found]) -> _Found:
 
 def quoted(text: str) -> str:
     """A value in a JAAS line."""
-    return '"' + re.sub(r'(["\\])', r"\\\1", text) + '"'
+    return '"' + re.sub(r'(["\\])', r"\\\1", text).replace("\n", "\\n") + '"'

@@ -1,0 +1,79 @@
+"""Tokens for Amazon MSK, signed with AWS credentials by the AWS library.
+
+They are for OAUTHBEARER, which MSK takes at the same port as the Java library's own mechanism, AWS_MSK_IAM.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+from sparkmirror.config.credentials import MskIam, Token
+from sparkmirror.wire.sasl import SaslError
+
+if TYPE_CHECKING:
+    from botocore.credentials import Credentials
+
+MSK_HOST = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com")
+"""Brokers of Amazon MSK; the group is their region."""
+
+_SESSION_NAME = "aws-msk-iam-auth"
+"""Of a role that is taken without a name: the Java library's."""
+
+
+def region_of(login: MskIam, host: str) -> str:
+    """The AWS region of a broker, by its name, or by what `AWS_REGION`, `AWS_DEFAULT_REGION` or the profile say."""
+    found = MSK_HOST.search(host)
+    if found:
+        return found[1]
+    from botocore.session import Session
+
+    region = os.environ.get("AWS_REGION") or Session(profile=login.profile or None).get_config_variable("region")
+    if not region:
+        raise SaslError(f"the AWS region of {host} is not known: set AWS_REGION")
+    return str(region)
+
+
+def signed_token(login: MskIam, region: str) -> Token:
+    """A token for the brokers of this region. Raises `SaslError`, and `ImportError` without the AWS library."""
+    from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
+    from botocore.credentials import CredentialProvider
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    class Role(CredentialProvider):  # type: ignore[misc]
+        def load(self) -> Credentials:
+            return _role(login, region)
+
+    try:
+        if login.role_arn:
+            made = MSKAuthTokenProvider.generate_auth_token_from_credentials_provider(region, Role())
+        elif login.profile:
+            made = MSKAuthTokenProvider.generate_auth_token_from_profile(region, login.profile)
+        else:
+            made = MSKAuthTokenProvider.generate_auth_token(region)
+    except AttributeError:  # the library's own answer where there are none
+        raise SaslError("there are no AWS credentials: set them in the environment, a profile or the role") from None
+    except (BotoCoreError, ClientError, ValueError) as error:
+        raise SaslError(f"AWS gives no credentials: {' '.join(str(error).split())}") from None
+    text, expires_ms = made
+    return Token(text, expires_ms / 1000)
+
+
+def _role(login: MskIam, region: str) -> Credentials:
+    """Credentials of the role, by AWS's token service. The AWS library knows no external id, region or keys for it."""
+    from botocore.credentials import Credentials
+    from botocore.session import Session
+
+    keys = {}
+    if login.keys is not None:
+        names = "aws_access_key_id", "aws_secret_access_key", "aws_session_token"
+        keys = {name: value for name, value in zip(names, login.keys, strict=True) if value}
+    session = Session(profile=login.profile or None)
+    near = login.sts_region or session.get_config_variable("region") or region
+    tokens = session.create_client("sts", region_name=near, **keys)
+    external = {"ExternalId": login.external_id} if login.external_id else {}
+    taken = tokens.assume_role(RoleArn=login.role_arn, RoleSessionName=login.session_name or _SESSION_NAME, **external)[
+        "Credentials"
+    ]
+    return Credentials(taken["AccessKeyId"], taken["SecretAccessKey"], taken["SessionToken"])
