@@ -1,4 +1,4 @@
-"""Ranges of versions: what is in them, what is none, and how they are said again (a real worker: docs/connect_rest.md)."""
+"""Ranges of versions: what is in them, what is none, and how they are said again, as a real worker says it."""
 
 from __future__ import annotations
 
