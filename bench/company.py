@@ -37,9 +37,9 @@ def create_idle(side: Side, topic: str, partitions: int) -> list[str]:
 
 
 class Seams:
-    """Creates topics that the mirrors are to take on, at given moments: both must plan anew for each.
+    """Creates topics that the mirrors are to take on, at given moments.
 
-    sparkmirror ends its epoch, MirrorMaker 2 starts its tasks again.
+    MirrorMaker 2 starts its tasks again; sparkmirror's pumps take the new partitions in while they run.
     """
 
     def __init__(self, side: Side, topic: str, count: int) -> None:

@@ -21,6 +21,8 @@ _SETTINGS = {
     "replica.lag.time.max.ms": "6000",
     # A producer that is gone holds readers of committed records up for its transaction's timeout and this.
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "2000",
+    # A quota looks back that many seconds: what was copied in a hurry before must not be made up for in minutes.
+    "quota.window.num": "2",
 }
 
 

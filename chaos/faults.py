@@ -13,6 +13,7 @@ from typing import Protocol
 import psutil
 
 from chaos.arena import Arena, wait_in_sync
+from chaos.cluster_faults import Stranger, Throttle
 from chaos.meter import Meter
 from chaos.mirror import Deployment, MirrorProcess, executors, workers
 from sparkmirror.demo import Broker, KafkaCluster
@@ -35,6 +36,9 @@ class World:
     arena: Arena
     deployment: Deployment
     meter: Meter
+    copied_topic: str
+    """At the target, where somebody else may write."""
+    partitions: int
 
 
 class Fault(Protocol):
@@ -256,6 +260,11 @@ class ExecutorKill(ProcessKill):
     what = "executor"
 
 
+class ExecutorPause(WorkerPause):
+    find = staticmethod(executors)
+    what = "executor"
+
+
 class Rival(MirrorFault):
     """A second mirror that knows of no lease, and appends to the same partitions."""
 
@@ -299,12 +308,18 @@ _MIRROR_FAULTS: dict[str, Callable[[World, random.Random], Fault]] = {
     "worker kill": WorkerKill,
     "worker pause": WorkerPause,
     "executor kill": ExecutorKill,
+    "executor pause": ExecutorPause,
     "rival": Rival,
     "standby": Standby,
 }
+_CLUSTER_FAULTS: dict[str, Callable[[World, random.Random], Fault]] = {
+    "source throttle": lambda world, _: Throttle(world.arena.source, "consumer_byte_rate"),
+    "target throttle": lambda world, _: Throttle(world.arena.target, "producer_byte_rate"),
+    "target stranger": lambda world, chance: Stranger(world.arena.target, world.copied_topic, world.partitions, chance),
+}
 LANES: dict[str, tuple[str, ...]] = {
-    "source": tuple(f"source {kind}" for kind in _BROKER_FAULTS),
-    "target": tuple(f"target {kind}" for kind in _BROKER_FAULTS),
+    "source": (*(f"source {kind}" for kind in _BROKER_FAULTS), "source throttle"),
+    "target": (*(f"target {kind}" for kind in _BROKER_FAULTS), "target throttle", "target stranger"),
     "mirror": tuple(_MIRROR_FAULTS),
 }
 """All kinds, by what they hurt. In a lane one fault follows the other; the lanes go on side by side."""
@@ -317,5 +332,7 @@ def make_fault(kind: str, world: World, chance: random.Random) -> Fault:
     """Return a fault of that kind; `chance` picks the victim."""
     if kind in _MIRROR_FAULTS:
         return _MIRROR_FAULTS[kind](world, chance)
+    if kind in _CLUSTER_FAULTS:
+        return _CLUSTER_FAULTS[kind](world, chance)
     side, _, what = kind.partition(" ")
     return _BROKER_FAULTS[what](world.arena.source if side == "source" else world.arena.target, chance)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from kafka import KafkaConsumer, TopicPartition
@@ -12,6 +12,8 @@ from kafka.errors import KafkaError
 from sparkmirror.errors import CopyIncomplete
 
 ID_HEADER = "id"
+STRANGER = "stranger"
+"""A header of records that are in the copy and are not the mirror's."""
 Isolation = Literal["read_uncommitted", "read_committed"]
 _POLL_MS = 500
 _PATIENCE_S = 60.0
@@ -37,6 +39,13 @@ class LoggedRecord(NamedTuple):
 
 
 Log = Sequence[LoggedRecord]
+
+
+def without_strangers(logs: Mapping[int, Log]) -> dict[int, Log]:
+    """The logs without what the nemesis wrote itself."""
+    return {
+        partition: [record for record in log if STRANGER not in dict(record.headers)] for partition, log in logs.items()
+    }
 
 
 def read_topic(servers: str, topic: str, partitions: int, isolation: Isolation) -> dict[int, Log]:

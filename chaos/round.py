@@ -17,7 +17,7 @@ from chaos.load import TRANSACTIONAL, Load, LoadPlan, close_logs, last_name
 from chaos.meter import Meter, Sample, Stall, Watermarks
 from chaos.mirror import Deployment, remote, write_properties
 from chaos.nemesis import Happened, Nemesis, Pace, draw
-from chaos.records import Isolation, last_names, read_topic
+from chaos.records import Isolation, last_names, read_topic, without_strangers
 from sparkmirror.errors import CopyIncomplete
 
 PARTITIONS = 4
@@ -64,6 +64,8 @@ class RoundResult:
     mirror_starts: int
     mirror_exits: Counter[int]
     orphans: int
+    strangers: int
+    """Records in the copy that the nemesis wrote itself."""
     log_end: str
     """The mirror's last words, if something is wrong."""
 
@@ -103,7 +105,8 @@ def run_round(arena: Arena, plan: RoundPlan, spark: Mapping[str, str], say: Say)
         say("starts")
         if not watch.wait_for_progress(START_TIMEOUT_S):
             raise CopyIncomplete(f"the mirror copied nothing for {START_TIMEOUT_S:.0f} s; {_end_of(deployment)}")
-        nemesis = Nemesis(World(arena, deployment, watch), draw(plan.seed, _lanes(plan), plan.faults, plan.pace))
+        world = World(arena, deployment, watch, remote(topics.get("payments", topics["orders"])), PARTITIONS)
+        nemesis = Nemesis(world, draw(plan.seed, _lanes(plan), plan.faults, plan.pace))
         nemesis.run(plan.timeout_s, lambda: say(_describe(plan, nemesis, watch.latest())))
         say("all is made whole")
         arena.repair()
@@ -128,10 +131,11 @@ def run_round(arena: Arena, plan: RoundPlan, spark: Mapping[str, str], say: Say)
             mirror_starts=deployment.starts,
             mirror_exits=deployment.exits,
             orphans=deployment.orphans(),
+            strangers=0,
             log_end="",
         )
     say("is checked")
-    result.findings = _check(arena, plan, topics, load_plan)
+    result.findings, result.strangers = _check(arena, plan, topics, load_plan)
     if not result.good:
         result.log_end = _end_of(deployment)
     return result
@@ -147,8 +151,10 @@ def _meter(arena: Arena, topic: str) -> Meter:
 
 def _lanes(plan: RoundPlan) -> dict[str, list[str]]:
     lanes = {lane: [kind for kind in kinds if kind in plan.kinds] for lane, kinds in faults.LANES.items()}
-    if plan.spark == "local":
-        lanes["mirror"] = [kind for kind in lanes["mirror"] if kind != "executor kill"]
+    impossible = {"executor kill", "executor pause"} if plan.spark == "local" else set()
+    if not plan.transactions:  # what is measured is the other topic, where they would count as copied
+        impossible.add("target stranger")
+    lanes = {lane: [kind for kind in kinds if kind not in impossible] for lane, kinds in lanes.items()}
     return {lane: kinds for lane, kinds in lanes.items() if kinds}
 
 
@@ -167,20 +173,25 @@ def _wait_until_drained(arena: Arena, topics: list[str], watch: Meter) -> bool:
     return False
 
 
-def _check(arena: Arena, plan: RoundPlan, topics: Mapping[str, str], load: LoadPlan) -> Findings:
+def _check(arena: Arena, plan: RoundPlan, topics: Mapping[str, str], load: LoadPlan) -> tuple[Findings, int]:
+    """What was found, and how many records of strangers were left out."""
     history = read_history(load.history)
     findings = Findings()
+    strangers = 0
     source, target = arena.source.direct_servers, arena.target.direct_servers
     for kind, topic in topics.items():
+        copy = read_topic(target, remote(topic), PARTITIONS, "read_uncommitted")
+        ours = without_strangers(copy)
+        strangers += sum(len(log) - len(ours[partition]) for partition, log in copy.items())
         logs = TopicLogs(
             topic,
             frozenset({PLAIN} if kind == "orders" else TRANSACTIONAL),
             uncommitted=read_topic(source, topic, PARTITIONS, "read_uncommitted"),
             committed=read_topic(source, topic, PARTITIONS, "read_committed"),
-            copy=read_topic(target, remote(topic), PARTITIONS, "read_uncommitted"),
+            copy=ours,
         )
         findings.merge(check(logs, plan.isolation, history))
-    return findings
+    return findings, strangers
 
 
 def _end_of(deployment: Deployment) -> str:

@@ -6,6 +6,7 @@ import base64
 import json
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -112,7 +113,9 @@ class Asked:
 class AnsweringServer:
     """Gives the same answer to every POST, and keeps what was asked."""
 
-    def __init__(self, content_type: str, content: str) -> None:
+    def __init__(
+        self, content_type: str, content: str, status: int = 200, headers: Mapping[str, str] | None = None
+    ) -> None:
         self.requests: list[Asked] = []
         server = self
 
@@ -120,8 +123,10 @@ class AnsweringServer:
             def do_POST(self) -> None:
                 length = int(self.headers["Content-Length"])
                 server.requests.append(Asked(self.headers, self.rfile.read(length).decode()))
-                self.send_response(200)
+                self.send_response(status)
                 self.send_header("Content-Type", content_type)
+                for name, value in (headers or {}).items():
+                    self.send_header(name, value)
                 self.send_header("Content-Length", str(len(content.encode())))
                 self.end_headers()
                 self.wfile.write(content.encode())
@@ -152,9 +157,9 @@ def test_what_a_token_server_is_asked(tmp_path: Path) -> None:
     """The form, the header, and files that are read for each request."""
     assertion = tmp_path / "assertion"
     form = (("grant_type", "client_credentials"), ("scope", "a b"), ("audience", "https://x"))
-    with AnsweringServer("application/json", json.dumps({"access_token": "opaque", "expires_in": 0})) as server:
+    with AnsweringServer("application/json", json.dumps({"access_token": "opaque", "expires_in": "0"})) as server:
         keeper(TokenRequest(server.url, "i", ("i d", "s:%"), form)).token()
-        keeper(TokenRequest(server.url, "i", ("i d", "s:%"), form, urlencoded=True, accepts_json=False)).token()
+        keeper(TokenRequest(server.url, "i", ("i d~", "s:%*"), form, urlencoded=True, accepts_json=False)).token()
         kept = keeper(TokenRequest(server.url, "i", None, form, (("client_assertion", str(assertion)),)))
         with pytest.raises(SaslError, match="can't be read: No such file"):
             kept.token()
@@ -163,7 +168,7 @@ def test_what_a_token_server_is_asked(tmp_path: Path) -> None:
             kept.token()
     plain, encoded, one, two = server.requests
     assert parse_qs(plain.body) == {name: [value] for name, value in form} == parse_qs(encoded.body)
-    assert (basic(plain.headers), basic(encoded.headers)) == ("i d:s:%", "i%20d:s%3A%25")
+    assert (basic(plain.headers), basic(encoded.headers)) == ("i d:s:%", "i+d%7E:s%3A%25*")
     assert (plain.headers["Accept"], encoded.headers["Accept"]) == ("application/json", None)
     assert [parse_qs(each.body)["client_assertion"] for each in (one, two)] == [["one"], ["two"]]
     assert one.headers["Authorization"] is None
@@ -180,6 +185,37 @@ def test_a_token_is_used_no_longer_than_is_wished(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(time, "time", lambda: now + 60)
         keeper(login).token()
     assert len(server.requests) == 2
+
+
+def refused(login: TokenRequest) -> str:
+    with pytest.raises(SaslError) as caught:
+        keeper(login).token()
+    (line,) = str(caught.value).splitlines()
+    return line
+
+
+def test_what_a_token_server_may_not_do() -> None:
+    """Each a line, and none with a secret."""
+    form = (("grant_type", "refresh_token"), ("refresh_token", "hunter2"))
+    with AnsweringServer("application/json", json.dumps({"access_token": "opaque"})) as server:
+        assert "without expires_in" in refused(TokenRequest(server.url, "i", None, form))
+    said = json.dumps(
+        {"error": "invalid_grant", "error_description": "grant_type=refresh_token&\nrefresh_token=hunter2"}
+    )
+    with AnsweringServer("application/json", said, status=400) as server:
+        line = refused(TokenRequest(server.url, "i", None, form))
+        assert line.endswith("400 Bad Request (invalid_grant: grant_type=refresh_token& refresh_token=…)")
+    with AnsweringServer("application/json", "{}") as other:
+        with AnsweringServer("text/plain", "", status=302, headers={"Location": other.url}) as server:
+            assert "answers 302 Found" in refused(TokenRequest(server.url, "i", ("i", "s"), ()))
+        assert other.requests == []
+    for url in ("http://a..b/t", "http://127.0.0.1/\N{SNOWMAN}"):
+        assert "can't be asked" in refused(TokenRequest(url, "i", None, ()))
+    assert "can't be asked" in refused(TokenRequest("http://127.0.0.1:1", "i", None, (), timeout_s=1e18))
+    store = (("ssl.truststore.type", "BCFKS"),)
+    assert "must be" in refused(TokenRequest("https://127.0.0.1:1", "i", None, (), tls=store))
+    with pytest.raises(SaslError, match="can't be read"):
+        keeper(TokenFile("a\0b")).token()
 
 
 def test_a_given_token() -> None:
@@ -323,6 +359,8 @@ def test_no_region_and_no_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path:
     keeper.cache_clear()
     with pytest.raises(SaslError, match="set AWS_REGION"):
         region_of(MskIam(), "broker.example")
+    with pytest.raises(SaslError, match="nobody"):
+        region_of(MskIam(profile="nobody"), "broker.example")
     with pytest.raises(SaslError, match="there are no AWS credentials"):
         keeper(MskIam(), "us-east-1").token()
     with pytest.raises(SaslError, match="AWS gives no credentials"):

@@ -358,6 +358,10 @@ def test_each_side_in_its_own_way(load: Load) -> None:
                 files=(("client_assertion", "/j"),),
             ),
         ),
+        (
+            STRIMZI + 'oauth.client.id="a" oauth.client.secret="" oauth.username.claim="sub";',
+            by_strimzi("a", ("a", ""), *BY_SECRET),
+        ),
         (STRIMZI + 'oauth.access.token="e30.e30.x" oauth.client.id="a";', GivenToken("e30.e30.x")),
         (STRIMZI + 'oauth.access.token="x" oauth.access.token.location="/token";', TokenFile("/token")),
     ],
@@ -367,7 +371,8 @@ def test_tokens(load: Load, lines: str, expected: Login) -> None:
     assert config.warnings == ()
     assert login(config) == expected
     assert flow(config).has_secrets == any(
-        word in lines for word in ("ecret=", "secret =", ".token=", "password=", "assertion=")
+        word in lines.replace('oauth.client.secret=""', "")
+        for word in ("ecret=", "secret =", ".token=", "password=", "assertion=")
     )
 
 
@@ -405,6 +410,26 @@ def test_tokens(load: Load, lines: str, expected: Login) -> None:
             STRIMZI + 'oauth.client.id="a" oauth.client.secret="b" oauth.max.token.expiry.seconds="59";',
             "us.sasl.jaas.config",
             "must be 60 at least",
+        ),
+        (
+            STRIMZI + 'oauth.client.id="a" oauth.client.secret="b" oauth.sasl.extension.a1="x";',
+            "us.sasl.jaas.config",
+            "needs a name of letters",
+        ),
+        (
+            STRIMZI + 'oauth.client.id="a" oauth.client.secret="b" oauth.read.timeout.seconds="inf";',
+            "us.sasl.jaas.config",
+            "option oauth.read.timeout.seconds must be a number",
+        ),
+        (
+            STRIMZI.replace("//id", "//u:hunter2@id") + 'oauth.client.id="a" oauth.client.secret="b";',
+            "us.sasl.jaas.config",
+            "must not hold a user or password",
+        ),
+        (
+            OAUTH + f'clientId="a" clientSecret="b";\n{ENDPOINT}https://u:hunter2@x',
+            "us.sasl.oauthbearer.token.endpoint.url",
+            "must not hold a user or password",
         ),
         (
             STRIMZI + 'oauth.client.id="a" oauth.client.secret="b" oauth.include.accept.header="perhaps";',

@@ -120,7 +120,18 @@ def rest_cases(source: str, target: str) -> list[Case]:
             Case(
                 f"what it takes, in version {version or 'nothing'}", "GET", f"{plugin}/config?version={quote(version)}"
             )
-            for version in ("4.3.1", "latest", "1.0.0", "[4.0,5.0)", "[1.0,2.0)", "[1.0", "(4.3.1)", "4.3.1-rc1", "")
+            for version in (
+                "4.3.1",
+                "latest",
+                "1.0.0",
+                "[4.0,5.0)",
+                "[1.0,2.0)",
+                "[1.0",
+                "(4.3.1)",
+                "(4,4)",
+                "4.3.1-rc1",
+                "",
+            )
         ],
         Case("what an unknown plug-in takes, in a version", "GET", "/connector-plugins/NoSuch/config?version=1"),
         *[

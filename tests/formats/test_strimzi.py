@@ -198,6 +198,7 @@ def test_oauth(tmp_path: Path) -> None:
             "tokenEndpointUri": "https://id.example.com/token",
             "scope": "kafka",
             "audience": "brokers",
+            "grantType": "urn:x",
             "refreshToken": {"secretName": "me", "key": "refresh"},
             "username": "someone",
             "passwordSecret": {"secretName": "me", "password": "word"},
@@ -212,7 +213,7 @@ def test_oauth(tmp_path: Path) -> None:
             "disableTlsHostnameVerification": True,
         }
 
-    given = secret("me", secret="hush", refresh="r", word="w", assertion="a", ca="-----BEGIN\nx\n")
+    given = secret("me", secret="hush", refresh="r", word="w", assertion="a", ca="-----BEGIN\r\nx\n")
     keys = values(read_resource(tmp_path, oauth, given, version="v1beta2"))
     assert keys["eu.sasl.mechanism"] == "OAUTHBEARER"
     assert keys["eu.sasl.login.callback.handler.class"] == STRIMZI_HANDLER
@@ -224,6 +225,7 @@ def test_oauth(tmp_path: Path) -> None:
         "token.endpoint.uri": "https://id.example.com/token",
         "scope": "kafka",
         "audience": "brokers",
+        "client.credentials.grant.type": "urn:x",
         "refresh.token": "r",
         "password.grant.username": "someone",
         "password.grant.password": "w",
@@ -235,7 +237,7 @@ def test_oauth(tmp_path: Path) -> None:
         "include.accept.header": "false",
         "sasl.extension.pool": "x",
         "ssl.truststore.type": "PEM",
-        "ssl.truststore.certificates": "-----BEGIN\nx\n",
+        "ssl.truststore.certificates": "-----BEGIN\r\nx\n",
         "ssl.endpoint.identification.algorithm": "",
     }
 

@@ -14,6 +14,7 @@ from sparkmirror.wire.sasl import SaslError
 
 if TYPE_CHECKING:
     from botocore.credentials import Credentials
+    from botocore.session import Session
 
 MSK_HOST = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com")
 """Brokers of Amazon MSK; the group is their region."""
@@ -27,12 +28,21 @@ def region_of(login: MskIam, host: str) -> str:
     found = MSK_HOST.search(host)
     if found:
         return found[1]
+    from botocore.exceptions import BotoCoreError
     from botocore.session import Session
 
-    region = os.environ.get("AWS_REGION") or Session(profile=login.profile or None).get_config_variable("region")
+    try:
+        region = _stated_region(Session(profile=login.profile or None))
+    except BotoCoreError as error:
+        raise SaslError(f"the AWS region of {host} is not known: {' '.join(str(error).split())}") from None
     if not region:
         raise SaslError(f"the AWS region of {host} is not known: set AWS_REGION")
-    return str(region)
+    return region
+
+
+def _stated_region(session: Session) -> str:
+    """Java's variable for it, then Python's, then the profile's; empty if nothing says."""
+    return str(os.environ.get("AWS_REGION") or session.get_config_variable("region") or "")
 
 
 def signed_token(login: MskIam, region: str) -> Token:
@@ -70,7 +80,7 @@ def _role(login: MskIam, region: str) -> Credentials:
         names = "aws_access_key_id", "aws_secret_access_key", "aws_session_token"
         keys = {name: value for name, value in zip(names, login.keys, strict=True) if value}
     session = Session(profile=login.profile or None)
-    near = login.sts_region or session.get_config_variable("region") or region
+    near = login.sts_region or _stated_region(session) or region
     tokens = session.create_client("sts", region_name=near, **keys)
     external = {"ExternalId": login.external_id} if login.external_id else {}
     taken = tokens.assume_role(RoleArn=login.role_arn, RoleSessionName=login.session_name or _SESSION_NAME, **external)[

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import functools
 import json
+import math
 import re
 import ssl
 import threading
@@ -17,8 +18,8 @@ from collections.abc import Callable, Mapping
 from http.client import HTTPException
 from pathlib import Path
 from urllib.error import HTTPError
-from urllib.parse import quote, urlencode
-from urllib.request import HTTPSHandler, ProxyHandler, Request, build_opener
+from urllib.parse import quote_plus, urlencode
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Request, build_opener
 
 from sparkmirror.cluster.msk_tokens import signed_token
 from sparkmirror.cluster.tls import ssl_context
@@ -32,6 +33,9 @@ TokenLogin = TokenRequest | TokenFile | GivenToken | UnsecuredToken | MskIam
 
 RENEWED_AFTER = 0.8
 """Of a token's life: `sasl.login.refresh.window.factor` of Kafka's clients."""
+
+_SECRET_FIELDS = ("refresh_token", "client_assertion", "password")
+"""Of the form."""
 
 LARGEST_ANSWER = 1 << 20
 """Bytes; what is larger is no token."""
@@ -85,19 +89,19 @@ def _from_server(login: TokenRequest) -> Token:
     if login.accepts_json:
         headers["Accept"] = "application/json"
     if login.client is not None:
-        words = (quote(word, safe="") for word in login.client) if login.urlencoded else login.client
+        words = map(_encoded_by_java, login.client) if login.urlencoded else login.client
         headers["Authorization"] = "Basic " + base64.b64encode(":".join(words).encode()).decode()
     request = Request(login.url, data=urlencode(form).encode(), headers=headers)  # noqa: S310 - its scheme was looked at
     where = f"the token server {login.url.partition('?')[0]}"
     try:
-        opener = build_opener(ProxyHandler(), HTTPSHandler(context=_server_tls(login)))
+        opener = build_opener(ProxyHandler(), HTTPSHandler(context=_server_tls(login)), _NoRedirects())
         with opener.open(request, timeout=login.timeout_s) as answer:
             content = answer.read(LARGEST_ANSWER)
     except HTTPError as error:
         raise SaslError(
-            f"{where} answers {error.code} {error.reason}{_its_reason(error.read(LARGEST_ANSWER))}"
+            f"{where} answers {error.code} {error.reason}{_its_reason(error.read(LARGEST_ANSWER), form)}"
         ) from None
-    except (OSError, HTTPException) as error:
+    except (OSError, HTTPException, ValueError, OverflowError) as error:  # the latter two: an address, a time, a store
         reason = getattr(error, "reason", None) or error
         raise SaslError(f"{where} can't be asked: {' '.join(str(reason).split())}") from None
     try:
@@ -106,7 +110,22 @@ def _from_server(login: TokenRequest) -> Token:
     except (ValueError, KeyError, AttributeError):
         raise SaslError(f"{where} gave no token") from None
     token = _token(str(text), where, said.get("expires_in"))
-    return Token(token.text, min(token.expires_at, time.time() + login.longest_life_s))
+    expires_at = min(token.expires_at, time.time() + login.longest_life_s)
+    if math.isinf(expires_at):
+        raise SaslError(f"{where} gave a token without expires_in: nobody could tell when to ask for the next one")
+    return Token(token.text, expires_at)
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """Another server would get the client's secret."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+def _encoded_by_java(word: str) -> str:
+    """As Java's `URLEncoder` has it, for servers that compare and don't decode."""
+    return quote_plus(word, safe="*").replace("~", "%7E")
 
 
 def _server_tls(login: TokenRequest) -> ssl.SSLContext:
@@ -129,14 +148,18 @@ def _server_tls(login: TokenRequest) -> ssl.SSLContext:
     return context
 
 
-def _its_reason(content: bytes) -> str:
-    """What an OAuth error says (RFC 6749, section 5.2): a code from a list, and a description."""
+def _its_reason(content: bytes, form: Mapping[str, str]) -> str:
+    """What an OAuth error says (RFC 6749, section 5.2): a code, and a description, without our secrets."""
     try:
         said = json.loads(content)
         words = [str(said[key]) for key in ("error", "error_description") if said.get(key)]
     except (ValueError, AttributeError, TypeError):
         return ""
-    return f" ({': '.join(words)[:200]})" if words else ""
+    text = " ".join(": ".join(words).split())
+    for name, value in form.items():
+        if name in _SECRET_FIELDS and value:
+            text = text.replace(value, "…")
+    return f" ({text[:200]})" if text else ""
 
 
 def _from_file(login: TokenFile) -> Token:
@@ -150,7 +173,7 @@ def _from_file(login: TokenFile) -> Token:
 def _content(path: str) -> str:
     try:
         return Path(path).read_text("ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no token"
         raise SaslError(f"the token file {path} can't be read: {reason}") from None
 
@@ -171,8 +194,15 @@ def _token(text: str, where: str, expires_in: object) -> Token:
         claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
         return Token(text, float(claims["exp"]))
     except (IndexError, ValueError, KeyError, TypeError):
-        lifetime_s = float(expires_in) if isinstance(expires_in, int | float) else float("inf")
-        return Token(text, time.time() + lifetime_s)
+        return Token(text, time.time() + _seconds(expires_in))
+
+
+def _seconds(expires_in: object) -> float:
+    """Some servers say it as text."""
+    try:
+        return float(str(expires_in))
+    except ValueError:
+        return math.inf
 
 
 def _unsecured(login: UnsecuredToken) -> Token:

@@ -1,10 +1,12 @@
-"""What we sign in with, by SASL: one small class for each way. Secrets are in no `repr`."""
+"""What we sign in with, by SASL: one small class for each way, and for what it comes to. Secrets are in no `repr`."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
+from urllib.parse import urlsplit
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,7 @@ class Password:
 class TokenRequest:
     """OAUTHBEARER: a token that a server gives in answer to a form (RFC 6749, section 4)."""
 
-    url: str
+    url: str = field(repr=False)
     principal: str
     """Whom the token is for, as far as we know: the user, or the client's id."""
     client: tuple[str, str] | None = field(repr=False)
@@ -77,7 +79,7 @@ class MskIam:
     session_name: str = ""
     external_id: str = ""
     sts_region: str = ""
-    """Whose token service is asked for the role; empty: as the environment says."""
+    """Whose token service is asked for the role; empty: as the environment says, else the brokers'."""
     keys: tuple[str, str, str] | None = field(default=None, repr=False)
     """Access key's id, its secret and a session's token (or nothing), to take the role with."""
 
@@ -113,6 +115,18 @@ def needed(options: Mapping[str, str], option: str) -> str:
 def number(option: str, text: str) -> float:
     """What an option of the JAAS line says. Raises `LoginError`."""
     try:
-        return float(text)
+        found = float(text)
     except ValueError:
-        raise LoginError("jaas.config", f"option {option} must be a number") from None
+        found = math.nan
+    if not math.isfinite(found):
+        raise LoginError("jaas.config", f"option {option} must be a number")
+    return found
+
+
+def check_token_url(setting: str, named: str, url: str) -> None:
+    """Raise `LoginError` for what is no server's address, or holds a secret itself."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise LoginError(setting, f"{named}must begin with https: or http:, and name a server")
+    if "@" in parts.netloc:
+        raise LoginError(setting, f"{named}must not hold a user or password: there are options for them")

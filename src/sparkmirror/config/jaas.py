@@ -18,11 +18,12 @@ ELSEWHERE = "\u00a0"
 """What `jaas_has_secrets` takes for a value that is not in the text itself; to Java a letter like any other."""
 
 _HARMLESS = re.compile(
-    r"username|clientId|scope|aws(?!\w*(Secret|Token|Key))\w+|unsecuredLogin\w+|extension_\w+|refresh\w+|serviceName"
-    r"|ssl\.(?!.*(password|\.key$)).*"
+    r"username|clientId|scope|aws(?!\w*(Secret|Token|Key))\w+|unsecuredLogin\w+|extension_\w+|refreshKrb5Config|serviceName"
+    r"|(oauth\.)?ssl\.(?!.*(password|\.key$)).*"
     r"|oauth\.(client\.id|token\.endpoint\.uri|scope|audience|[a-z.]+\.location|client\.assertion\.type"
     r"|client\.credentials\.grant\.type|password\.grant\.username|sasl\.extension\.\w+|[a-z.]+\.(seconds|millis|retries)"
-    r"|ssl\.(?!.*password).*|include\.accept\.header|access\.token\.is\.jwt|enable\.metrics|config\.id)"
+    r"|(fallback\.)?username\.(claim|prefix)|force\.jsonpath\.username\.extraction|tokens\.not\.jwt"
+    r"|include\.accept\.header|access\.token\.is\.jwt|enable\.metrics|config\.id)"
 )
 """Options whose values are no secrets."""
 

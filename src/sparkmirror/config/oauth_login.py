@@ -12,6 +12,7 @@ from sparkmirror.config.credentials import (
     TokenFile,
     TokenRequest,
     UnsecuredToken,
+    check_token_url,
     needed,
     number,
 )
@@ -52,6 +53,7 @@ def read_oauth(sasl: SaslConfig, options: Mapping[str, str]) -> TokenRequest | T
         return TokenFile("/" + rest.lstrip("/"), extensions)
     if scheme not in ("http", "https"):
         raise LoginError("oauthbearer.token.endpoint.url", "must begin with https:, http: or file:")
+    check_token_url("oauthbearer.token.endpoint.url", "", url)
     client_id = sasl.oauthbearer_client_credentials_client_id or needed(options, "clientId")
     secret = sasl.oauthbearer_client_credentials_client_secret.get_secret_value() or needed(options, "clientSecret")
     scope = sasl.oauthbearer_scope or options.get("scope", "")

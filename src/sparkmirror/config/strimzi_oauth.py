@@ -7,13 +7,24 @@ and `OAuthAuthenticator` in kafka-oauth 0.15 and later, but for settings from th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 
-from sparkmirror.config.credentials import GivenToken, LoginError, TokenFile, TokenRequest, needed, number
+from sparkmirror.config.credentials import (
+    GivenToken,
+    LoginError,
+    TokenFile,
+    TokenRequest,
+    check_token_url,
+    needed,
+    number,
+)
 
 STRIMZI_HANDLER = "io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHandler"
 
 _OAUTH = "oauth."
+EXTENSION_NAME = re.compile(r"(?!auth$)[A-Za-z]+")
+"""What brokers take (`validateSaslExtension`)."""
 _EXTENSION = "oauth.sasl.extension."
 _TIMEOUT_S = "60"
 _TRUE, _FALSE = ("true", "yes", "y", "1"), ("false", "no", "n", "0")
@@ -24,16 +35,13 @@ def read_strimzi_oauth(options: Mapping[str, str]) -> TokenRequest | TokenFile |
 
     Raises `LoginError`.
     """
-    extensions = tuple(
-        (name.removeprefix(_EXTENSION), value) for name, value in options.items() if name.startswith(_EXTENSION)
-    )
+    extensions = tuple(_extensions(options))
     if "oauth.access.token.location" in options:
         return TokenFile(options["oauth.access.token.location"], extensions)
     if "oauth.access.token" in options:
         return GivenToken(needed(options, "oauth.access.token"), extensions)
     url = needed(options, "oauth.token.endpoint.uri")
-    if not url.startswith(("https://", "http://")):
-        raise LoginError("jaas.config", "option oauth.token.endpoint.uri must begin with https: or http:")
+    check_token_url("jaas.config", "option oauth.token.endpoint.uri ", url)
     grant, files = _grant(options)
     asked = [(name, options[f"oauth.{name}"]) for name in ("scope", "audience") if f"oauth.{name}" in options]
     return TokenRequest(
@@ -62,7 +70,7 @@ def _grant(options: Mapping[str, str]) -> tuple[dict[str, str], tuple[tuple[str,
         password = needed(options, "oauth.password.grant.password")
         return {"grant_type": "password", "username": username, "password": password}, ()
     grant_type = options.get("oauth.client.credentials.grant.type", "client_credentials")
-    if options.get("oauth.client.secret"):
+    if "oauth.client.secret" in options:
         return {"grant_type": grant_type}, ()
     if _is_there(options, "client.assertion"):
         text, files = _value_or_file(options, "client_assertion")
@@ -89,8 +97,19 @@ def _value_or_file(options: Mapping[str, str], field: str) -> tuple[dict[str, st
 
 def _client(options: Mapping[str, str], grant_type: str) -> tuple[str, str] | None:
     """A client of whom a password is asked is named in the header even if it has no secret."""
-    secret = options.get("oauth.client.secret", "")
-    return (options["oauth.client.id"], secret) if secret or grant_type == "password" else None
+    if "oauth.client.secret" not in options and grant_type != "password":
+        return None
+    return options["oauth.client.id"], options.get("oauth.client.secret", "")
+
+
+def _extensions(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for option, value in options.items():
+        if not option.startswith(_EXTENSION):
+            continue
+        name = option.removeprefix(_EXTENSION)
+        if not EXTENSION_NAME.fullmatch(name) or not re.fullmatch(r"[\x21-\x7e \t\r\n]+", value):
+            raise LoginError("jaas.config", f"option {_EXTENSION}<name> needs a name of letters, not auth, and a value")
+        yield name, value
 
 
 def _seconds(options: Mapping[str, str], option: str) -> float:

@@ -131,12 +131,12 @@ def _plugins(herder: Herder) -> APIRouter:
             wanted.check()
         except InvalidRange:
             raise bad_request(f"Invalid version specification: {version}") from None
-        found = plugin_config(plugin)
-        if found is None:
+        class_name = find_class(plugin)
+        if class_name is None:
             raise not_found(f"Unknown plugin {plugin}.")
         if VERSION not in wanted:
-            raise bad_request(version_not_found(find_class(plugin) or plugin, wanted))
-        return found
+            raise bad_request(version_not_found(class_name, wanted))
+        return plugin_config(class_name)
 
     @router.put("/{plugin}/config/validate")
     def validate(plugin: str, body: Body) -> dict[str, object]:

@@ -263,8 +263,8 @@ class Herder:
         return find_class(self._config_state.configs[name].get("connector.class", "")) or ""
 
     def _resolved(self, key: str, value: str | None) -> str | None:
-        """A value to be checked: what a config provider has of it, but no secret."""
-        return value if value is None or is_secret(key) else self._resolve(value)
+        """A value to be checked, from its config provider: but no secret, and nothing that a message would repeat."""
+        return value if value is None or is_secret(key) or key.endswith("plugin.version") else self._resolve(value)
 
     def _must_be_known(self, name: str, message: str) -> None:
         if name not in self._config_state.configs:

@@ -13,6 +13,8 @@ from functools import cached_property
 ANY_VERSION = "latest"
 _QUALIFIERS = ("alpha", "beta", "milestone", "rc", "snapshot", "", "sp")
 """In Maven's order; a release has none, and others come last."""
+_ALIASES = {"ga": "", "final": "", "release": "", "cr": "rc"}
+_BEFORE_NUMBERS = {"a": "alpha", "b": "beta", "m": "milestone"}
 
 
 class InvalidRange(ValueError):
@@ -86,9 +88,7 @@ def _one(text: str) -> _Bounds:
         if not (with_low and with_high):
             raise InvalidRange(f"Single version must be surrounded by []: {text}")
         return _Bounds(low, low, True, True)
-    if low == high:
-        raise InvalidRange(f"Range cannot have identical boundaries: {text}")
-    if low and high and _order(high) < _order(low):
+    if low and high and (_order(high), with_low and with_high) < (_order(low), True):
         raise InvalidRange(f"Range defies version ordering: {text}")
     return _Bounds(low or None, high or None, with_low, with_high)
 
@@ -96,12 +96,15 @@ def _one(text: str) -> _Bounds:
 def _order(version: str) -> tuple[tuple[int, int, str], ...]:
     """Numbers by their size, before them what is no release; zeros at the end, or before a word, say nothing."""
     parts: list[tuple[int, int, str]] = []
-    for number, word in re.findall(r"(\d+)|([a-z]+|[^a-z\d.\-]+)", version.lower()):
+    for number, found, follows in re.findall(r"(\d+)|([a-z]+|[^a-z\d.\-]+)(?=(\d?))", version.lower()):
         if number:
-            parts.append((2, int(number), ""))
+            digits = number.lstrip("0")
+            parts.append((2, len(digits), digits))
             continue
+        word = (_BEFORE_NUMBERS if follows else _ALIASES).get(found, _ALIASES.get(found, found))
         _drop_zeros(parts)
-        parts.append((0, _QUALIFIERS.index(word), "") if word in _QUALIFIERS else (1, 0, word))
+        if word:
+            parts.append((0, _QUALIFIERS.index(word), "") if word in _QUALIFIERS else (1, 0, word))
     _drop_zeros(parts)
     return (*parts, (0, _QUALIFIERS.index(""), ""))
 

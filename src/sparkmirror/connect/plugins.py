@@ -56,12 +56,9 @@ def version_not_found(class_name: str, wanted: VersionRange) -> str:
     return f"Plugin {class_name} not found that matches the version range {wanted}, available versions: [{VERSION}]"
 
 
-def plugin_config(name: str) -> list[dict[str, object]] | None:
-    """What `/connector-plugins/{plugin}/config` answers; None if there is no such plug-in."""
-    found = find_class(name)
-    if found is None:
-        return None
-    ordered = (*COMMON, *MIRROR, *OWN[found.removeprefix(PACKAGE)], *SOURCE_CONNECTOR)
+def plugin_config(class_name: str) -> list[dict[str, object]]:
+    """What `/connector-plugins/{plugin}/config` answers."""
+    ordered = (*COMMON, *MIRROR, *OWN[class_name.removeprefix(PACKAGE)], *SOURCE_CONNECTOR)
     return [definition.as_json() for definition in ordered]
 
 

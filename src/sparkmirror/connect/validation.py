@@ -263,7 +263,8 @@ def validate(config: Mapping[str, str | None], given: Mapping[str, str | None] |
     if class_name is None:
         raise KeyError(stated)
     version = config.get(_PLUGIN_VERSION)
-    here = version is None or VERSION in VersionRange(version)
+    wanted = VersionRange(ANY_VERSION if version is None else version)
+    here = VERSION in wanted
     known = definitions(class_name) if here else _OF_ANY_VERSION
     names = {definition.name for definition in known}
     unknown = [
@@ -273,7 +274,7 @@ def validate(config: Mapping[str, str | None], given: Mapping[str, str | None] |
     checked = {definition.name: _check(definition, config, references.get(definition.name)) for definition in known}
     _check_converters(config, checked)
     if not here:
-        _note_versions(version_not_found(class_name, VersionRange(version or "")), checked)
+        _note_versions(version_not_found(class_name, wanted), checked)
         return Validation(stated, (*unknown, *checked.values()), _groups(COMMON))
     for definition in SOURCE_CONNECTOR:
         if definition.name in config and config[definition.name] is None:

@@ -6,23 +6,24 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from sparkmirror.config.strimzi_oauth import STRIMZI_HANDLER
+from sparkmirror.config.oauth_login import SECURITY
+from sparkmirror.config.strimzi_oauth import EXTENSION_NAME, STRIMZI_HANDLER
 from sparkmirror.formats.secrets import Secrets
 from sparkmirror.formats.yaml_files import as_text
 
 _Found = TypeVar("_Found")
 
-_SECURITY = "org.apache.kafka.common.security."
 _PASSWORDS = {
-    "plain": ("PLAIN", _SECURITY + "plain.PlainLoginModule"),
-    "scram-sha-256": ("SCRAM-SHA-256", _SECURITY + "scram.ScramLoginModule"),
-    "scram-sha-512": ("SCRAM-SHA-512", _SECURITY + "scram.ScramLoginModule"),
+    "plain": ("PLAIN", SECURITY + "plain.PlainLoginModule"),
+    "scram-sha-256": ("SCRAM-SHA-256", SECURITY + "scram.ScramLoginModule"),
+    "scram-sha-512": ("SCRAM-SHA-512", SECURITY + "scram.ScramLoginModule"),
 }
 _OAUTH_TEXTS = {
     "clientId": "client.id",
     "tokenEndpointUri": "token.endpoint.uri",
     "scope": "scope",
     "audience": "audience",
+    "grantType": "client.credentials.grant.type",
     "username": "password.grant.username",
     "clientAssertionType": "client.assertion.type",
     "connectTimeoutSeconds": "connect.timeout.seconds",
@@ -175,11 +176,14 @@ def _oauth(authentication: Mapping[str, Any], secrets: Secrets) -> Iterator[tupl
         if authentication.get(f"{field}Location"):
             options[f"{option}.location"] = str(authentication[f"{field}Location"])
     options |= _token_servers_tls(authentication, secrets)
+    for name in authentication.get("saslExtensions") or {}:
+        if not EXTENSION_NAME.fullmatch(name):
+            raise FieldError(f"authentication.saslExtensions.{name}", "must be made of letters, and not auth")
     options |= {
         f"sasl.extension.{name}": as_text(value) for name, value in (authentication.get("saslExtensions") or {}).items()
     }
     words = " ".join(f"oauth.{name}={quoted(value)}" for name, value in options.items())
-    yield "authentication", "sasl.jaas.config", f"{_SECURITY}oauthbearer.OAuthBearerLoginModule required {words};"
+    yield "authentication", "sasl.jaas.config", f"{SECURITY}oauthbearer.OAuthBearerLoginModule required {words};"
 
 
 def _token_servers_tls(authentication: Mapping[str, Any], secrets: Secrets) -> dict[str, str]:
@@ -225,4 +229,4 @@ def _found(field: str, look: Callable[[], _Found]) -> _Found:
 
 def quoted(text: str) -> str:
     """A value in a JAAS line."""
-    return '"' + re.sub(r'(["\\])', r"\\\1", text).replace("\n", "\\n") + '"'
+    return '"' + re.sub(r'(["\\])', r"\\\1", text).replace("\r", "\\r").replace("\n", "\\n") + '"'

@@ -36,6 +36,7 @@ _AUTHENTICATION: Mapping[str, Shape] = {
     "tokenEndpointUri": Kind.TEXT,
     "scope": Kind.TEXT,
     "audience": Kind.TEXT,
+    "grantType": Kind.TEXT,
     "accessToken": _KEY,
     "accessTokenLocation": Kind.TEXT,
     "refreshToken": _KEY,

@@ -109,6 +109,7 @@ def _read(
 
 
 def _below(where: TargetPartition, claims: _Columns, log_start: int) -> list[Retracted]:
-    """All but the newest: the log's start lies in that one."""
-    order = sorted(range(len(claims.sequences)), key=claims.sequences.__getitem__)
-    return [Retracted(where[0], where[1], claims.sequences[index], claims.incarnations[index]) for index in order[:-1]]
+    """All but the newest: the log's start lies in that one. A claim that was confirmed twice stands there twice."""
+    newest = max(claims.sequences, default=0)
+    doomed = {name for name in zip(claims.sequences, claims.incarnations, strict=True) if name[0] < newest}
+    return [Retracted(where[0], where[1], sequence, incarnation) for sequence, incarnation in sorted(doomed)]

@@ -1,0 +1,103 @@
+"""What hurts no broker: answers that are throttled, and records that somebody else writes to the copy."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+from typing import Any
+
+from kafka import KafkaProducer
+from kafka.errors import KafkaError
+from kafka.protocol.admin import AlterClientQuotasRequest
+
+from chaos.arena import wait_in_sync
+from chaos.records import STRANGER
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.config.model import ClusterConfig
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.errors import SetupError
+
+_QUOTA = 100_000.0
+"""Bytes a second, of each broker for each client id: less than the load brings."""
+_EVERY_S = 0.2
+_PATIENCE_S = 3.0
+_EntryData = AlterClientQuotasRequest.EntryData
+
+
+class Throttle:
+    """Quotas for every client: brokers answer late, and say for how long they are to be left alone."""
+
+    lasts = True
+    victim = "every client"
+
+    def __init__(self, cluster: KafkaCluster, rate: str) -> None:
+        self._cluster = cluster
+        self._rate = rate
+
+    def begin(self) -> None:
+        self._set(_QUOTA)
+
+    def end(self) -> None:
+        self._set(None)
+
+    def settle(self) -> None:
+        wait_in_sync(self._cluster)
+
+    def _set(self, bytes_per_s: float | None) -> None:
+        """For the client ids that have no quota of their own: all."""
+        everyone = _EntryData.EntityData(entity_type="client-id", entity_name=None)
+        change = _EntryData.OpData(key=self._rate, value=bytes_per_s or 0.0, remove=bytes_per_s is None)
+        request = AlterClientQuotasRequest(entries=[_EntryData(entity=[everyone], ops=[change])], validate_only=False)
+        servers = tuple(self._cluster.direct_servers.split(","))
+        client = ClusterClient(ClusterConfig(alias="chaos", bootstrap_servers=servers), "nemesis")
+        try:
+            (entry,) = client.ask_any(lambda: request).entries
+        finally:
+            client.close()
+        if entry.error_code:
+            raise SetupError(f"{self._rate} could not be set: {entry.error_message}")
+
+
+class Stranger:
+    """Somebody else writes to a topic of the copy, between the mirror's records; the checker knows them by a header."""
+
+    lasts = True
+    victim = "a topic of the copy"
+
+    def __init__(self, cluster: KafkaCluster, topic: str, partitions: int, chance: random.Random) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._partitions = partitions
+        self._chance = chance
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._write, name="stranger", daemon=True)
+
+    def begin(self) -> None:
+        self._thread.start()
+
+    def end(self) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def settle(self) -> None:
+        wait_in_sync(self._cluster)
+
+    def _write(self) -> None:
+        """Some records, in batches of few; what can't be written is left."""
+        producer: Any = KafkaProducer(
+            bootstrap_servers=self._cluster.direct_servers,
+            max_block_ms=2_000,
+            request_timeout_ms=3_000,
+            delivery_timeout_ms=6_000,
+        )
+        try:
+            while not self._ended.wait(_EVERY_S):
+                with contextlib.suppress(KafkaError):
+                    for _ in range(self._chance.randint(1, 5)):
+                        partition = self._chance.randrange(self._partitions)
+                        producer.send(self._topic, b"not yours", partition=partition, headers=[(STRANGER, b"")])
+        finally:
+            with contextlib.suppress(KafkaError):
+                producer.flush(_PATIENCE_S)
+            producer.close(_PATIENCE_S)
