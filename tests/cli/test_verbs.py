@@ -108,6 +108,15 @@ def test_its_help_has_a_short_option(path: str) -> None:
     assert short.stdout == long.stdout
 
 
+@each_verb
+def test_it_finds_the_secrets_of_a_resource(verb: str) -> None:
+    """Whatever takes a Strimzi resource takes the directory of its Secrets, too."""
+    options = {one.name: one for one in VERBS[verb].params}
+    takes = [name for name, one in options.items() if "KafkaMirrorMaker2" in (getattr(one, "help", None) or "")]
+    assert ("secrets" in options) == bool(takes)
+    assert not takes or options["secrets"].envvar == "SPARKMIRROR_SECRETS"
+
+
 def test_the_help_groups_them_by_task() -> None:
     command: Any = typer.main.get_command(app)
     panels = {name: one.rich_help_panel for name, one in command.commands.items()}
@@ -211,6 +220,38 @@ def test_what_it_prints_is_json(verb: str, tmp_path: Path, monkeypatch: Patch) -
     plain = CliRunner().invoke(app, [*verb.split(), *given])
     assert plain.exit_code == 0
     assert plain.stdout != result.stdout
+
+
+@pytest.mark.parametrize(
+    "verb", [verb for verb, one in VERBS.items() if "secrets" in {each.name for each in one.params}]
+)
+def test_it_reads_the_secrets(verb: str, tmp_path: Path) -> None:
+    """The state is wrong, so that nothing is started; it is looked at when the Secret was found."""
+    password = {"secretName": "me", "password": "word"}
+    sign_in = {"type": "plain", "username": "u", "passwordSecret": password}
+    own = dict.fromkeys(("groupId", "configStorageTopic", "offsetStorageTopic", "statusStorageTopic"), "x")
+    target = {**own, "alias": "B", "bootstrapServers": "127.0.0.1:1", "authentication": sign_in}
+    source = {"alias": "A", "bootstrapServers": "127.0.0.1:1"}
+    tree = {
+        "apiVersion": "kafka.strimzi.io/v1",
+        "kind": "KafkaMirrorMaker2",
+        "metadata": {"name": "ours"},
+        "spec": {"target": target, "mirrors": [{"source": source, "sourceConnector": {"state": "asleep"}}]},
+    }
+    file = tmp_path / "mirror.yaml"
+    file.write_text(json.dumps(tree))
+    more = {
+        "throttle": ["20M"],
+        "offsets translate": ["--topic", "orders", "--offset", "3"],
+        "convert": ["--to", "properties"],
+    }.get(verb, [])
+    words = [*verb.split(), str(file), *more]
+    refused = CliRunner().invoke(app, words)
+    assert "say with --secrets DIR" in str(refused.exception)
+    (tmp_path / "secrets" / "me").mkdir(parents=True)
+    (tmp_path / "secrets" / "me" / "word").write_text("hush")
+    found = CliRunner().invoke(app, [*words, "--secrets", str(tmp_path / "secrets")])
+    assert "must be paused, stopped or running" in str(found.exception)
 
 
 def test_no_word_of_a_format_that_is_none() -> None:

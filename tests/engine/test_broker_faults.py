@@ -13,6 +13,7 @@ from conftest import StartMirror
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
+from sparkmirror.demo.proof import LogReader
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.pump.orders import Receipt
 
@@ -59,6 +60,8 @@ def test_limits_of_a_target_topic(
     mp.produce(here, large, 1, 1, size=20_000, codec=None)
     for topic in (old, large):
         mp.produce(here, topic, 1, 50)
+    (size,) = (header.size for header, _ in LogReader(here).batches(large, 0) if header.base_offset == 50)
+    assert size > 20_000
     own_limits = {"sync.topic.configs.enabled": "false"}  # else they become the source's, as with MirrorMaker 2
     with start_mirror(f"{topic_name}-.*", own_limits) as mirror:
         wait_until_parked(
@@ -70,7 +73,11 @@ def test_limits_of_a_target_topic(
             "message.timestamp.before.max.ms=86400000: raise what stands in the way",
         )
         wait_until_parked(
-            mirror, large, "source offset 50: MESSAGE_SIZE_TOO_LARGE", f"topic A.{large} has max.message.bytes=5000"
+            mirror,
+            large,
+            "source offset 50: MESSAGE_SIZE_TOO_LARGE",
+            f"({size} bytes)",
+            f"topic A.{large} has max.message.bytes=5000",
         )
         assert [mp.end_offsets(there, f"A.{topic}", 1)[0] for topic in (old, large)] == [50, 50]
         mp.produce(here, fine, 1, 50)

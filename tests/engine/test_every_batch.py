@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import mirror_process as mp
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from pyspark.sql import SparkSession
 
 from conftest import StartMirror
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
-from sparkmirror.config import ClusterConfig
+from sparkmirror.config import ClusterConfig, load_mm2_properties
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.proof import LogReader
+from sparkmirror.engine.mirror import Mirror
 from sparkmirror.offsets.arbitration import arbitrate, unsettled
 from sparkmirror.offsets.evidence import LogProbe
 from sparkmirror.offsets.matching import TargetLog
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Segment, segments_topic
+from sparkmirror.wire.batches import BatchHeader
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -49,6 +53,15 @@ def read(cluster: KafkaCluster, topic: str, *, committed: bool = False, partitio
         return found
     finally:
         consumer.close()
+
+
+def headers(cluster: KafkaCluster, topic: str) -> list[BatchHeader]:
+    """Of every batch of partition 0, as it is stored."""
+    reader = LogReader(cluster.bootstrap_servers)
+    try:
+        return [header for header, _ in reader.batches(topic, 0)]
+    finally:
+        reader.close()
 
 
 def contents(records: list[Any], *, timestamps: bool = True) -> list[tuple[object, ...]]:
@@ -156,7 +169,14 @@ def test_every_kind_of_log_at_once(
     expected = {kind: read(source_cluster, f"{topic_name}-{kind}") for kind in kinds}
     assert len(expected["compacted"]) < 1000
     assert len(expected["cut-inside"]) == 1000 - 123
-    with start_mirror(f"{topic_name}-.*", {"sparkmirror.merge.tiny.batches": "true"}):
+    limit = int(SHORT["max.message.bytes"])
+    assert max(header.size for header in headers(source_cluster, f"{topic_name}-too-large")) > limit
+    assert {header.codec for header in headers(source_cluster, f"{topic_name}-other-codec")} == {"lz4"}
+    settings = {
+        "sparkmirror.merge.tiny.batches": "true",
+        "sync.topic.configs.enabled": "false",  # it would take the target's overrides away, as the source has none
+    }
+    with start_mirror(f"{topic_name}-.*", settings):
         for kind, records in expected.items():
             remote = f"A.{topic_name}-{kind}"
             wait_until_copied(target_cluster, remote, len(records))
@@ -166,8 +186,11 @@ def test_every_kind_of_log_at_once(
         assert contents(copies, timestamps=timestamps) == contents(records, timestamps=timestamps), kind
         if records:
             assert_mapped(target_cluster, f"A.{topic_name}-{kind}", records, copies)
-    batches = list(LogReader(there).batches(f"A.{topic_name}-tiny", 0))
-    assert len(batches) < 200, "tiny batches of a backlog are merged"
+    assert len(headers(target_cluster, f"A.{topic_name}-tiny")) < 200, "tiny batches of a backlog are merged"
+    split = headers(target_cluster, f"A.{topic_name}-too-large")
+    assert max(header.size for header in split) <= limit
+    assert len(split) > len(headers(source_cluster, f"{topic_name}-too-large"))
+    assert {header.codec for header in headers(target_cluster, f"A.{topic_name}-other-codec")} == {"gzip"}
 
 
 def wait_until_copied(target: KafkaCluster, topic: str, records: int) -> None:
@@ -218,3 +241,132 @@ def test_transactions(
     copies = read(target_cluster, f"A.{topic_name}")
     assert contents(copies) == contents(expected)
     assert_mapped(target_cluster, f"A.{topic_name}", expected, copies)
+
+
+def writer(cluster: KafkaCluster, topic: str, name: str) -> KafkaProducer:
+    """A transactional producer; what it leaves open stays open longer than a test takes."""
+    producer = KafkaProducer(
+        bootstrap_servers=cluster.bootstrap_servers,
+        transactional_id=f"{topic}-{name}",
+        enable_idempotence=True,
+        transaction_timeout_ms=600_000,
+    )
+    producer.init_transactions()
+    return producer
+
+
+def send(producer: KafkaProducer, topic: str, values: list[bytes]) -> None:
+    """As a batch of its own."""
+    for value in values:
+        producer.send(topic, key=value[:5], value=value, headers=[("of", value)], partition=0)
+    producer.flush()
+
+
+def values_of(name: str, first: int, count: int = 5) -> list[bytes]:
+    return [b"%s-%d" % (name.encode(), number) for number in range(first, first + count)]
+
+
+def wait_until_ended(cluster: KafkaCluster, topic: str, records: int) -> None:
+    """A commit is answered before its marker is written; an open transaction hides what is behind it."""
+    mp.wait_for(lambda: len(read(cluster, topic, committed=True)) == records, 180, "all is written")
+
+
+def test_transactions_that_overlap(
+    start_mirror: StartMirror, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str
+) -> None:
+    """Two producers, batch by batch in turns, and one without transactions; one aborts, the other one commits.
+
+    Now this one ends first, now that one; after its abort a producer goes on with a transaction that is committed.
+    """
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    lost, kept = writer(source_cluster, topic_name, "lost"), writer(source_cluster, topic_name, "kept")
+    plain = KafkaProducer(bootstrap_servers=source_cluster.bootstrap_servers)
+    committed: list[bytes] = []
+    try:
+        for turn in range(6):
+            lost.begin_transaction()
+            kept.begin_transaction()
+            for part in range(3):
+                at = 100 * turn + 10 * part
+                send(lost, topic_name, values_of("lost", at))
+                send(kept, topic_name, values_of("kept", at))
+                send(plain, topic_name, values_of("plain", at, 2))
+                committed += values_of("kept", at) + values_of("plain", at, 2)
+            at = 100 * turn + 50
+            if turn % 2:
+                kept.commit_transaction()
+                send(lost, topic_name, values_of("lost", at))
+                lost.abort_transaction()
+            else:
+                lost.abort_transaction()
+                lost.begin_transaction()  # its next one counts
+                send(lost, topic_name, values_of("found", at))
+                send(kept, topic_name, values_of("kept", at))
+                committed += values_of("found", at) + values_of("kept", at)
+                kept.commit_transaction()
+                lost.commit_transaction()
+    finally:
+        for producer in (lost, kept, plain):
+            producer.close(timeout=10)
+    wait_until_ended(source_cluster, topic_name, len(committed))
+    expected = read(source_cluster, topic_name, committed=True)
+    assert [one.value for one in expected] == committed
+    assert len(read(source_cluster, topic_name)) > len(committed), "the aborted records are in the source's log"
+    with start_mirror(topic_name, COMMITTED):
+        wait_until_copied(target_cluster, f"A.{topic_name}", len(committed))
+    copies = read(target_cluster, f"A.{topic_name}")
+    assert contents(copies) == contents(expected)
+    assert_mapped(target_cluster, f"A.{topic_name}", expected, copies)
+
+
+def test_once_ends_where_a_transaction_is_open(
+    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+) -> None:
+    """At the last stable offset: what was committed behind the open one's first record waits for its end, too."""
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    path = mp.write_properties(
+        tmp_path / "mm2.properties",
+        source_cluster.bootstrap_servers,
+        target_cluster.bootstrap_servers,
+        topic_name,
+        COMMITTED,
+    )
+    remote = f"A.{topic_name}"
+
+    def copy_once() -> list[Any]:
+        Mirror(load_mm2_properties(str(path)), once=True, use_lease=False, spark=spark).run()
+        return read(target_cluster, remote)
+
+    done, left_open = writer(source_cluster, topic_name, "done"), writer(source_cluster, topic_name, "open")
+    try:
+        done.begin_transaction()
+        send(done, topic_name, values_of("before", 0, 20))
+        done.commit_transaction()
+        wait_until_ended(source_cluster, topic_name, 20)
+        stable = mp.end_offsets(source_cluster.bootstrap_servers, topic_name, 1)[0]
+        left_open.begin_transaction()
+        send(left_open, topic_name, values_of("open", 0))
+        done.begin_transaction()
+        send(done, topic_name, values_of("behind", 0))
+        done.commit_transaction()
+        send(left_open, topic_name, values_of("open", 5))
+        seen = read(source_cluster, topic_name)
+        assert [one.value for one in seen if one.offset >= stable] == (
+            values_of("open", 0) + values_of("behind", 0) + values_of("open", 5)
+        )
+        expected = read(source_cluster, topic_name, committed=True)
+        assert [one.value for one in expected] == values_of("before", 0, 20)
+        copies = copy_once()
+        assert contents(copies) == contents(expected)
+        assert_mapped(target_cluster, remote, expected, copies)
+        assert contents(copy_once()) == contents(expected), "nothing is new"
+        left_open.abort_transaction()
+        wait_until_ended(source_cluster, topic_name, 25)
+        expected = read(source_cluster, topic_name, committed=True)
+        assert [one.value for one in expected] == values_of("before", 0, 20) + values_of("behind", 0)
+        copies = copy_once()
+        assert contents(copies) == contents(expected)
+        assert_mapped(target_cluster, remote, expected, copies)
+    finally:
+        for producer in (done, left_open):
+            producer.close(timeout=10)

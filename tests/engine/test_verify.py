@@ -6,6 +6,7 @@ import json
 import subprocess
 import time
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import mirror_process as mp
@@ -93,6 +94,56 @@ def test_a_mirrors_copy_is_equal_and_what_others_write_is_found(
     part = run_verification(spark, config, Options(from_offset=100, to_offset=300))
     assert [one.records for one in part.partitions] == [200, 200]
     assert not part.differs
+
+
+def test_between_two_times_only_what_was_written_then_is_compared(
+    spark: SparkSession,
+    start_mirror: StartMirror,
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    tmp_path: Path,
+) -> None:
+    """A record a second; a foreign one between the copies of 499 and 500 shows only where those are asked for."""
+    first = NOW // 1000 * 1000 - 2_000_000
+    records = [(b"key-%d" % number, b"value-%d" % number, first + number * 1000) for number in range(1_000)]
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    copied = f"A.{topic_name}"
+    for half in (records[:500], records[500:]):
+        write(source_cluster, topic_name, half, codec="lz4")
+        end = mp.end_offsets(target_cluster.bootstrap_servers, copied, 1)[0] + 500
+        with start_mirror(topic_name, {}):
+            mp.wait_for(
+                lambda: mp.end_offsets(target_cluster.bootstrap_servers, copied, 1) == [end],  # noqa: B023
+                90,
+                "copied",
+            )
+        if end == 500:
+            write(target_cluster, copied, [(b"k", b"foreign", first + 500_000)])
+    config = config_of(tmp_path, source_cluster, target_cluster, topic_name)
+    planted = {(topic_name, 0, "extra", None, 500)}
+
+    def found(
+        from_number: int | None, to_number: int | None
+    ) -> tuple[int, set[tuple[str, int, str, int | None, int | None]]]:
+        """How many records were equal, and what differs."""
+        from_time, to_time = (
+            None if number is None else datetime.fromtimestamp(first / 1000 + number, UTC)
+            for number in (from_number, to_number)
+        )
+        verified = run_verification(spark, config, Options(from_time=from_time, to_time=to_time))
+        return sum(one.records for one in verified.partitions), found_in(verified)
+
+    assert found(None, None) == (1_000, planted)
+    assert found(400, 600) == (200, planted)
+    assert found(100, 400) == (300, set())
+    assert found(600, 900) == (300, set())
+    assert found(None, 400) == (400, set())
+    assert found(600, None) == (400, set())
+    assert found(None, 600) == (600, planted)
+    assert found(400, None) == (600, planted)
+    assert found(400, 5_000) == (600, planted), "no record is so late: to the end"
+    assert found(5_000, None) == (0, set())
 
 
 def mp_record(cluster: KafkaCluster, topic: str, offset: int) -> Plain:

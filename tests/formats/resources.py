@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from sparkmirror.formats import Reading, read
+from sparkmirror.formats.strimzi_shapes import SPEC, Shape
 
 TARGET = {
     "alias": "eu",
@@ -58,6 +59,16 @@ def change(path: str, value: Any) -> Change:
         there[last] = value
 
     return put
+
+
+def shape_at(path: str) -> Shape | None:
+    """What a field of the spec must hold, if it is read."""
+    shape: Shape | None = SPEC
+    for step in path.split("."):
+        shape = shape.get(step.removesuffix("[]")) if isinstance(shape, dict) else None
+        if step.endswith("[]"):
+            shape = shape[0] if isinstance(shape, list) else None
+    return shape
 
 
 def read_resource(

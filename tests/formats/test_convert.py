@@ -8,13 +8,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from resources import read_resource
 from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
+from sparkmirror.config import read_entries
 from sparkmirror.formats import Reading, explain, read
 from sparkmirror.formats.convert import convert
 
@@ -206,6 +210,105 @@ def test_connectors_keep_their_names_and_workers(tmp_path: Path) -> None:
     ]
     assert texts[0] == texts[1]
     assert [note.key for note in convert(old, "strimzi").notes] == ["ours"]
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_checkpoint_connector_alone_copies_in_no_format(tmp_path: Path, beside: bool) -> None:
+    """An mm2.properties file can't say that groups only are translated: the flow is off there, and that is listed."""
+
+    def alone(spec: dict[str, Any]) -> None:
+        source = spec["mirrors"][0].pop("sourceConnector")
+        if beside:
+            asia = {"alias": "asia", "bootstrapServers": "asia1:9092"}
+            spec["mirrors"].append({"source": asia, "sourceConnector": source})
+
+    reading = read_resource(tmp_path, alone)
+    properties = convert(reading, "properties")
+    assert "us->eu.enabled = false" in properties.files["mm2.properties"].replace("\\", "")
+    named = {note.key: note.reason for note in properties.notes if note.key in ("properties", "us->eu")}
+    assert list(named) == ["us->eu"]
+    assert named["us->eu"].startswith("copies nothing")
+    if beside:
+        (flow,) = explain(read([saved(tmp_path / "there", dict(properties.files))]))[0].flows
+        assert flow.name == "asia->eu"
+    connectors = convert(reading, "connectors")
+    assert "us-to-eu/checkpoint.json" in connectors.files
+    assert "us-to-eu/source.json" not in connectors.files
+    assert "connectors" not in [note.key for note in connectors.notes]
+
+
+AWS_WORKER = """\
+bootstrap.servers=BROKERS
+group.id=GROUP
+key.converter=org.apache.kafka.connect.json.JsonConverter
+value.converter=org.apache.kafka.connect.json.JsonConverter
+key.converter.schemas.enable=true
+value.converter.schemas.enable=true
+offset.storage.topic=connect-offsets-GROUP
+offset.storage.replication.factor=3
+config.storage.topic=connect-configs-GROUP
+config.storage.replication.factor=3
+status.storage.topic=connect-status-GROUP
+status.storage.replication.factor=3
+offset.flush.interval.ms=10000
+connector.client.config.override.policy=All
+security.protocol=SASL_SSL
+sasl.mechanism = AWS_MSK_IAM
+sasl.jaas.config = software.amazon.msk.auth.iam.IAMLoginModule required;
+sasl.client.callback.handler.class = software.amazon.msk.auth.iam.IAMClientCallbackHandler
+producer.security.protocol=SASL_SSL
+producer.sasl.mechanism = AWS_MSK_IAM
+producer.sasl.jaas.config = software.amazon.msk.auth.iam.IAMLoginModule required;
+producer.sasl.client.callback.handler.class = software.amazon.msk.auth.iam.IAMClientCallbackHandler
+producer.max.request.size = 26214400
+producer.batch.size = 524288
+producer.buffer.memory = 524288000
+producer.receive.buffer.bytes = 33554432
+producer.send.buffer.bytes = 33554432
+producer.compression.type = gzip
+"""
+"""The AWS kit's, for IAM."""
+
+
+@pytest.mark.parametrize("to", ["properties", "strimzi", "connectors"])
+def test_each_key_of_the_kits_worker_is_said_or_listed(tmp_path: Path, to: str) -> None:
+    iam = {line.partition("=")[0].strip(): line.partition("=")[2].strip() for line in AWS_WORKER.splitlines()}
+    signed = {key: value for key, value in iam.items() if key.startswith(("security.", "sasl."))}
+    source = {
+        "name": "mm2-msc",
+        "connector.class": "MirrorSourceConnector",
+        "source.cluster.alias": "msksource",
+        "target.cluster.alias": "mskdest",
+        "key.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
+        "value.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
+    }
+    for end, servers in (("source", "OLD"), ("target", "BROKERS")):
+        source |= {f"{end}.cluster.{key}": value for key, value in signed.items()}
+        source[f"{end}.cluster.bootstrap.servers"] = f"{servers}:9098"
+    worker = AWS_WORKER.replace("BROKERS", "BROKERS:9098")
+    reading = read([saved(tmp_path, {"source.json": json.dumps(source), "worker.properties": worker})])
+    result = convert(reading, to)
+    listed = {note.key for note in result.notes}
+    warned = "\n".join(result.warnings)
+    if to == "properties":
+        said = {
+            entry.key.removeprefix("mskdest.") for entry in read_entries(saved(tmp_path / "out", dict(result.files)))
+        }
+    elif to == "strimzi":
+        spec = list(yaml.safe_load_all(result.files["mirror.yaml"]))[-1]["spec"]["target"]
+        fields = {"bootstrapServers", "groupId", "offsetStorageTopic", "configStorageTopic", "statusStorageTopic"}
+        assert fields <= spec.keys()
+        own = {"bootstrap.servers", "group.id", *(f"{kind}.storage.topic" for kind in ("offset", "config", "status"))}
+        said = own | spec["config"].keys() | spec["authentication"]["config"].keys() | {"security.protocol"}
+    else:
+        saved(tmp_path / "out", dict(result.files))
+        (written,) = (tmp_path / "out").rglob("worker.properties")
+        said = {entry.key for entry in read_entries(str(written))}
+    # The producer's own sign-in is the target's, which is said once.
+    said |= {f"producer.{key}" for key in signed if key in said}
+    unsaid = [key for key in iam if key not in said and key not in listed and f"{key}: " not in warned]
+    assert not unsaid
+    assert ("key.converter.schemas.enable" in listed) == (to != "connectors")
 
 
 @pytest.mark.parametrize("own", [{"enabled": "false"}, {"emit.checkpoints.enabled": "false"}])

@@ -12,14 +12,13 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from resources import change, read_resource
+from resources import change, read_resource, shape_at
 from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
 from sparkmirror.errors import ConfigError
 from sparkmirror.formats import explain, read
 from sparkmirror.formats.strimzi_fields import FIELDS, HONOURED
-from sparkmirror.formats.strimzi_shapes import SPEC, Shape
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "strimzi").glob("*.yaml"))
 MOUNTED = ("east-cluster-ca-cert", "west-cluster-ca-cert", "mirror-user", "east-mirror-user")
@@ -187,15 +186,6 @@ def test_no_verb_stumbles(text: str) -> None:
 
 
 # --- the table of shapes ---------------------------------------------------------------------------
-
-
-def shape_at(path: str) -> Shape | None:
-    shape: Shape | None = SPEC
-    for step in path.split("."):
-        shape = shape.get(step.removesuffix("[]")) if isinstance(shape, dict) else None
-        if step.endswith("[]"):
-            shape = shape[0] if isinstance(shape, list) else None
-    return shape
 
 
 def test_every_honoured_field_has_a_shape() -> None:

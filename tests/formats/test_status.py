@@ -85,6 +85,16 @@ def test_not_yet(tmp_path: Path, at_once: None, state: str) -> None:
     assert {one["connector"]["state"] for one in shown["connectors"]} == {"UNASSIGNED"}
 
 
+def test_a_flow_that_copies_nothing(tmp_path: Path, at_once: None) -> None:
+    """Only a checkpoint connector is there: it runs as soon as the flow is ours, though nothing is ever copied."""
+    resources = read_resource(tmp_path, lambda spec: spec["mirrors"][0].pop("sourceConnector")).resources
+    file = StatusFile(str(tmp_path / "status.yaml"), resources)
+    for state, shown, kind in (("joining", "UNASSIGNED", "NotReady"), ("translating", "RUNNING", "Ready")):
+        file.show([Flow(state=state, partitions=0)])
+        assert [one["connector"]["state"] for one in status(tmp_path)["connectors"]] == [shown]
+        assert status(tmp_path)["conditions"][0]["type"] == kind
+
+
 def test_what_was_asked_to_rest(tmp_path: Path, at_once: None) -> None:
     status_file(tmp_path, "paused").show([Flow()])
     assert [one["connector"]["state"] for one in status(tmp_path)["connectors"]] == ["RUNNING", "PAUSED"]

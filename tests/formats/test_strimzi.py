@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from resources import RESOURCE, TARGET, change, read_resource, values
+from resources import RESOURCE, TARGET, change, read_resource, shape_at, values
 
 from sparkmirror.config.jaas import parse_jaas
 from sparkmirror.config.strimzi_oauth import STRIMZI_HANDLER
@@ -16,6 +16,8 @@ from sparkmirror.errors import ConfigError
 from sparkmirror.formats import explain, read
 from sparkmirror.formats.strimzi_fields import FIELDS, field_of
 from sparkmirror.formats.strimzi_page import page
+from sparkmirror.formats.strimzi_security import OAUTH_IDLE, OF_TYPES
+from sparkmirror.formats.strimzi_shapes import Kind
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -96,6 +98,45 @@ def test_two_resources_in_one_file(tmp_path: Path) -> None:
     back["spec"]["mirrors"][0]["source"] = {"alias": "eu", "bootstrapServers": "eu1:9092"}
     config, _ = explain(read_resource(tmp_path, lambda spec: None, back))
     assert sorted(flow.name for flow in config.flows) == ["eu->us", "us->eu"]
+
+
+def test_a_checkpoint_connector_alone(tmp_path: Path) -> None:
+    """As in Strimzi: groups are translated, and nothing is copied. A mirror beside it copies as ever."""
+
+    def alone(spec: dict[str, Any]) -> None:
+        del spec["mirrors"][0]["sourceConnector"]
+        spec["mirrors"].append(
+            {"source": {"alias": "asia", "bootstrapServers": "asia1:9092"}, "sourceConnector": {}, "topicsPattern": "b"}
+        )
+
+    config, _ = explain(read_resource(tmp_path, alone))
+    first, second = config.flows
+    assert (first.name, first.copies, first.topics) == ("us->eu", False, ("orders.*",))
+    assert (first.group.emit_checkpoints_enabled, first.group.sync_group_offsets_enabled) == (True, True)
+    assert first.group.groups == ("billing-.*",)
+    assert (second.name, second.copies, second.group.emit_checkpoints_enabled) == ("asia->eu", True, False)
+    (said,) = config.warnings
+    assert "mirror.yaml, line 19: us->eu.MirrorCheckpointConnector: is alone: us->eu has no MirrorSource" in said
+    assert "nothing is copied" in said
+
+
+def test_a_checkpoint_connector_and_its_source_connector_in_two_resources(tmp_path: Path) -> None:
+    copying = copy.deepcopy(RESOURCE)
+    del copying["spec"]["mirrors"][0]["checkpointConnector"]
+    config, _ = explain(read_resource(tmp_path, lambda spec: spec["mirrors"][0].pop("sourceConnector"), copying))
+    (flow,) = config.flows
+    assert (flow.copies, flow.group.sync_group_offsets_enabled) == (True, True)
+    assert not config.warnings
+
+
+def test_a_checkpoint_connector_alone_that_rests(tmp_path: Path) -> None:
+    def alone(spec: dict[str, Any]) -> None:
+        del spec["mirrors"][0]["sourceConnector"]
+        spec["mirrors"][0]["checkpointConnector"]["state"] = "paused"
+
+    reading = read_resource(tmp_path, alone)
+    assert reading.idle
+    assert values(reading)["us->eu.enabled"] == "false"
 
 
 # --- security -------------------------------------------------------------------------------------
@@ -300,7 +341,6 @@ OAUTH = {
         (lambda spec: spec.pop("target"), "spec.target: is missing"),
         (lambda spec: spec["target"].pop("groupId"), "spec.target.groupId: is missing"),
         (lambda spec: spec["mirrors"][0]["source"].update(alias="eu"), "they must be two clusters"),
-        (lambda spec: spec["mirrors"][0].pop("sourceConnector"), "has no MirrorSourceConnector here"),
         (lambda spec: spec["target"].update(authentication={"type": "kerberos"}), "must be one of tls, plain, "),
         (
             lambda spec: spec["target"].update(tls={"trustedCertificates": [{"secretName": "x", "certificate": "y"}]}),
@@ -375,7 +415,7 @@ def test_what_has_no_effect_is_named(tmp_path: Path) -> None:
             "source.authentication.clientId: has no effect: it is not for authentication of type scram-sha-512",
         ),
         ("target.authentication", OAUTH | {"httpRetries": 4}, "httpRetries: has no effect: the token server is asked"),
-        ("target.authentication", OAUTH | {"enableMetrics": True}, "enableMetrics: has no effect: there is no JVM"),
+        ("target.authentication", OAUTH | {"enableMetrics": True}, "enableMetrics: has no effect: metrics come with"),
         ("target.authentication", OAUTH | {"accessTokenIsJwt": False}, "accessTokenIsJwt: has no effect: a token is"),
         ("target.authentication", OAUTH | {"audiences": "x"}, "target.authentication.audiences: is no field"),
         ("rack", {"type": "environment-variable", "envVarName": "HOME", "key": "x"}, "spec.rack.key: is no field"),
@@ -426,6 +466,28 @@ def test_states(tmp_path: Path, state: str) -> None:
     assert read_resource(tmp_path, all_rest).idle == "every connector is paused or stopped"
 
 
+def test_more_replicas_are_named(tmp_path: Path) -> None:
+    """One process is what runs. Where the old layout's default is three, nobody has asked for them."""
+    (said,) = explain(read_resource(tmp_path, change("replicas", 3)))[0].warnings
+    assert "spec.replicas: has no effect above 1: this process is one" in said
+    assert "for 2 that stand by, start as many more" in said
+    unsaid = read_resource(tmp_path, lambda spec: spec.pop("replicas"), version="v1beta2")
+    assert unsaid.resources[0].replicas == 3
+    assert not explain(unsaid)[0].warnings
+
+
+@pytest.mark.parametrize(
+    ("field", "says"),
+    [
+        ("metricsConfig", "metrics come with a later release; till then `sparkmirror run -o json`"),
+        ("jmxOptions", "records are copied outside of Spark's JVM"),
+    ],
+)
+def test_metrics_are_named(tmp_path: Path, field: str, says: str) -> None:
+    (said,) = explain(read_resource(tmp_path, change(field, {"type": "strimziMetricsReporter"})))[0].warnings
+    assert f"spec.{field}: has no effect: {says}" in said
+
+
 def test_scaled_to_nothing(tmp_path: Path) -> None:
     assert read_resource(tmp_path, lambda spec: spec.update(replicas=0)).idle == "replicas is 0"
 
@@ -436,6 +498,35 @@ def test_scaled_to_nothing(tmp_path: Path) -> None:
 def test_every_field_is_decided() -> None:
     for line in (HERE / "fields_of_the_resource.txt").read_text().split():
         assert field_of(line.removeprefix("spec.")) is not None, line
+
+
+def leaves(*parents: str) -> list[str]:
+    """Fields below these, as `authentication.type`."""
+    lines = (HERE / "fields_of_the_resource.txt").read_text().split()
+    return [line.removeprefix(parent) for parent in parents for line in lines if line.startswith(f"{parent}.")]
+
+
+AUTHENTICATION = leaves("spec.clusters[].authentication")
+
+
+@pytest.mark.parametrize("leaf", AUTHENTICATION)
+def test_every_field_of_authentication_is_decided(leaf: str) -> None:
+    """What is read has a shape down to its last field; what isn't has a reason."""
+    name = leaf.split(".")[1].removesuffix("[]")
+    honoured = {name for names in OF_TYPES.values() for name in names} | {"type"}
+    assert (name in honoured) != (name in OAUTH_IDLE), "it is read, or it is idle"
+    for end in ("target", "mirrors[].source", "clusters[]"):
+        assert name in OAUTH_IDLE or isinstance(shape_at(f"{end}.authentication{leaf}"), Kind)
+
+
+def test_no_field_of_authentication_is_made_up() -> None:
+    """Neither in the types nor in the shapes; v1 has some of v1beta2's."""
+    names = {leaf.split(".")[1].removesuffix("[]") for leaf in AUTHENTICATION}
+    assert {name for names in OF_TYPES.values() for name in names} | OAUTH_IDLE.keys() <= names
+    shape = shape_at("clusters[].authentication")
+    assert isinstance(shape, dict)
+    assert shape.keys() <= names
+    assert set(leaves("spec.target.authentication", "spec.mirrors[].source.authentication")) <= set(AUTHENTICATION)
 
 
 def test_no_field_is_made_up() -> None:

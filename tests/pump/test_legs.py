@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import socket
+import time
+from typing import Any
 
 import pytest
 from model_broker import FRESH_AFTER_MS, FRESH_MS, IDENTITY, LEADER, ROUTE, Pump, Source, World
 
 from sparkmirror.offsets.route import Bearings
+from sparkmirror.pump import target_leg
 from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.limits import Lane
 from sparkmirror.pump.loop import Loop
@@ -175,14 +178,13 @@ def test_a_channel_that_is_given_up_while_it_is_renewed_is_closed_by_whoever_ren
         leg.failed("refused")
 
 
-def test_a_fetching_leg_renews_between_requests() -> None:
-    renewing: list[Channel] = []
-    signed = Signed()
+def a_fetching_leg(signed: Signed, loop: Loop, renewing: list[Channel] | None = None) -> SourceLeg:
+    """It has sent its first request."""
     leg = SourceLeg(
         Lane(LEADER, backfill=False),
-        Loop(),
+        loop,
         dial=lambda leg: None,
-        renew=lambda leg, channel: renewing.append(channel),
+        renew=lambda leg, channel: (renewing if renewing is not None else []).append(channel),
         on_fetched=lambda part, frame: None,
         on_lost=lambda leg, reason: None,
         may_fetch=lambda lane: True,
@@ -194,12 +196,107 @@ def test_a_fetching_leg_renews_between_requests() -> None:
     leg.want(("topic", 0), bytes(15) + b"1", FetchPosition(0, 0, 0))
     leg.connected(signed.channel, session)
     assert signed.sent() > 0
+    return leg
+
+
+def nothing_fetched(throttle_ms: int = 0) -> bytes:
+    """An answer without a partition."""
+    return bytes.fromhex(f"00000011 00000001 00 {throttle_ms:08x} 0000 00000001 01 00")
+
+
+def test_a_fetching_leg_renews_between_requests() -> None:
+    renewing: list[Channel] = []
+    signed = Signed()
+    leg = a_fetching_leg(signed, Loop(), renewing)
     signed.session.renewal_due = True
     leg.pump()
     assert renewing == [], "an answer is awaited"
-    signed.broker.sendall(bytes.fromhex("00000011 00000001 00 00000000 0000 00000001 01 00".replace(" ", "")))
+    signed.broker.sendall(nothing_fetched())
     leg.on_readable()
     assert (renewing, signed.sent()) == ([signed.channel], 0)
     signed.channel.renew()
     leg.renewed(signed.channel)
     assert signed.sent() > 0
+
+
+# --- throttles --------------------------------------------------------------------------------------------
+
+
+def test_a_fetching_leg_pauses_for_as_long_as_the_broker_says() -> None:
+    """Brokers that throttle leave a connection unread for that long: the answer would be overdue."""
+    signed, loop = Signed(), Loop()
+    leg = a_fetching_leg(signed, loop)
+    throttled_at = loop.now
+    signed.broker.sendall(nothing_fetched(throttle_ms=5_000))
+    leg.on_readable()
+    for seconds in (0.0, 1.0, 4.99):
+        loop.now = throttled_at + seconds
+        leg.pump()
+        assert signed.sent() == 0
+    loop.now = throttled_at + 5.0
+    leg.pump()
+    assert signed.sent() > 0
+
+
+def test_a_throttled_fetching_leg_goes_on_by_itself() -> None:
+    signed, loop = Signed(), Loop()
+    leg = a_fetching_leg(signed, loop)
+    throttled_at = loop.now
+    signed.broker.sendall(nothing_fetched(throttle_ms=200))
+    leg.on_readable()
+    deadline = time.monotonic() + 10
+    while not signed.sent():
+        assert time.monotonic() < deadline
+        loop.turn(1.0)
+    assert loop.now >= throttled_at + 0.2
+    loop.close()
+
+
+@pytest.mark.parametrize("stopped_s", [0.0, 30.0])
+def test_what_a_stopped_process_had_in_hand_is_not_sent_when_it_wakes(
+    monkeypatch: pytest.MonkeyPatch, stopped_s: float
+) -> None:
+    """Stopped in the worst moment: it has been decided to send a batch, and the request is being made."""
+    clock = [1000.0]
+    monkeypatch.setattr(target_leg, "now_s", lambda: clock[0])
+    make = target_leg.produce_request
+
+    def stopped(*arguments: Any) -> Any:
+        clock[0] += stopped_s
+        return make(*arguments)
+
+    monkeypatch.setattr(target_leg, "produce_request", stopped)
+    lost: list[PartitionCopy] = []
+    leg, copy = a_leg(lost), a_fetched_copy()
+    ours, brokers = socket.socketpair()
+    with ours, brokers:
+        leg.offer(copy)
+        leg.connected(Channel(ours, FramePool(1 << 16, 4)), 13)
+        brokers.setblocking(False)
+        if stopped_s:
+            assert lost == [copy]
+            assert brokers.recv(1) == b"", "closed, and nothing came"
+        else:
+            assert lost == []
+            assert len(brokers.recv(1 << 16)) > 100
+            leg.close()
+
+
+def test_the_rest_of_a_request_is_not_sent_by_a_process_that_was_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [1000.0]
+    monkeypatch.setattr(target_leg, "now_s", lambda: clock[0])
+    lost: list[PartitionCopy] = []
+    leg, copy = a_leg(lost), a_fetched_copy()
+    ours, brokers = socket.socketpair()
+    with ours, brokers:
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+        channel = Channel(ours, FramePool(1 << 16, 4))
+        leg.offer(copy)
+        leg.connected(channel, 13)
+        channel.send([bytes(1 << 20)])
+        assert channel.unsent
+        monkeypatch.setattr(leg._loop, "now", clock[0])  # noqa: SLF001 - a turn has begun, and then it is stopped
+        clock[0] += 30.0
+        brokers.recv(1 << 20)
+        leg.on_writable()
+        assert lost == [copy]

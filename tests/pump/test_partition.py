@@ -15,8 +15,8 @@ from sparkmirror.offsets.route import Bearings
 from sparkmirror.pump.partition import BACKFILL_OFFSETS, MAX_CONFIRMATION_AGE_S, Stage
 from sparkmirror.pump.quiet import GRACE_S
 
-ERRORS = (6, 7, 10, 19)
-"""Not the leader, timed out (but appended), too large, too few replicas."""
+ERRORS = (6, 7, 10, 19, 56)
+"""Not the leader, timed out (but appended), too large, too few replicas, a full disk."""
 
 REFUSED_TIMESTAMP = 32
 """Only somebody who changes the target's settings can help."""
@@ -208,7 +208,7 @@ def test_what_was_fresh_at_the_start_is_old_when_the_pump_has_run_for_long() -> 
     assert not pump.copy.sendable(world.now)
 
 
-@pytest.mark.parametrize("error", [6, 10, 19, 45])
+@pytest.mark.parametrize("error", [6, 10, 19, 45, 56])
 def test_after_a_refused_first_batch_nothing_is_sent_before_a_new_reading(error: int) -> None:
     world = a_world()
     pump = Pump(world)
@@ -227,7 +227,7 @@ def test_after_a_refused_first_batch_nothing_is_sent_before_a_new_reading(error:
     assert_exact(world)
 
 
-@pytest.mark.parametrize("error", [6, 7, 10, 19])
+@pytest.mark.parametrize("error", [6, 7, 10, 19, 56])
 def test_after_a_refusal_what_is_in_flight_is_drained_and_one_batch_goes_alone(error: int) -> None:
     world = a_world()
     pump = running(world)
@@ -539,6 +539,35 @@ def test_a_batch_that_lands_elsewhere_is_a_doubt() -> None:
     pump.receive()
     assert pump.copy.stage is Stage.SEEKING
     assert "landed at 31, not at 30" in pump.copy.reason
+
+
+@pytest.mark.parametrize("landed", [0, 29, 31, 40])
+def test_after_a_batch_that_lands_elsewhere_nothing_is_believed_before_a_new_reading(landed: int) -> None:
+    """Below: a duplicate, or a log that was cut or is another topic's by now; above: somebody else's records (R18)."""
+    world = a_world()
+    pump = running(world)
+    assert [pump.send() for _ in range(3)] == [True] * 3
+    for _ in range(3):
+        pump.serve()
+    pump.answers[0] = pump.answers[0]._replace(base_offset=landed)
+    pump.receive()
+    assert f"landed at {landed}, not at 30" in pump.copy.reason
+    assert not pump.ask(), "what is in flight comes back first"
+    while pump.receive():
+        assert not pump.send()
+    assert pump.copy.stage is Stage.SEEKING
+    assert (pump.copy.records, pump.copy.acked_downstream, pump.copy.appended[1]) == (30, 30, 30)
+    for _ in range(20):
+        world.now += 0.5
+        assert [pump.fetch(), pump.send()] == [False, False]
+    assert pump.ask()
+    assert [pump.fetch(), pump.send()] == [False, False], "it is asked, but not told"
+    pump.hear()
+    assert pump.copy.acked_downstream == 60
+    assert pump.fetch()
+    assert [pump.send(), pump.send()] == [True, False]
+    pump.finish()
+    assert world.target.log == list(range(120))
 
 
 def test_a_position_is_confirmed_only_where_it_leads_to_the_same_record() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from sparkmirror.cluster.topic_log import _FINAL_ERRORS
+from sparkmirror.engine.identity import _NOT_YET
 from sparkmirror.pump.verdicts import TABLE, Verdict, explanation, verdict
 
 
@@ -19,7 +21,7 @@ def test_what_may_pass_is_tried_again_after_a_pause(code: int) -> None:
     assert verdict(code) is Verdict.RETRY
 
 
-@pytest.mark.parametrize("code", [2, 10, 29, 32, 76, 87])
+@pytest.mark.parametrize("code", [2, 10, 29, 31, 32, 76, 87])
 def test_what_stays_waits_for_somebody_who_is_told_why(code: int) -> None:
     assert verdict(code) is Verdict.PARK
 
@@ -27,6 +29,15 @@ def test_what_stays_waits_for_somebody_who_is_told_why(code: int) -> None:
 @pytest.mark.parametrize("code", [47, 48, 90])
 def test_a_fenced_pump_never_writes_again(code: int) -> None:
     assert verdict(code) is Verdict.STOP
+
+
+def test_whoever_may_not_write_at_all_is_told_what_to_grant() -> None:
+    assert "grant us IDEMPOTENT_WRITE" in explanation(31)
+
+
+def test_the_small_sets_beside_the_table_say_the_same() -> None:
+    assert {verdict(code) for code in _FINAL_ERRORS} == {Verdict.PARK}
+    assert {verdict(code) for code in _NOT_YET} == {Verdict.RETRY}
 
 
 def test_every_listed_code_is_explained() -> None:

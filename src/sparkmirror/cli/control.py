@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sparkmirror.cli.output import Format, Output, print_json
-from sparkmirror.cli.run import Clusters, File, load
+from sparkmirror.cli.run import Clusters, File, Secrets, load
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig, MirrorConfig
@@ -28,6 +28,7 @@ def pause(
     ] = ".*",
     flow: Flow = None,
     clusters: Clusters = None,
+    secrets: Secrets = None,
     output: Output = Format.TEXT,
 ) -> None:
     """Leave topics alone until `resume`. Replaces what was paused before.
@@ -43,17 +44,23 @@ def pause(
         except re.error as error:
             raise ConfigError(f"not a regular expression: {error}", where="--topics", key=pattern) from error
     said = f"paused {', '.join(patterns)}"
-    _tell(load(file, clusters, None), flow, lambda control: control.pause(patterns), said, output)
+    _tell(load(file, clusters, secrets=secrets), flow, lambda control: control.pause(patterns), said, output)
 
 
-def resume(file: File, flow: Flow = None, clusters: Clusters = None, output: Output = Format.TEXT) -> None:
+def resume(
+    file: File,
+    flow: Flow = None,
+    clusters: Clusters = None,
+    secrets: Secrets = None,
+    output: Output = Format.TEXT,
+) -> None:
     """Go on with everything that was paused.
 
     Exit codes: 0 said, 2 the file or the command line is wrong, 3 the target can't be reached.
 
     Example: sparkmirror resume mm2.properties
     """
-    _tell(load(file, clusters, None), flow, lambda control: control.pause([]), "resumed", output)
+    _tell(load(file, clusters, secrets=secrets), flow, lambda control: control.pause([]), "resumed", output)
 
 
 def throttle(
@@ -64,6 +71,7 @@ def throttle(
     ] = "off",
     flow: Flow = None,
     clusters: Clusters = None,
+    secrets: Secrets = None,
     output: Output = Format.TEXT,
 ) -> None:
     """Cap the bandwidth of running flows, at once.
@@ -75,7 +83,8 @@ def throttle(
     limit, backfill_limit = _bytes_per_second(rate, "RATE"), _bytes_per_second(backfill, "--backfill")
     said = "no throttle" if limit is None else f"at most {limit:,.0f} bytes/s"
     said += "" if backfill_limit is None else f", at most {backfill_limit:,.0f} bytes/s of backfill"
-    _tell(load(file, clusters, None), flow, lambda control: control.throttle(limit, backfill_limit), said, output)
+    config = load(file, clusters, secrets=secrets)
+    _tell(config, flow, lambda control: control.throttle(limit, backfill_limit), said, output)
 
 
 def _bytes_per_second(text: str, where: str) -> float | None:

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from sparkmirror.cli.control import Flow, chosen_flows
 from sparkmirror.cli.output import Format, Output, print_json
-from sparkmirror.cli.run import Clusters, File, load
+from sparkmirror.cli.run import Clusters, File, Secrets, load
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
@@ -28,6 +28,7 @@ def losses(
     file: File,
     flow: Flow = None,
     clusters: Clusters = None,
+    secrets: Secrets = None,
     output: Output = Format.TEXT,
 ) -> None:
     """List the loss ledger: what was lost where, and what was done about it.
@@ -36,7 +37,8 @@ def losses(
 
     Example: sparkmirror losses mm2.properties -o json
     """
-    found = [(one.name, loss) for one in chosen_flows(load(file, clusters, None), flow) for loss in _read(one)]
+    flows = chosen_flows(load(file, clusters, secrets=secrets), flow)
+    found = [(one.name, loss) for one in flows for loss in _read(one)]
     if output is Format.JSON:
         print_json([{"flow": name, **loss.model_dump(mode="json")} for name, loss in found])
     elif found:

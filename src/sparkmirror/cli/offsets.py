@@ -12,7 +12,7 @@ import typer
 
 from sparkmirror.cli.control import Flow, chosen_flows
 from sparkmirror.cli.output import Format, Output, print_json
-from sparkmirror.cli.run import Clusters, File, load
+from sparkmirror.cli.run import Clusters, File, Secrets, load
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import ConfigError
 from sparkmirror.sync.translator import Stored, Translation, Translator
@@ -42,6 +42,7 @@ def translate(
     ] = None,
     flow: Flow = None,
     clusters: Clusters = None,
+    secrets: Secrets = None,
     output: Output = Format.TEXT,
 ) -> None:
     """Say where an application that keeps its own offsets goes on in the other cluster, exactly.
@@ -55,7 +56,7 @@ def translate(
     """
     if (table is None) == (offset is None) or (offset is not None and not topic):
         raise ConfigError("give --topic, --partition and --offset, or --csv", where="command line")
-    one_flow = _only_flow(chosen_flows(load(file, clusters, None), flow), file)
+    one_flow = _only_flow(chosen_flows(load(file, clusters, secrets=secrets), flow), file)
     if table is not None:
         complete = _translate_table(one_flow, table, reverse, output)
     else:

@@ -95,9 +95,9 @@ def run(
             mirror.run()
 
 
-def load(file: str, clusters: list[str] | None, spark: list[str] | None) -> MirrorConfig:
+def load(file: str, clusters: list[str] | None, spark: list[str] | None = None, *, secrets: str | None) -> MirrorConfig:
     """The file's model, with the command line's Spark settings over the file's."""
-    return explain(read([file]), clusters=wanted_clusters(clusters), overrides=spark_overrides(spark))[0]
+    return explain(read([file], secrets), clusters=wanted_clusters(clusters), overrides=spark_overrides(spark))[0]
 
 
 def wanted_clusters(clusters: list[str] | None) -> list[str]:

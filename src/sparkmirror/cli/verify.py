@@ -17,7 +17,7 @@ from rich.table import Table
 
 from sparkmirror.cli.logs import console, set_up_logging, warn
 from sparkmirror.cli.output import Format, print_line
-from sparkmirror.cli.run import File, load
+from sparkmirror.cli.run import File, Secrets, load
 from sparkmirror.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def verify(
     spark: Annotated[
         list[str] | None, typer.Option("--spark", metavar="KEY=VALUE", help="A setting of the Spark session.")
     ] = None,
+    secrets: Secrets = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
     """Compare source and target of all that FILE copies: every record once, in order, equal.
@@ -65,7 +66,7 @@ def verify(
     Example: sparkmirror verify mm2.properties --topics orders.*
     """
     set_up_logging(verbose)
-    config = load(file, clusters, spark)
+    config = load(file, clusters, spark, secrets=secrets)
     for line in config.warnings:
         warn(line)
     from sparkmirror.engine.session import open_session  # Spark is slow to import; errors in the file come first

@@ -285,7 +285,7 @@ class Mirror:
             driver.read_losses()
         except (ConnectionError, SparkMirrorError) as error:
             self._missing.append(f"{driver.name}: whether anything was lost is not known: {error}")
-        if not driver.partitions() and not driver.owed:
+        if driver.flow.copies and not driver.partitions() and not driver.owed:
             topics = ",".join(driver.flow.topics)
             self._missing.append(f"{driver.name}: no topic of the source matches topics={topics}")
 

@@ -22,7 +22,8 @@ class FlowProgress:
 
     flow: str
     state: str
-    """`joining`, `starting`, `copying`, `caught up`, `standing by: why`, `ending` or `done`."""
+    """`joining`, `starting`, `copying`, `caught up`, `translating` (where nothing is copied), `standing by: why`, `ending`
+    or `done`."""
     records: int = 0
     bytes: int = 0
     records_per_s: float = 0.0
@@ -89,7 +90,7 @@ class ProgressMeter:
         waiting = next((report.waiting for report in live if report.waiting), "")
         return FlowProgress(
             flow=self._driver.name,
-            state=state or _state(len(known), len(self._driver.partitions()), lag, records_per_s),
+            state=state or self._state(len(known), lag, records_per_s),
             records=records,
             bytes=size,
             records_per_s=records_per_s,
@@ -109,8 +110,10 @@ class ProgressMeter:
             memory_bytes=max((report.memory_bytes for report in live), default=0),
         )
 
-
-def _state(known: int, partitions: int, lag: int, records_per_s: float) -> str:
-    if known < partitions or not partitions:
-        return "starting"
-    return "copying" if lag > records_per_s * LIVE_S else "caught up"
+    def _state(self, known: int, lag: int, records_per_s: float) -> str:
+        if not self._driver.flow.copies:
+            return "translating"
+        partitions = len(self._driver.partitions())
+        if known < partitions or not partitions:
+            return "starting"
+        return "copying" if lag > records_per_s * LIVE_S else "caught up"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from sparkmirror.config import EffectiveValue
+from sparkmirror.config import EffectiveValue, Entry, MirrorConfig
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.formats.connect import ConnectCluster
 from sparkmirror.formats.load import explain, read
@@ -22,6 +22,9 @@ FORMATS = ("properties", "connectors", "strimzi")
 SPARK = "*"
 """The flow that Spark's own settings are shown as."""
 
+_COPIES_NOTHING = (
+    "copies nothing, and only translates groups: mm2.properties can't say that, so the flow is written as not enabled"
+)
 _FILES = {"properties": "mm2.properties", "strimzi": "mirror.yaml"}
 
 
@@ -39,8 +42,12 @@ def convert(reading: Reading, to: str, secrets: str | None = None) -> Conversion
     """Write `reading` as one of `FORMATS`. Raises `ConfigError` for what can't be run as it is."""
     config, before = (None, ()) if reading.idle else explain(reading)
     notes = list(_not_needed(reading, to))
+    runs = True
     if to == "properties":
-        files = {_FILES[to]: properties_text(reading.entries, reading.path)}
+        entries, lone = _without_lone(reading, config)
+        notes += lone
+        runs = not lone or (config is not None and len(lone) < len(config.flows))
+        files = {_FILES[to]: properties_text(entries, reading.path)}
     elif to == reading.format == "strimzi":
         text, unsaid = upgraded(reading.path)
         notes += unsaid
@@ -54,10 +61,17 @@ def convert(reading: Reading, to: str, secrets: str | None = None) -> Conversion
             text, unsaid = strimzi_text(clusters, reading.path)
             notes += unsaid
             files = {_FILES[to]: text}
-    if config is not None:
+    if config is not None and runs:
         told = {note.key for note in notes}
         notes += [note for note in _lost(reading.path, before, files, to, secrets) if note.key not in told]
     return Conversion(files, tuple(dict.fromkeys(notes)), config.warnings if config else ())
+
+
+def _without_lone(reading: Reading, config: MirrorConfig | None) -> tuple[tuple[Entry, ...], list[Note]]:
+    """The keys with flows that copy nothing turned off: as they stand, they would copy."""
+    lone = {f"{flow.name}.enabled": flow.name for flow in (config.flows if config else ()) if not flow.copies}
+    entries = [replace(one, value="false") if one.key in lone else one for one in reading.entries]
+    return tuple(entries), [Note(reading.path, 0, name, _COPIES_NOTHING) for name in lone.values()]
 
 
 def _not_needed(reading: Reading, to: str) -> Iterator[Note]:
@@ -69,6 +83,8 @@ def _not_needed(reading: Reading, to: str) -> Iterator[Note]:
         kept |= CONNECTS_OWN.keys()
     if to == "connectors":
         kept |= {connector.name for cluster in reading.connect for connector in cluster.connectors}
+    if to == reading.format == "connectors":
+        kept |= {key for cluster in reading.connect if cluster.worker for key in cluster.worker.settings}
     for note in reading.notes:
         tasks = to != "properties" and note.key.endswith(".tasksMax")
         if note.kind == "not needed" and note.key not in kept and not tasks:
@@ -94,7 +110,7 @@ def _lost(
             file.write_text(text, "latin-1" if name.endswith(".properties") else "utf-8")
         paths = [directory] if to == "connectors" else [str(Path(directory, name)) for name in files]
         try:
-            after = {(one.flow, one.key): one.value for one in explain(read(paths, secrets))[1]}
+            after = {(one.flow, one.key): one.value for one in explain(read(paths, secrets, lone_checkpoints=True))[1]}
         except SparkMirrorError as error:
             yield Note(path, 0, to, f"what was written can't be run: {str(error).replace(directory + '/', '')}")
             return

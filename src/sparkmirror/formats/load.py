@@ -20,21 +20,24 @@ SECRETS_VARIABLE = "SPARKMIRROR_SECRETS"
 _YAML = (".yaml", ".yml")
 
 
-def read(paths: Sequence[str], secrets: str | None = None) -> Reading:
-    """One format's files, or a directory of connectors'. Raises `ConfigError`."""
+def read(paths: Sequence[str], secrets: str | None = None, *, lone_checkpoints: bool = False) -> Reading:
+    """One format's files, or a directory of connectors'. Raises `ConfigError`.
+
+    `lone_checkpoints`: a connector's file may be a flow's only one, as a resource always may.
+    """
     files = [file for path in paths for file in _files(path)]
     shown = paths[0] if len(paths) == 1 else ", ".join(paths)
     if len(files) == 1 and files[0].lower().endswith(_YAML):
         directory = secrets or os.environ.get(SECRETS_VARIABLE)
         clusters, resources, providers, notes = read_strimzi(files[0], directory)
-        entries, more = as_mm2(shown, clusters)
+        entries, more = as_mm2(shown, clusters, lone_checkpoints=True)
         return Reading(shown, "strimzi", (*entries, *providers), (*notes, *more), clusters, resources)
     if any(file.endswith(".json") for file in files) or (len(files) == 1 and _is_only_worker(files[0])):
         for file in files:
             if not file.endswith(".json") and not is_worker(file):
                 raise ConfigError("is neither a connector's file nor a worker's: give one format at a time", where=file)
         connect, notes = read_connect(files)
-        entries, more = as_mm2(shown, connect)
+        entries, more = as_mm2(shown, connect, lone_checkpoints=lone_checkpoints)
         return Reading(shown, "connectors", tuple(entries), (*notes, *more), connect)
     if len(files) > 1:
         raise ConfigError("give one file, or the files of one Connect cluster", where="command line", key=files[1])
@@ -49,11 +52,11 @@ def explain(
     config, values = explain_entries(
         reading.path, reading.entries, clusters=clusters, overrides=overrides or {}, notes=notes
     )
-    return _with_names(config, reading.connect), values
+    return (_by_connectors(config, reading.connect) if reading.connect else config), values
 
 
-def _with_names(config: MirrorConfig, clusters: Sequence[ConnectCluster]) -> MirrorConfig:
-    """The source connectors' own names, by which a real worker finds what they have copied."""
+def _by_connectors(config: MirrorConfig, clusters: Sequence[ConnectCluster]) -> MirrorConfig:
+    """The source connectors' own names, by which a real worker finds what they have copied; without, none is."""
     names = {
         connector.flow: connector.name
         for cluster in clusters
@@ -62,8 +65,11 @@ def _with_names(config: MirrorConfig, clusters: Sequence[ConnectCluster]) -> Mir
     }
     flows = []
     for flow in config.flows:
-        name = names.get((flow.source.alias, flow.target.alias), flow.connect.connector)
-        flows.append(flow.model_copy(update={"connect": flow.connect.model_copy(update={"connector": name})}))
+        name = names.get((flow.source.alias, flow.target.alias))
+        update: dict[str, object] = {"copies": False}
+        if name is not None:
+            update = {"connect": flow.connect.model_copy(update={"connector": name})}
+        flows.append(flow.model_copy(update=update))
     return config.model_copy(update={"flows": tuple(flows)})
 
 

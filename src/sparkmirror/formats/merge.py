@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from sparkmirror.config import Entry
 from sparkmirror.config.control_settings import STORAGE_SETTINGS
-from sparkmirror.config.known_keys import CLIENT, CONNECT, ROLES
+from sparkmirror.config.known_keys import CLIENT, CONNECT, CONNECTOR_BASE, ROLES
 from sparkmirror.config.refusals import CONVERTERS
 from sparkmirror.config.scopes import WHOLE_NAMES
 from sparkmirror.errors import ConfigError
@@ -31,9 +31,15 @@ CONNECTS_OWN = {
 _STORAGE = {setting.name for setting in STORAGE_SETTINGS}
 
 
-def as_mm2(path: str, clusters: Sequence[ConnectCluster]) -> tuple[list[Entry], list[Note]]:
-    """Keys and values, each key once, and notes about what is not among them. Raises `ConfigError`."""
-    merged = _Merged(path)
+def as_mm2(
+    path: str, clusters: Sequence[ConnectCluster], *, lone_checkpoints: bool = False
+) -> tuple[list[Entry], list[Note]]:
+    """Keys and values, each key once, and notes about what is not among them. Raises `ConfigError`.
+
+    `lone_checkpoints`: a checkpoint connector may be a flow's only one, which then copies nothing; no key says that, so
+    `formats.load` does.
+    """
+    merged = _Merged(path, lone_checkpoints=lone_checkpoints)
     flows: dict[tuple[str, str], dict[Role, Connector]] = {}
     for cluster in clusters:
         for connector in cluster.connectors:
@@ -58,8 +64,9 @@ def as_mm2(path: str, clusters: Sequence[ConnectCluster]) -> tuple[list[Entry], 
 
 
 class _Merged:
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, lone_checkpoints: bool) -> None:
         self.path = path
+        self._lone_checkpoints = lone_checkpoints
         self.entries: dict[str, Entry] = {}
         self.notes: list[Note] = []
 
@@ -81,17 +88,14 @@ class _Merged:
         first = next(iter(connectors.values()))
         if not flow[0]:
             raise ConfigError(f"{first.name} has no source.cluster.alias", where=first.path, key="source.cluster.alias")
-        if source is None and checkpoint is not None and checkpoint.wants():
-            raise ConfigError(
-                f"{checkpoint.name} is alone: {name} has no MirrorSourceConnector here, and what nobody copies can't"
-                " be translated; give its file, too",
-                where=checkpoint.path,
-            )
+        alone = source is None and checkpoint is not None and checkpoint.wants()
+        if alone and checkpoint is not None:
+            self._alone(checkpoint, name)
         for connector in connectors.values():
             if connector.name not in (connector.role.value, f"{name}.{connector.role.value}"):
                 reason = f"is not needed: this is the {connector.role.word} connector of {name}"
                 self.notes.append(Note(connector.path, 0, connector.name, reason, "not needed"))
-        self.put(f"{name}.enabled", _word(source is not None and source.wants()))
+        self.put(f"{name}.enabled", _word(alone or (source is not None and source.wants())))
         if checkpoint is None or not checkpoint.wants():
             self.put(f"{name}.emit.checkpoints.enabled", "false")
         if Role.HEARTBEAT not in connectors:
@@ -106,6 +110,20 @@ class _Merged:
                 self._one(connector, entry, connectors)
         if source is not None and checkpoint is not None and checkpoint.wants():
             self._must_agree(source, checkpoint)
+
+    def _alone(self, checkpoint: Connector, flow: str) -> None:
+        if not self._lone_checkpoints:
+            raise ConfigError(
+                f"{checkpoint.name} is alone: {flow} has no MirrorSourceConnector here, and what nobody copies can't"
+                " be translated; give its file, too",
+                where=checkpoint.path,
+            )
+        reason = (
+            f"is alone: {flow} has no MirrorSourceConnector here, so nothing is copied, and groups are translated by"
+            " what sparkmirror copied before; to copy, write a source connector into the same file"
+        )
+        line = checkpoint.settings["connector.class"].line
+        self.notes.append(Note(checkpoint.path, line, checkpoint.name, reason))
 
     def _cluster(self, connector: Connector, entry: Entry) -> None:
         """What says where a cluster is, and how it is spoken with."""
@@ -217,6 +235,8 @@ class _Merged:
             return
         role = role_of(key)
         name = key.removeprefix(role)
+        if key.startswith(CONVERTER_KEYS) and entry.value.strip() not in CONVERTERS:
+            self.note(entry, f"is not needed: {CONNECTOR_BASE[CONVERTER_KEYS[0]].reason}", "not needed")
         if key == "bootstrap.servers" or key.startswith(CONVERTER_KEYS):
             return
         if name == "bootstrap.servers" or SECURITY.fullmatch(name):

@@ -52,6 +52,9 @@ TAKEN_OUT = (
 LEFT_IN = ("ssl.endpoint.identification.algorithm", "ssl.cipher.suites", "ssl.protocol", "ssl.enabled.protocols")
 """Those that it leaves in nevertheless."""
 _CONNECTORS_OWN = ("name", "connector.class", "tasks.max", "connector.plugin.version")
+_REPLICAS = (
+    "this process is one, and Spark's tasks share the work; for {} that stand by, start as many more on this file"
+)
 _PATTERNS = {
     "topics": ("topicsPattern",),
     "topics.exclude": ("topicsExcludePattern", "topicsBlacklistPattern"),
@@ -132,7 +135,8 @@ class _ResourceReader:
                 states.append(("->".join(connector.flow), connector.name, state))
         replicas = self._replicas()
         if replicas > 1:
-            self._note(("spec", "replicas"), f"start {replicas} processes on one file", "not needed")
+            kind = "" if self._spec.get("replicas") is not None else "not needed"
+            self._note(("spec", "replicas"), f"has no effect above 1: {_REPLICAS.format(replicas - 1)}", kind)
         resource = Resource(self._document.tree, self._document.path, alias, tuple(states), replicas)
         worker = Worker(self._worker, self._document.path)
         return ConnectCluster(tuple(connectors), worker, alias), resource

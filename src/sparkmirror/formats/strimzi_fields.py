@@ -72,7 +72,7 @@ honoured: `ssl.` settings that Strimzi lets through; others reach no client, as 
     mirrors[].source.config (v1)
 honoured: as `target.config` or `source.config`; `group.id` and storage topics as v1's fields
     clusters[].config (v1beta2)
-honoured: absent, and nothing is copied
+honoured: absent, and nothing is copied; groups are translated by what sparkmirror copied before
     mirrors[].sourceConnector
 honoured: absent, and no groups are translated
     mirrors[].checkpointConnector
@@ -122,7 +122,7 @@ honoured: as `topicsExcludePattern`, if that is absent
     mirrors[].topicsBlacklistPattern (v1beta2)
 honoured: as `groupsExcludePattern`, if that is absent
     mirrors[].groupsBlacklistPattern (v1beta2)
-honoured: 0 stops everything; of more, start as many processes as you want on one file: one works, the others stand by
+honoured: 0 stops everything; more than 1 has no effect: one process works, others that you start on the file stand by
     replicas
 not needed: the brokers' versions are found out
     version
@@ -139,8 +139,9 @@ no effect: {_POD}
     externalConfiguration (v1beta2)
 no effect: memory and options of Spark's JVM are `spark.driver` settings
     jvmOptions
-no effect: there is no JVM to have JMX metrics
+no effect: records are copied outside of Spark's JVM, so JMX would show nothing of a flow
     jmxOptions
+no effect: metrics come with a later release; till then `sparkmirror run -o json` prints each flow's figures
     metricsConfig
 no effect: `sparkmirror run --verbose` logs more
     logging

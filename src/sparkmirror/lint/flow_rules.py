@@ -69,7 +69,7 @@ def one_replica(subject: Subject) -> Iterator[Spot]:
 
 def one_task(subject: Subject) -> Iterator[Spot]:
     for flow in subject.flows:
-        if flow.tasks_max == 1:
+        if flow.copies and flow.tasks_max == 1:
             yield at(subject.stated("tasks.max", flow) or subject.flow_spot(flow), flow.name, "tasks.max")
 
 
@@ -84,7 +84,7 @@ def acls_and_operator(subject: Subject) -> Iterator[Spot]:
     if subject.reading.format != "strimzi":
         return
     for flow in subject.flows:
-        if flow.topic_sync.sync_topic_acls_enabled:
+        if flow.copies and flow.topic_sync.sync_topic_acls_enabled:
             spot = subject.stated("sync.topic.acls.enabled", flow) or subject.flow_spot(flow)
             yield at(spot, flow.name, "sync.topic.acls.enabled")
 

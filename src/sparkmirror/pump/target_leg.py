@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from sparkmirror.pump.clock import now_s
 from sparkmirror.pump.leg import Leg
-from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.loop import SUSPENDED_S, Loop
 from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.wire.channel import Channel, ChannelClosed
 from sparkmirror.wire.produce import Ack, TopicPartitionKey, produce_request, read_answer, topic_field
@@ -81,6 +81,7 @@ class TargetLeg(Leg):
         self._correlation_id = 0
         self._ready = _Ready()
         self._muted_until = 0.0
+        self._sending_since = 0.0
 
     def offer(self, copy: PartitionCopy) -> None:
         """This partition has a batch to send."""
@@ -89,6 +90,7 @@ class TargetLeg(Leg):
     def connected(self, channel: Channel, version: int) -> None:
         """Here is the channel that was asked for; `version` is that of Produce."""
         if self._take_channel(channel):
+            channel.in_time = self._is_in_time
             self._version = version
             self.pump()
 
@@ -143,9 +145,18 @@ class TargetLeg(Leg):
         if not copies:
             return False
         self._correlation_id += 1
+        self._sending_since = now
         self._requests.append(_Request(copies, now))
         channel.send(produce_request(self._version, self._correlation_id, self._client_id, self._timeout_ms, batches))
         return True
+
+    def on_writable(self) -> None:
+        self._sending_since = self._loop.now
+        super().on_writable()
+
+    def _is_in_time(self) -> bool:
+        """Whether this process has run since it was decided to send this: it may be stopped at any moment (R6)."""
+        return now_s() - self._sending_since < SUSPENDED_S
 
     def check(self, timeout_s: float) -> None:
         """Give the connection up if its oldest answer is overdue; time that the broker muted us doesn't count."""

@@ -3,6 +3,11 @@
 After every error that isn't final the position is read again and one batch goes alone (invariant 5, R3); the
 verdicts differ in when: at once where our view was out of date, after a pause where a broker needs time,
 with growing pauses where somebody must act first, and never where this pump has no right to write any more.
+
+Two small sets stand beside it, because no partition is copied there: a question is asked a few times while its asker
+waits. `cluster/topic_log.py` writes and reads our internal topics and tries all again but `_FINAL_ERRORS`;
+`engine/identity.py` asks for a producer id and tries only `_NOT_YET` again. Neither contradicts the table: the former
+would be parked, the latter tried again.
 """
 
 from __future__ import annotations
@@ -61,6 +66,7 @@ _PARK = {
     21: "acks=all is refused",
     29: "not authorized for the topic",
     30: "not authorized for the group",
+    31: "not authorized for the cluster: grant us IDEMPOTENT_WRITE on it",
     32: "the target refuses the record's timestamp",
     35: "the request's version is not supported",
     42: "the request is invalid",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import struct
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, Protocol
 
 from sparkmirror.wire.buffers import Frame, FramePool
@@ -48,6 +48,8 @@ class Channel:
         self._session = session
         self._pool = pool
         self._out: deque[memoryview] = deque()
+        self.in_time: Callable[[], bool] | None = None
+        """Asked right before anything is handed to the system: False, and it is too late for it."""
         self._size_bytes = bytearray(4)
         self._size_view = memoryview(self._size_bytes)
         self._got = 0
@@ -88,8 +90,10 @@ class Channel:
     def flush(self) -> None:
         out = self._out
         while out:
+            buffers = list(out) if len(out) <= _MAX_BUFFERS else self._first(_MAX_BUFFERS)
+            self._must_be_in_time()
             try:
-                sent = self._sock.sendmsg(list(out) if len(out) <= _MAX_BUFFERS else self._first(_MAX_BUFFERS))
+                sent = self._sock.sendmsg(buffers)
             except BlockingIOError:
                 return
             except OSError as error:
@@ -104,6 +108,10 @@ class Channel:
                     sent = 0
             while out and not out[0]:
                 out.popleft()
+
+    def _must_be_in_time(self) -> None:
+        if self.in_time is not None and not self.in_time():
+            raise ChannelClosed("this process was suspended while it was sending")
 
     def _first(self, count: int) -> list[memoryview]:
         return [self._out[index] for index in range(count)]

@@ -104,6 +104,7 @@ class TlsChannel(Channel):
         try:
             while out:
                 piece = out[0]
+                self._must_be_in_time()
                 sent = self._sock.send(piece)
                 if sent == len(piece):
                     out.popleft()

@@ -1,0 +1,81 @@
+"""A record that is too large for the target: its partition is parked, with the record's size and the key to change."""
+
+from __future__ import annotations
+
+import struct
+
+from kafka.record.default_records import DefaultRecordBatchBuilder
+from model_broker import FRESH_MS, Pump, Source, World, batch_of
+
+from sparkmirror.pump.partition import Stage
+
+LARGE_AT, LARGE_BYTES = 10, 5_000
+"""Where the large record is, and its value's size."""
+
+
+def large_batch() -> bytes:
+    """One record, as the source's broker stores it."""
+    builder = DefaultRecordBatchBuilder(
+        magic=2,
+        compression_type=0,
+        is_transactional=False,
+        producer_id=77,
+        producer_epoch=3,
+        base_sequence=5,
+        batch_size=1 << 20,
+    )
+    builder.append(0, FRESH_MS, None, b"%d" % LARGE_AT + b" " * LARGE_BYTES, [])
+    data = builder.build()
+    struct.pack_into(">q", data, 0, LARGE_AT)
+    return bytes(data)
+
+
+class WithLarge(Source):
+    """Ten small records in a batch, and then a large one."""
+
+    def __init__(self) -> None:
+        super().__init__([(LARGE_AT, FRESH_MS)])
+        self.end += 1
+
+    def fetch(self, offset: int, batches: int) -> bytes:
+        if offset < LARGE_AT:
+            return super().fetch(offset, batches)
+        return large_batch() if offset == LARGE_AT else b""
+
+
+def settled(pump: Pump) -> Pump:
+    """Until it is parked."""
+    for _ in range(20):
+        pump.settle()
+        if pump.copy.stage is Stage.PARKED:
+            return pump
+        pump.world.now = max(pump.world.now, pump.copy.seek_at)
+    raise AssertionError(pump.copy.reason)
+
+
+def test_a_refused_record_is_named_with_its_size_and_the_key_to_change() -> None:
+    """It was a batch of its own: there is nothing to split."""
+    world = World(Source([(1, FRESH_MS)] * 3))
+    size = len(batch_of(0, (0,), 1, FRESH_MS))
+    world.target.max_bytes = size - 1
+    copy = settled(Pump(world)).copy
+    assert world.target.log == []
+    assert copy.reason == (
+        "source offset 0: MESSAGE_SIZE_TOO_LARGE (10), the batch is larger than the target's max.message.bytes "
+        f"({size} bytes)"
+    )
+    assert copy.refused is not None
+    copy.limited(copy.refused, {"max.message.bytes": str(size - 1)})
+    assert f"({size} bytes); topic us.orders has max.message.bytes={size - 1}: raise" in copy.reason
+
+
+def test_a_record_larger_than_what_was_refused_before_is_named_so_and_not_sent() -> None:
+    """The target has refused less already; what stood before it is copied."""
+    world = World(WithLarge())
+    world.target.max_bytes = len(batch_of(0, tuple(range(LARGE_AT)), LARGE_AT, FRESH_MS)) - 1
+    pump = settled(Pump(world))
+    assert world.target.log == list(range(LARGE_AT))
+    assert pump.copy.reason == (
+        f"the record at source offset {LARGE_AT} makes a batch of {len(large_batch())} bytes: "
+        "raise max.message.bytes of the target topic"
+    )
