@@ -84,7 +84,21 @@ def test_groups_are_set_forwards_only(
     assert committed(target_cluster, f"{topic_name}-ahead") == {(topic, 0): 8, (topic, 1): 9}
     assert committed(target_cluster, f"{topic_name}-partly") == {(topic, 0): 7, (topic, 1): 11}, "the real one fails"
     partly = f"{{{topic}-0=OffsetAndMetadata{{offset=7, leaderEpoch=null, metadata=''}}}}"
+    both = (
+        f"{{{topic}-0=OffsetAndMetadata{{offset=7, leaderEpoch=null, metadata=''}}, "
+        f"{topic}-1=OffsetAndMetadata{{offset=9, leaderEpoch=null, metadata=''}}}}"
+    )
     for line in (
+        f"ConsumerGroupDescriptions for consumer group {topic_name}-new - it does not exist",
+        f"ConsumerGroupDescriptions for consumer group {topic_name}-behind - ListedGroup(group='{topic_name}-behind'",
+        f" - Translated offsets for consumer group from checkpoint {topic_name}-new - {both}",
+        f"Consumer Group Offsets at destination for consumer group id {topic_name}-behind - {{{topic}-0=",
+        "Checking to see if the translated offsets are higher than destination consumer offsets",
+        f"Filtered consumer offsets - {both}",
+        f"Filtered consumer offsets - {partly}",
+        "Filtered consumer offsets - {}",
+        f"Updated offsets for consumer group: {topic_name}-new with offsets {both}",
+        f"Updated offsets for consumer group: {topic_name}-behind with offsets {both}",
         f"No Consumer Group offsets for specified consumer group id {topic_name}-new. "
         "Returning translated consumer offsets.",
         f"Translated offsets for consumer group id {topic_name}-ahead either smaller or caught up",
@@ -137,7 +151,29 @@ def test_an_error_ends_a_tick_and_not_the_schedule(
         stop.set()
         thread.join(60)
     assert committed(target_cluster, f"{topic_name}-late") == {(topic, 2): 5}
-    assert "Execution time in milliseconds" in caplog.text
+    for line in (
+        "Start Time: ",
+        "Error retrieving translated offsets. Returning empty map.",
+        f"No translated offsets received for consumer group id {topic_name}-late. Nothing to update.",
+        "Shutdown called. Starting to exit.",
+        "End Timestamp: ",
+        "Execution time in milliseconds: ",
+    ):
+        assert line in caplog.text
+
+
+@pytest.mark.broker
+def test_a_group_without_a_checkpoint_is_said(
+    target_cluster: KafkaCluster, topic_name: str, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = checkpointed(target_cluster, topic_name, [record(f"{topic_name}-other", 0, 5, topic=topic)])
+    sync = GroupSync(settings, topic_name, [f"{topic_name}-none"])
+    with caplog.at_level(logging.INFO):
+        sync.tick()
+    sync.close()
+    assert f"Could not find or get translated offsets for consumer group id: {topic_name}-none" in caplog.text
+    assert f"No translated offsets received for consumer group id {topic_name}-none. Nothing to update." in caplog.text
+    assert committed(target_cluster, f"{topic_name}-none") == {}
 
 
 @pytest.mark.broker

@@ -26,11 +26,20 @@ _VERBS = {TargetState.STARTED: "resume", TargetState.PAUSED: "pause", TargetStat
 class ServedWorker:
     """The same questions as `RunningWorker`'s, through the REST interface; a context manager."""
 
-    def __init__(self, source: KafkaCluster, target: KafkaCluster, group: str, directory: Path) -> None:
+    def __init__(
+        self,
+        source: KafkaCluster,
+        target: KafkaCluster,
+        group: str,
+        directory: Path,
+        more: Mapping[str, str] | None = None,
+    ) -> None:
+        """`more`: what else is in the worker's file, or otherwise."""
         self.source, self.target = source.bootstrap_servers, target.bootstrap_servers
         settings = worker_settings(
             self.target, group, free_ports(1)[0], offset_flush_interval_ms="1000", session_timeout_ms="6000"
         )
+        settings |= more or {}
         self.url, self.names = settings["listeners"], list[str]()
         self._file, self._log = directory / "connect-distributed.properties", directory / "serve.log"
         self._file.write_text(dumps(settings))
@@ -65,6 +74,10 @@ class ServedWorker:
     def printed(self) -> list[dict[str, Any]]:
         """What `-o json` has printed, a line each."""
         return [json.loads(line) for line in self._log.read_text().splitlines() if line.startswith("{")]
+
+    def logged(self) -> str:
+        """All that it has written."""
+        return self._log.read_text()
 
     def _answers(self) -> bool:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.connect.connectors import CUSTOM_POLICY, aws_connectors, demo_connectors, specs, worker_file
+from tests.connect.kit_connectors import SECRET, aws_kit
 
 from sparkmirror.config import FlowConfig
 from sparkmirror.connect.flows import Flows, read_flows
@@ -64,6 +65,33 @@ def test_the_aws_kits_three() -> None:
     # The kit's checkpoint connector names no policy.
     assert notes(flows).keys() == {"mm2-msc", "mm2-cpc"}
     assert f"replication.policy.class is {CUSTOM_POLICY} in mm2-msc" in flows.parts["mm2-cpc"].note
+
+
+@pytest.mark.parametrize(
+    ("auth", "protocol", "mechanism"),
+    [
+        ("no", "PLAINTEXT", "GSSAPI"),
+        ("mtls", "SSL", "GSSAPI"),
+        ("sasl", "SASL_SSL", "SCRAM-SHA-512"),
+        ("iam", "SASL_SSL", "AWS_MSK_IAM"),
+    ],
+)
+def test_the_aws_kits_three_of_each_way_of_signing_in(auth: str, protocol: str, mechanism: str) -> None:
+    kit = aws_kit()
+    flows = read_flows(
+        specs({f"mm2-{one}": kit[f"mm2-{one}-{auth}-auth"] for one in ("msc", "cpc", "hbc")}), worker_file()
+    )
+    assert failures(flows) == {}
+    flow = only(flows)
+    assert flow.name == "msksource->mskdest"
+    assert (flow.copies, flow.heartbeat.emit_heartbeats_enabled) == (True, True)
+    assert flow.group.emit_checkpoints_enabled
+    assert flow.group.sync_group_offsets_enabled is (auth in ("iam", "sasl"))
+    for cluster in (flow.source, flow.target):
+        assert (cluster.security_protocol, cluster.sasl.mechanism) == (protocol, mechanism)
+        assert (SECRET in cluster.sasl.jaas_config.get_secret_value()) is (auth == "sasl")
+        assert (cluster.ssl.key_password.get_secret_value() == SECRET) is (auth == "mtls")
+    assert SECRET not in f"{flows}"
 
 
 def test_each_ones_settings_come_from_its_own_connector() -> None:

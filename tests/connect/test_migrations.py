@@ -154,8 +154,8 @@ def test_a_group_and_then_its_producer_move(
     mp.create_topic(source, topic, PARTITIONS)
     producer = ConsoleProducer()
     consumer = ConsoleConsumer(group, f"^({topic}|{remote})$")
-    with ExitStack() as to_the_end:
-        with producer.at(source, topic):
+    with producer.at(source, topic):
+        with ExitStack() as app:
             with consumer.at(source):
                 mp.wait_for(lambda: consumer.count > 100, 180, "the group reading at the source")
                 worker.start()
@@ -163,27 +163,28 @@ def test_a_group_and_then_its_producer_move(
                     worker.put(name, config)
                 for name in worker.names:
                     worker.wait_for(name, "RUNNING")
-                to_the_end.enter_context(group_sync_app(target, tmp_path, alias, group, policy))
+                app.enter_context(group_sync_app(target, tmp_path, alias, group, policy))
                 mp.wait_for(lambda: worker.copied(remote, PARTITIONS) > 0, 180, "the copy")
                 mp.wait_for(lambda: bool(committed(target, group)), 180, "the group's first offsets at the target")
             at = committed(source, group)
             mp.wait_for(lambda: committed(target, group) == at, 180, "the group's last offsets at the target")
-            before = consumer.count
-            with consumer.at(target):
-                mp.wait_for(lambda: consumer.count > before + 100, 180, "the group reading at the target")
-        # The producer has stopped; it goes on at the target when everything is copied and read.
-        if not policy:
-            mp.create_topic(target, topic, PARTITIONS)
+        # The app has set the last offsets and is stopped; only then the group reads at the target.
+        before = consumer.count
         with consumer.at(target):
-            mp.wait_for(lambda: worker.copied(remote, PARTITIONS) == producer.sent, 180, "everything copied")
-            mp.wait_for(lambda: consumer.count == producer.sent, 180, "everything read")
-            moved = producer.sent
-            with producer.at(target, topic):
-                mp.wait_for(lambda: consumer.count > moved + 1000, 180, "what was written to the target")
-                assert states(worker) == {"RUNNING"}
-                worker.to(TargetState.STOPPED, *worker.names)
-                worker.delete(*list(worker.names))
-                time.sleep(2)
-            mp.wait_for(lambda: consumer.count >= producer.sent, 180, "all that was written to the target")
+            mp.wait_for(lambda: consumer.count > before + 100, 180, "the group reading at the target")
+    # The producer has stopped; it goes on at the target when everything is copied and read.
+    if not policy:
+        mp.create_topic(target, topic, PARTITIONS)
+    with consumer.at(target):
+        mp.wait_for(lambda: worker.copied(remote, PARTITIONS) == producer.sent, 180, "everything copied")
+        mp.wait_for(lambda: consumer.count == producer.sent, 180, "everything read")
+        moved = producer.sent
+        with producer.at(target, topic):
+            mp.wait_for(lambda: consumer.count > moved + 1000, 180, "what was written to the target")
+            assert states(worker) == {"RUNNING"}
+            worker.to(TargetState.STOPPED, *worker.names)
+            worker.delete(*list(worker.names))
+            time.sleep(2)
+        mp.wait_for(lambda: consumer.count >= producer.sent, 180, "all that was written to the target")
     expected = {index: list(range(index, producer.sent, PARTITIONS)) for index in range(PARTITIONS)}
     assert consumer.read == expected

@@ -37,6 +37,43 @@ def test_the_kits_file(tmp_path: Path) -> None:
     assert "storage" not in said
 
 
+@pytest.mark.parametrize(
+    ("key", "reason"),
+    [
+        ("consumer.fetch.max.bytes", "it is for sink connectors; what reads a source is set in its connector, with"),
+        ("consumer.security.protocol", "it is for sink connectors"),
+        ("client.id", "say for which client, with producer. or admin. before it"),
+        ("request.timeout.ms", "say for which client, with producer. or admin. before it"),
+        ("retry.backoff.ms", "pauses before another try are sparkmirror's own"),
+        ("heartbeat.interval.ms", "copying needs no consumer group"),
+        ("rest.port", "it is no setting of a Connect worker"),
+    ],
+)
+def test_keys_without_effect_are_named_with_the_reason(tmp_path: Path, key: str, reason: str) -> None:
+    (line,) = [line for line in worker_config(tmp_path, {**SETTINGS, key: "1"}).warnings if f": {key}: " in line]
+    assert f": {key}: has no effect: {reason}" in line
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "admin.client.id",
+        "admin.request.timeout.ms",
+        "config.providers.file.class",
+        "offset.flush.interval.ms",
+        "producer.request.timeout.ms",
+        "sasl.mechanism",
+        "session.timeout.ms",
+        "spark.master",
+        "topic.tracking.allow.reset",
+        "topic.tracking.enable",
+    ],
+)
+def test_keys_with_an_effect_are_not(tmp_path: Path, key: str) -> None:
+    value = "true" if key.startswith("topic.") else "1000"
+    assert f": {key}: " not in "\n".join(worker_config(tmp_path, {**SETTINGS, key: value}).warnings)
+
+
 def test_an_empty_admin_listeners_turns_the_admin_endpoints_off(tmp_path: Path) -> None:
     config = worker_config(tmp_path, {**SETTINGS, "admin.listeners": ""})
     assert not config.admin

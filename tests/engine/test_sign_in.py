@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Iterator
@@ -33,6 +34,8 @@ from sparkmirror.wire.channel import Channel
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 
 SESSION_MS = 3000
+TOKEN_S = 15
+"""A token's life. It is fetched anew after four fifths; a session that begins just before then has three seconds."""
 PARTITIONS = 4
 ALLOWED = "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls="
 
@@ -78,9 +81,9 @@ def everything() -> list[ACL]:
     ]
 
 
-def no_reading(topic: str) -> ACL:
+def denied(operation: ACLOperation, topic: str) -> ACL:
     pattern = ResourcePattern(ResourceType.TOPIC, topic)
-    return ACL("User:mirror", "*", ACLOperation.READ, ACLPermissionType.DENY, pattern)
+    return ACL("User:mirror", "*", operation, ACLPermissionType.DENY, pattern)
 
 
 def change_acls(cluster: KafkaCluster, acls: list[ACL], *, create: bool) -> None:
@@ -106,6 +109,13 @@ def copied(cluster: KafkaCluster, topic: str) -> int:
     return sum(mp.end_offsets(cluster.bootstrap_servers, f"A.{topic}", PARTITIONS))
 
 
+def parked(mirror: Mirror) -> list[str]:
+    """Why partitions are."""
+    (driver,) = mirror.drivers
+    receipts = [view.receipt for view in list(driver.view.partitions.values())]
+    return [one.reason for one in receipts if one is not None and one.state == "parked"]
+
+
 def signs_in(path: Path) -> bool:
     client = ClusterClient(load_mm2_properties(str(path)).flows[0].source, "test")
     try:
@@ -122,34 +132,87 @@ def finish(path: Path, spark: SparkSession, pair: tuple[KafkaCluster, KafkaClust
     assert_copied(*pair, {topic: f"A.{topic}"})
 
 
+def oidc_settings(authority: Authority, server: TokenServer, scope: str = "kafka") -> dict[str, str]:
+    """SASL_SSL with tokens of a server; each scope has tokens of its own."""
+    module = f"{KAFKA}oauthbearer.OAuthBearerLoginModule required"
+    return {
+        **authority.client_settings(),
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.login.callback.handler.class": f"{KAFKA}oauthbearer.OAuthBearerLoginCallbackHandler",
+        "sasl.oauthbearer.token.endpoint.url": server.url,
+        "sasl.jaas.config": f"{module} clientId=mirror clientSecret={quoted('hunter2')} scope={scope};",
+    }
+
+
+@contextlib.contextmanager
+def under_load(
+    path: Path, spark: SparkSession, pair: tuple[KafkaCluster, KafkaCluster], topic: str
+) -> Iterator[Mirror]:
+    """A mirror with a lease, while the topic is written to. At the end nothing is lost, repeated or held up."""
+    source, target = pair
+    mp.create_topic(source.bootstrap_servers, topic, PARTITIONS)
+    mirror = Mirror(load_mm2_properties(str(path)), spark=spark)
+    thread = threading.Thread(target=mirror.run, daemon=True)
+    try:
+        with mp.load(source.bootstrap_servers, topic, PARTITIONS, per_s=1000):
+            thread.start()
+            mp.wait_for(lambda: copied(target, topic) > 500, 120, "the first records")
+            held_at = mirror.drivers[0]._lease.term  # type: ignore[union-attr] # noqa: SLF001
+            epochs = mirror.epoch
+            yield mirror
+            before = copied(target, topic)
+            mp.wait_for(lambda: copied(target, topic) > before + 500, 180, "fresh records")
+        assert mirror.drivers[0]._lease.term == held_at  # type: ignore[union-attr] # noqa: SLF001
+        assert mirror.epoch == epochs
+    finally:
+        mirror.stop()
+        thread.join(40)
+    assert not thread.is_alive()
+    finish(path, spark, pair, topic)
+
+
+def reasons_within(mirror: Mirror, seconds: float) -> set[str]:
+    """Whatever its status line would say in that time."""
+    seen: set[str] = set()
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        seen.update(reasons(mirror))
+        time.sleep(0.2)
+    return seen
+
+
 def test_sessions_are_renewed_under_load(
     pair: tuple[KafkaCluster, KafkaCluster], authority: Authority, topic_name: str, tmp_path: Path, spark: SparkSession
 ) -> None:
     """Sessions end every three seconds for all clients, the lease's too: nothing is lost, repeated or held up."""
-    source, target = pair
-    mp.create_topic(source.bootstrap_servers, topic_name, PARTITIONS)
     path = write(tmp_path, pair, topic_name, scram_settings(authority, "mirror", "hunter2"))
-    mirror = Mirror(load_mm2_properties(str(path)), spark=spark)
-    thread = threading.Thread(target=mirror.run, daemon=True)
-    with mp.load(source.bootstrap_servers, topic_name, PARTITIONS, per_s=1000):
-        thread.start()
-        mp.wait_for(lambda: copied(target, topic_name) > 500, 120, "the first records")
-        held_at = mirror.drivers[0]._lease.term  # type: ignore[union-attr] # noqa: SLF001
-        epochs = mirror.epoch
-        seen: set[str] = set()
-        until = time.monotonic() + 7 * SESSION_MS / 1000
-        while time.monotonic() < until:
-            seen.update(reasons(mirror))
-            time.sleep(0.2)
-        before = copied(target, topic_name)
-        mp.wait_for(lambda: copied(target, topic_name) > before + 500, 180, "fresh records")
-    assert mirror.drivers[0]._lease.term == held_at  # type: ignore[union-attr] # noqa: SLF001
-    assert mirror.epoch == epochs
+    with under_load(path, spark, pair, topic_name) as mirror:
+        seen = reasons_within(mirror, 7 * SESSION_MS / 1000)
     assert seen <= {""}, "a connection was lost"
-    mirror.stop()
-    thread.join(40)
-    assert not thread.is_alive()
-    finish(path, spark, pair, topic_name)
+
+
+def test_tokens_of_seconds_are_renewed_under_load(
+    pair: tuple[KafkaCluster, KafkaCluster],
+    authority: Authority,
+    token_server: TokenServer,
+    topic_name: str,
+    tmp_path: Path,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A session ends with its token. The driver and the pumps fetch theirs again and again; nothing is lost."""
+    monkeypatch.setattr(token_server, "lifetime_s", TOKEN_S)
+    path = write(tmp_path, pair, topic_name, oidc_settings(authority, token_server, "short"), "OIDC")
+    refused = token_server.refused
+    with under_load(path, spark, pair, topic_name) as mirror:
+        before = token_server.given
+        seen = reasons_within(mirror, 3 * TOKEN_S)
+        renewed = token_server.given - before
+    assert renewed >= 4, "in two processes at least, after every twelve to fifteen seconds"
+    assert token_server.refused == refused
+    assert token_server.forms[-1]["scope"] == ["short"]
+    assert seen <= {""}, "a connection was lost"
 
 
 def test_a_pump_renews_its_sessions_between_requests(
@@ -250,23 +313,38 @@ def test_a_password_that_is_changed_at_the_broker_and_changed_back(
     finish(path, spark, pair, topic_name)
 
 
+@pytest.mark.parametrize(
+    ("side", "operation", "name"),
+    [(0, ACLOperation.READ, "{}"), (1, ACLOperation.WRITE, "A.{}")],
+    ids=["source", "target"],
+)
 def test_an_acl_that_is_taken_away_and_given_back(
-    pair: tuple[KafkaCluster, KafkaCluster], authority: Authority, topic_name: str, tmp_path: Path, spark: SparkSession
+    pair: tuple[KafkaCluster, KafkaCluster],
+    authority: Authority,
+    topic_name: str,
+    tmp_path: Path,
+    spark: SparkSession,
+    side: int,
+    operation: ACLOperation,
+    name: str,
 ) -> None:
+    """While it is gone the partitions are parked, and say why; then they go on by themselves."""
     source, target = pair
     mp.create_topic(source.bootstrap_servers, topic_name, PARTITIONS)
     path = write(tmp_path, pair, topic_name, scram_settings(authority, "mirror", "hunter2"))
+    taken = [denied(operation, name.format(topic_name))]
     with mp.load(source.bootstrap_servers, topic_name, PARTITIONS, per_s=200), run_mirror(path, spark) as mirror:
         mp.wait_for(lambda: copied(target, topic_name) > 100, 120, "the first records")
-        change_acls(source, [no_reading(topic_name)], create=True)
+        change_acls(pair[side], taken, create=True)
         try:
             mp.wait_for(
-                lambda: any("not authorized for the topic" in one for one in reasons(mirror)), 180, "the reason"
+                lambda: any("not authorized for the topic" in one for one in parked(mirror)), 180, "parked, and why"
             )
         finally:
-            change_acls(source, [no_reading(topic_name)], create=False)
+            change_acls(pair[side], taken, create=False)
         before = copied(target, topic_name)
         mp.wait_for(lambda: copied(target, topic_name) > before + 100, 90, "fresh records after the mend")
+        mp.wait_for(lambda: not parked(mirror), 90, "no partition is parked any more")
     finish(path, spark, pair, topic_name)
 
 
@@ -283,19 +361,13 @@ def test_tokens_of_an_oidc_server(
     mp.create_topic(source.bootstrap_servers, topic_name, PARTITIONS)
     mp.produce(source.bootstrap_servers, topic_name, PARTITIONS, 1000)
     module = f"{KAFKA}oauthbearer.OAuthBearerLoginModule required"
-    settings = {
-        **authority.client_settings(),
-        "security.protocol": "SASL_SSL",
-        "sasl.mechanism": "OAUTHBEARER",
-        "sasl.login.callback.handler.class": f"{KAFKA}oauthbearer.OAuthBearerLoginCallbackHandler",
-        "sasl.oauthbearer.token.endpoint.url": token_server.url,
-        "sasl.jaas.config": f"{module} clientId=mirror clientSecret={quoted('hunter2')} scope=kafka;",
-    }
+    settings = oidc_settings(authority, token_server)
+    given = token_server.given
     path = write(tmp_path, pair, topic_name, settings, "OIDC")
     Mirror(load_mm2_properties(str(path)), once=True, spark=spark).run()
     assert_copied(*pair, {topic_name: f"A.{topic_name}"}, 1000)
     assert token_server.forms[-1]["scope"] == ["kafka"]
-    assert token_server.given < 12, "a token is fetched once a process and cluster"
+    assert token_server.given - given < 12, "a token is fetched once a process and cluster"
 
     mp.produce(source.bootstrap_servers, topic_name, PARTITIONS, 1000)
     file = tmp_path / "token"

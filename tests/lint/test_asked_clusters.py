@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import mirror_process as mp
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer
-from kafka.admin import ACL, ACLOperation, ACLPermissionType, NewTopic, ResourcePattern, ResourceType
+from kafka.admin import (
+    ACL,
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    NewTopic,
+    ResourcePattern,
+    ResourceType,
+)
 from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
@@ -54,10 +64,11 @@ def lint(
     return findings
 
 
-def informed(directory: Path) -> set[str]:
-    """The rules that have something worth knowing to say of the same file."""
+def informed(directory: Path) -> dict[str, str]:
+    """The rules that have something worth knowing to say of the same file, and the words behind each rule's own."""
     printed = CliRunner().invoke(app, ["lint", str(directory / "mm2.properties"), "--connect", "-o", "json"])
-    return {one["rule"] for one in json.loads(printed.stdout) if one["severity"] == "info"}
+    infos = [one for one in json.loads(printed.stdout) if one["severity"] == "info"]
+    return {one["rule"]: one["what"].partition(": ")[2] for one in infos}
 
 
 def make(cluster: KafkaCluster, topic: str, partitions: int = 2, **configs: str) -> None:
@@ -82,7 +93,7 @@ def test_clusters_that_are_well(
     make(source_cluster, topic_name)
     before = topics_of(target_cluster)
     assert lint(tmp_path, source_cluster.bootstrap_servers, target_cluster.bootstrap_servers, topic_name) == {}
-    assert "limits-unknown" not in informed(tmp_path)
+    assert not informed(tmp_path).keys() & {"limits-unknown", "rights-unknown"}
     assert topics_of(target_cluster) - {"__consumer_offsets"} == before - {"__consumer_offsets"}
 
 
@@ -189,6 +200,60 @@ def test_permissions_at_the_target(
     assert "limits-unknown" in informed(tmp_path)
     assert "ALTER on the cluster, to add ACLs" in lines
     assert "CREATE on topic" in lines
+
+
+@contextlib.contextmanager
+def granted(cluster: KafkaCluster, kind: ResourceType, name: str, *operations: ACLOperation) -> Iterator[None]:
+    """To everybody; topics by prefix."""
+    by = ACLResourcePatternType.PREFIXED if kind is ResourceType.TOPIC else ACLResourcePatternType.LITERAL
+    pattern = ResourcePattern(kind, name, by)
+    acls = [ACL("User:*", "*", operation, ACLPermissionType.ALLOW, pattern) for operation in operations]
+    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
+    try:
+        admin.create_acls(acls)
+        yield
+    finally:
+        admin.delete_acls(acls)
+        admin.close()
+
+
+def test_rights_on_copies_that_are_not_there(
+    source_cluster: KafkaCluster, guarded: KafkaCluster, authority: Authority, topic_name: str, tmp_path: Path
+) -> None:
+    """Whether we could see them tells; and ACLs do, where we may read them."""
+    make(source_cluster, topic_name)
+    copy, topics = f"A.{topic_name}", ResourceType.TOPIC
+    mine = authority.client_settings() | {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(authority.issue(tmp_path / "keys.pem", "mirror.example")),
+    }
+    settings = {f"B.{key}": value for key, value in mine.items()}
+    settings["heartbeats.replication.enabled"] = "false"  # other tests' heartbeats
+
+    def told() -> tuple[str, str]:
+        """What is wrong, and what is not known."""
+        found = lint(tmp_path, source_cluster.bootstrap_servers, guarded.tls_bootstrap_servers, topic_name, **settings)
+        wrong = [one for one in found["forbidden-at-target"] if copy in one]
+        said = "\n".join(wrong), informed(tmp_path).get("rights-unknown", "")
+        print(said)
+        return said
+
+    def wait_for(wrong: str, unknown: str) -> None:
+        """Brokers learn of ACLs a moment later."""
+        mp.wait_for(lambda: told() == (wrong, unknown), 60, unknown or "all is known")
+
+    with granted(guarded, topics, copy, ACLOperation.CREATE):
+        lacks = "ALTER", "ALTER_CONFIGS", "DESCRIBE", "DESCRIBE_CONFIGS", "READ", "WRITE"
+        words = "our principal lacks a permission at the target"
+        wait_for("\n".join(f"{words}: {operation} on topic {copy}" for operation in lacks), "")
+        with granted(guarded, topics, copy, ACLOperation.DESCRIBE):
+            wait_for("", f"ALTER, ALTER_CONFIGS, DESCRIBE_CONFIGS, READ, WRITE on topic {copy}")
+            with granted(guarded, ResourceType.CLUSTER, "kafka-cluster", ACLOperation.DESCRIBE):
+                others = ACLOperation.READ, ACLOperation.ALTER, ACLOperation.ALTER_CONFIGS
+                with granted(guarded, topics, copy, *others):
+                    wait_for("", f"WRITE on topic {copy}")
+                    with granted(guarded, topics, copy, ACLOperation.WRITE):
+                        wait_for("", "")
 
 
 def test_permissions_at_the_source(

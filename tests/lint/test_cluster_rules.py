@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from sparkmirror.cluster.acls import ALL, ALLOW, LITERAL, PREFIXED, READ, WRITE, TopicAcl
 from sparkmirror.cluster.admin import ConfigEntry, NewTopicSpec, PartitionDescription, TopicDescription
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.config.model import ConnectStorage, LegacyConfig, TopicSyncConfig
@@ -14,6 +15,7 @@ from sparkmirror.lint.cluster_rules import CLUSTER_RULES
 from sparkmirror.lint.probe import FlowProbe, Side, timestamp_limit
 
 HOUR_MS = 3_600_000
+CREATE, ALTER, ALTER_CONFIGS = 5, 7, 11
 
 
 def topic(name: str, partitions: int = 1, replicas: int = 3) -> TopicDescription:
@@ -95,6 +97,24 @@ def own_topic(side: str, *operations: str) -> Change:
     return change
 
 
+def miss(name: str, *, side: str = "target", own: bool = False, sees: bool = True) -> Change:
+    """One that would be created; and whether we might see it then."""
+
+    def change(probe: FlowProbe) -> None:
+        one: Side = getattr(probe, side)
+        refuse(name, 0, side=side)(probe)
+        if own:
+            probe.internal[name] = one
+        else:
+            probe.names["new"] = name
+            probe.source.topics["new"] = topic("new")
+            probe.source.topic_operations["new"] = probe.source.topic_operations["t"]
+        if not sees:
+            one.topic_operations[name] = frozenset()
+
+    return change
+
+
 def lose_group(side: str, group: str) -> Change:
     def change(probe: FlowProbe) -> None:
         groups = probe.flow.group.model_copy(update={"groups": ("billing", "ship.*")})
@@ -127,6 +147,9 @@ BAD: list[tuple[str, Change, str]] = [
     ("forbidden-at-target", own_topic("target", "WRITE"), "READ on topic own"),
     ("forbidden-at-target", lose_group("target", "us-mm2"), "READ on group us-mm2"),
     ("forbidden-at-target", lose_group("target", "billing"), "READ on group billing"),
+    ("forbidden-at-target", miss("us.new", sees=False), "WRITE on topic us.new"),
+    ("rights-unknown", miss("us.new"), "ALTER, ALTER_CONFIGS, DESCRIBE_CONFIGS, READ, WRITE on topic us.new"),
+    ("rights-unknown", miss("own", side="source", own=True), "READ, WRITE on topic own"),
     ("groups-unseen", lose_pattern("source"), "DESCRIBE on groups like .*"),
     ("groups-unseen", lose_pattern("target", "DESCRIBE"), "READ on groups like .*"),
     ("too-old-brokers", lambda p: setattr(p.source, "unspoken", ("broker 1: Fetch",)), "broker 1: Fetch"),
@@ -185,6 +208,60 @@ def test_what_is_not_asked_for_needs_no_permission() -> None:
     lose("source", "DESCRIBE_CONFIGS")(probe)
     probe.source.operations = probe.target.operations = frozenset()
     assert found(probe) == {}
+
+
+RIGHTS = frozenset({"READ", "WRITE", "ALTER", "ALTER_CONFIGS", "DESCRIBE_CONFIGS"})
+
+
+def acl(operation: int, topic: str = "us.", who: str = "User:ANONYMOUS", pattern: int = PREFIXED) -> TopicAcl:
+    return TopicAcl(topic, who, "*", operation, ALLOW, pattern)
+
+
+def test_who_may_create_and_not_write() -> None:
+    """On a fresh target nothing else would say so."""
+    probe = healthy()
+    miss("us.new")(probe)
+    probe.target.acls = frozenset(acl(code) for code in (READ, CREATE, ALTER, ALTER_CONFIGS))
+    told = found(probe)
+    assert told.keys() == {"rights-unknown"}
+    assert told["rights-unknown"].endswith(": WRITE on topic us.new; no ACL allows it to User:ANONYMOUS")
+    probe.target.acls |= {acl(WRITE)}
+    assert found(probe) == {}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda side: setattr(side, "everywhere", RIGHTS),
+        lambda side: setattr(side, "acls", frozenset({acl(ALL, "*", pattern=LITERAL)})),
+        lambda side: setattr(side, "acls", frozenset({acl(ALL, "us.new", "User:*", pattern=LITERAL)})),
+        lambda side: setattr(side, "error", "no broker answers"),
+        lambda side: side.refusals.update({"us.new": (29, "")}),
+    ],
+    ids=["all topics", "an ACL for all topics", "an ACL for everybody", "not asked", "not created"],
+)
+def test_rights_that_are_known(change: Callable[[Side], object]) -> None:
+    probe = healthy()
+    miss("us.new")(probe)
+    change(probe.target)
+    assert "rights-unknown" not in found(probe)
+
+
+def test_configs_that_are_not_copied_need_no_right() -> None:
+    probe = healthy()
+    miss("us.new")(probe)
+    quiet = TopicSyncConfig(sync_topic_configs_enabled=False, sync_topic_acls_enabled=False)
+    probe.flow = probe.flow.model_copy(update={"topic_sync": quiet})
+    assert "ALTER_CONFIGS" not in found(probe)["rights-unknown"]
+
+
+def test_topics_that_lack_the_same_are_one_finding() -> None:
+    probe = healthy()
+    for number in range(5):
+        miss(f"us.new{number}")(probe)
+    probe.target.acls = frozenset({acl(ALL, "us.new0", pattern=LITERAL)})
+    (told,) = [one.what for rule in CLUSTER_RULES for one in rule.findings(probe)]
+    assert "on topic us.new1, us.new2, us.new3 and 1 more; no ACL" in told
 
 
 def test_a_limit_that_is_copied_is_none() -> None:

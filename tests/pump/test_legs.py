@@ -20,6 +20,7 @@ from sparkmirror.pump.target_leg import TargetLeg
 from sparkmirror.wire.buffers import FramePool
 from sparkmirror.wire.channel import Channel
 from sparkmirror.wire.fetch import FetchPosition, FetchSession
+from sparkmirror.wire.produce import produce_request
 
 
 def a_leg(lost: list[PartitionCopy], renewing: list[Channel] | None = None) -> TargetLeg:
@@ -259,7 +260,7 @@ def test_what_a_stopped_process_had_in_hand_is_not_sent_when_it_wakes(
     """Stopped in the worst moment: it has been decided to send a batch, and the request is being made."""
     clock = [1000.0]
     monkeypatch.setattr(target_leg, "now_s", lambda: clock[0])
-    make = target_leg.produce_request
+    make = produce_request
 
     def stopped(*arguments: Any) -> Any:
         clock[0] += stopped_s

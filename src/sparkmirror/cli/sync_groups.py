@@ -21,7 +21,7 @@ DEFAULT_GROUP, DEFAULT_SOURCE, DEFAULT_INTERVAL_S = "mm2TestConsumer1", "msksour
 def sync_groups(
     groups: Annotated[
         list[str] | None,
-        typer.Option("--consumerGroupID", "-cgi", help=f"The group; may be given more than once. [{DEFAULT_GROUP}]"),
+        typer.Option("--consumerGroupID", "-cgi", help=f"The group; may be given more than once ({DEFAULT_GROUP})."),
     ] = None,
     source: Annotated[
         str, typer.Option("--sourceCluster", "-src", help="The source's alias in MirrorMaker 2's configuration.")
@@ -39,10 +39,10 @@ def sync_groups(
         str, typer.Option("--replicationPolicySeparator", "-rps", help="As MirrorMaker 2 uses it.")
     ] = ".",
     interval_s: Annotated[
-        int, typer.Option("--interval", "-int", min=1, help="Seconds from one sync to the next.")
+        int, typer.Option("--interval", "-int", min=1, metavar="SEC", help="From one sync to the next.")
     ] = DEFAULT_INTERVAL_S,
     run_for_s: Annotated[
-        int, typer.Option("--runFor", "-rf", min=0, help="Seconds after which to exit; 0: never.")
+        int, typer.Option("--runFor", "-rf", min=0, metavar="SEC", help="After that long it exits; 0: never.")
     ] = 0,
     topic: Annotated[str | None, typer.Option("--topic", "-t", hidden=True)] = None,
     output: Output = Format.TEXT,

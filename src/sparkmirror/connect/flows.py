@@ -190,7 +190,8 @@ class _Reading:
         else:
             own = [_own(one) if Role.SOURCE in roles else one for one in connectors]
             entries, found = as_mm2(connectors[0].path, [ConnectCluster(tuple(own), self._worker)])
-            notes = [str(note) for note in found if note.kind != "not needed"]
+            # What both connectors say is in one of them now; `_disagreement` names what they say differently.
+            notes = [str(note) for note in found if note.kind not in ("not needed", "mismatch")]
         config, _ = explain_entries(connectors[0].path, list(self._with_target(entries, connectors[0])), notes=notes)
         flow = next(iter((*config.flows, *config.beats)), None)
         if flow is None:

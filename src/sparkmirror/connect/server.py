@@ -36,9 +36,18 @@ _BACKLOG = 128
 
 
 class ConnectServer:
-    """As a context it answers; `worker` runs the connectors where this process has the lease."""
+    """As a context it answers; `worker` runs the connectors where this process has the lease.
+
+    Raises `ConfigError` where the file asks for users and there are none: it would answer everybody.
+    """
 
     def __init__(self, config: WorkerConfig, worker: Worker, users: Users | None = None) -> None:
+        if config.basic_auth and users is None:
+            reason = (
+                "asks for users, but none were read, so that everybody would be let in:"
+                " name a JAAS file in KAFKA_OPTS, or with --jaas"
+            )
+            raise ConfigError(reason, where=config.path, key="rest.extension.classes")
         self._config = config
         self._worker = worker
         self._users = users

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from sparkmirror.config import ClusterConfig
 from sparkmirror.config.clusters import read_cluster
 from sparkmirror.config.entries import Entry, Properties, read_entries
-from sparkmirror.config.known_keys import CONNECT, CONNECT_FAMILIES, CONNECTOR_BASE
+from sparkmirror.config.known_keys import CLIENT, CONNECT, CONNECT_FAMILIES, CONNECTOR_BASE
 from sparkmirror.config.lookup import Lookup
 from sparkmirror.config.model import ProviderConfig, SslConfig
 from sparkmirror.config.providers import declared_providers, resolve
@@ -33,14 +33,18 @@ _NEEDED = {
     "offset.storage.topic": "where connectors' offsets are",
     "status.storage.topic": "where connectors' states are",
 }
-_PASSED_ON = ("producer.", "consumer.", "admin.")
-_READ_BY_FLOWS = ("offset.flush.interval.ms", "session.timeout.ms", "request.timeout.ms", "client.id")
+_PASSED_ON = ("producer.", "admin.")
+_READ_BY_FLOWS = ("offset.flush.interval.ms", "session.timeout.ms")
 """What whoever runs the connectors reads for itself."""
 _READ_ELSEWHERE = ("ssl.", "sasl.", "spark.", "offset.storage.", _HTTPS)
 _BYTES = "records are copied as bytes; where this is no ByteArrayConverter, each connector must name one"
+_WHOSE = "say for which client, with producer. or admin. before it"
 _IDLE = {
     "admin.listeners": "the admin endpoints are at all listeners",
+    "client.id": _WHOSE,
     "config.storage.": "the topic is compacted, and otherwise as the broker makes it",
+    "consumer.": "it is for sink connectors; what reads a source is set in its connector, with consumer. before it",
+    "request.timeout.ms": _WHOSE,
     "status.storage.": "the topic is compacted, and otherwise as the broker makes it",
     "inter.worker.": "a request is sent on with its own credentials",
     "key.converter": _BYTES,
@@ -291,7 +295,7 @@ class _Reader:
 
 def _why_idle(key: str) -> str:
     own = next((reason for start, reason in _IDLE.items() if key.startswith(start)), "")
-    known = {**CONNECT, **CONNECTOR_BASE}.get(key)
+    known = {**CLIENT, **CONNECTOR_BASE, **CONNECT}.get(key)
     family = next((reason for start, reason in CONNECT_FAMILIES.items() if key.startswith(start)), "")
     return own or (known.reason if known else family) or "it is no setting of a Connect worker"
 

@@ -22,8 +22,8 @@ class FlowProgress:
 
     flow: str
     state: str
-    """`joining`, `starting`, `copying`, `caught up`, `translating` (where nothing is copied), `standing by: why`, `ending`
-    or `done`."""
+    """`joining`, `starting`, `copying`, `caught up`, `standing by: why`, `ending` or `done`; or `translating`, where
+    nothing is copied."""
     records: int = 0
     bytes: int = 0
     records_per_s: float = 0.0

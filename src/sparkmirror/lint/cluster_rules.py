@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 
 from sparkmirror.cluster.admin import INVALID_REPLICATION_FACTOR, TOPIC_ALREADY_EXISTS, refusal
 from sparkmirror.lint.findings import Rule, Severity, Spot
-from sparkmirror.lint.probe import FlowProbe, Side, lease_group, named_groups
+from sparkmirror.lint.probe import FlowProbe, Side, lease_group, missing, named_groups
+from sparkmirror.lint.rights import allowed, principal
 
 MOST_SKEW_S = 5.0
 """Seconds; latencies and heartbeats are wrong by as much, and the rules for old records look at hours."""
@@ -16,6 +17,8 @@ MANY_BYTES = 1_048_588
 
 _MOST_NAMED = 3
 _REFUSED = (29, 31)
+_OWN_NEED = frozenset({"READ", "WRITE", "DESCRIBE"})
+"""Topics of our own."""
 
 
 def unreachable(probe: FlowProbe) -> Iterator[Spot]:
@@ -54,20 +57,39 @@ def forbidden_at_target(probe: FlowProbe) -> Iterator[Spot]:
     side, flow = probe.target, probe.flow
     if side.error:
         return
-    needed = {"READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER"} | (
-        {"ALTER_CONFIGS"} if flow.topic_sync.sync_topic_configs_enabled else set()
-    )
-    yield from _topics_lack(probe, side, needed, [name for name in probe.names.values() if name in side.topics])
+    yield from _topics_lack(probe, side, _copies_need(probe), probe.names.values())
     if flow.topic_sync.sync_topic_acls_enabled:
         yield from _cluster_lacks(probe, side, {"ALTER"}, "to add ACLs")
     yield from _groups_lack(probe, side, "READ", [lease_group(flow), *named_groups(flow)])
     yield from _internal_forbidden(probe, side)
 
 
+def rights_unknown(probe: FlowProbe) -> Iterator[Spot]:
+    """Brokers answer for topics that are there. Of others they tell CREATE, and whether they could be seen."""
+    for side in (probe.source, probe.target):
+        unknown: dict[tuple[str, ...], list[str]] = {}
+        who = principal(side.cluster)
+        for name in (spec.name for spec in missing(probe, side)):
+            if side.error or name in side.topic_operations or side.refusals.get(name, (0, ""))[0] in _REFUSED:
+                continue
+            needed = _OWN_NEED if name in probe.internal else _copies_need(probe)
+            left = needed - {"DESCRIBE"} - allowed(side.acls or (), who, name, side.everywhere)
+            if left:
+                unknown.setdefault(tuple(sorted(left)), []).append(name)
+        lacking = f"; no ACL allows it to {who}" if who and side.acls is not None else ""
+        for operations, names in unknown.items():
+            yield _spot(probe, side.cluster.alias, f"{', '.join(operations)} on topic {_some(names)}{lacking}")
+
+
+def _copies_need(probe: FlowProbe) -> frozenset[str]:
+    needed = frozenset({"READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER"})
+    return needed | {"ALTER_CONFIGS"} if probe.flow.topic_sync.sync_topic_configs_enabled else needed
+
+
 def _internal_forbidden(probe: FlowProbe, side: Side) -> Iterator[Spot]:
     """Of the topics of our own, and of those that are to be created."""
     own = [name for name, where in probe.internal.items() if where is side]
-    yield from _topics_lack(probe, side, {"READ", "WRITE", "DESCRIBE"}, own)
+    yield from _topics_lack(probe, side, _OWN_NEED, own)
     refused = [name for name, (code, _) in side.refusals.items() if code in _REFUSED]
     if refused:
         yield _spot(probe, side.cluster.alias, f"CREATE on topic {_some(refused)}")
@@ -86,10 +108,10 @@ def groups_unseen(probe: FlowProbe) -> Iterator[Spot]:
             yield _spot(probe, side.cluster.alias, f"{operation} on groups like {_some(lacking)}")
 
 
-def _topics_lack(probe: FlowProbe, side: Side, needed: set[str], names: Iterable[str]) -> Iterator[Spot]:
+def _topics_lack(probe: FlowProbe, side: Side, needed: Set[str], names: Iterable[str]) -> Iterator[Spot]:
     lacking: dict[str, list[str]] = {}
     for name in names:
-        for operation in sorted(needed - side.topic_operations.get(name, frozenset(needed))):
+        for operation in sorted(needed - side.topic_operations.get(name, needed)):
             lacking.setdefault(operation, []).append(name)
     for operation, topics in lacking.items():
         yield _spot(probe, side.cluster.alias, f"{operation} on topic {_some(topics)}")
@@ -237,6 +259,16 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "nothing can be written, or copies are not kept like the source's",
         "grant it, by kafka-acls.sh or the provider's own policies",
         forbidden_at_target,
+    ),
+    Rule(
+        "rights-unknown",
+        _INFO,
+        "it can't be told whether our principal has all rights on topics that are not there yet",
+        "they would be created; without READ and WRITE nothing comes into them, without the others they are not kept"
+        " like the source's",
+        "grant them, for copies by prefix (kafka-acls.sh --resource-pattern-type prefixed); with DESCRIBE on the"
+        " cluster ACLs are read and say more; or look again when the topics are there",
+        rights_unknown,
     ),
     Rule(
         "groups-unseen",

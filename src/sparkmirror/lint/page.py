@@ -23,8 +23,8 @@ it would cause, and what to do. Exit code 0: nothing is wrong (there may be `inf
 can't be read. In a pipe, or with `-o json`, nothing is coloured.
 
 With `--connect` both clusters of each flow are asked, too. Nothing is written to either: permissions are asked for,
-and topics are created with `validate_only`. A cluster's clock is the active controller's, as DescribeQuorum tells
-it.
+and topics are created with `validate_only`. What may be done with topics that are not there yet brokers don't
+tell: ACLs do, where we may read them. A cluster's clock is the active controller's, as DescribeQuorum tells it.
 """
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from sparkmirror.cluster.acls import SecurityDisabled, TopicAcl, topic_acls
 from sparkmirror.cluster.admin import ClusterAdmin, ConfigEntry, NewTopicSpec, TopicDescription
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.dry_creation import try_creation
@@ -17,6 +18,7 @@ from sparkmirror.cluster.permissions import cluster_operations, group_operations
 from sparkmirror.cluster.quorum_clock import clock_skew_s
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.errors import SparkMirrorError
+from sparkmirror.lint.rights import EVERYTHING
 from sparkmirror.lint.sample_names import names_like
 from sparkmirror.lint.versions import AT_SOURCE, AT_TARGET, unspoken
 from sparkmirror.offsets.connect_offsets import offsets_topics
@@ -33,6 +35,9 @@ _GROUP = re.compile(r"[\w.-]+")
 _BEFORE, _DIFFERENCE = "message.timestamp.before.max.ms", "message.timestamp.difference.max.ms"
 """Topics' limits of age: since Kafka 3.6, and before 4.0; brokers' have `log.` before them."""
 _UNLIMITED = 2**63 - 1
+
+BROKERS_OWN = "__consumer_offsets"
+"""Who may do something with this one may do it with all topics: nobody grants that by its name."""
 
 LIMITS = ("message.max.bytes", f"log.{_BEFORE}", f"log.{_DIFFERENCE}")
 
@@ -52,6 +57,11 @@ class Side:
     configs: dict[str, dict[str, ConfigEntry]] = field(default_factory=dict)
     """Of the topics that the flow is about."""
     topic_operations: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Of topics that are there, and nothing for those that we could not see if they were."""
+    everywhere: frozenset[str] = frozenset()
+    """What we may do with any topic."""
+    acls: frozenset[TopicAcl] | None = None
+    """Of topics; None: they were not read, because we may not, or there are none, or nothing is missing."""
     group_operations: dict[str, frozenset[str]] = field(default_factory=dict)
     """Of the groups that the flow names, and at the target of the one that its processes agree through."""
     pattern_operations: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -132,11 +142,12 @@ def _about_source(admin: ClusterAdmin, client: ClusterClient, found: FlowProbe) 
     side, flow = found.source, found.flow
     side.unspoken = tuple(unspoken(client, AT_SOURCE))
     _about_topics(admin, client, side, [*found.names, *_own(found, side)])
-    side.refusals = try_creation(client, _missing(found, side))
+    side.refusals = try_creation(client, missing(found, side))
     if flow.group.emit_checkpoints_enabled or flow.group.sync_group_offsets_enabled:
         side.group_operations = group_operations(client, named_groups(flow))
     if flow.group.emit_checkpoints_enabled:
         side.pattern_operations = _pattern_operations(client, flow)
+    _about_missing(client, found, side)
 
 
 def _about_target(admin: ClusterAdmin, client: ClusterClient, found: FlowProbe) -> None:
@@ -148,11 +159,12 @@ def _about_target(admin: ClusterAdmin, client: ClusterClient, found: FlowProbe) 
             found.specs[remote] = NewTopicSpec(remote, partitions, flow.replication_factor)
             found.factor_keys[remote] = "replication.factor"
     _about_topics(admin, client, side, [*found.names.values(), *_own(found, side)])
-    side.refusals = try_creation(client, _missing(found, side))
+    side.refusals = try_creation(client, missing(found, side))
     groups = named_groups(flow) if flow.group.sync_group_offsets_enabled else []
     side.group_operations = group_operations(client, [lease_group(flow), *groups])
     if flow.group.emit_checkpoints_enabled and flow.group.sync_group_offsets_enabled:
         side.pattern_operations = _pattern_operations(client, flow)
+    _about_missing(client, found, side)
 
 
 def lease_group(flow: FlowConfig) -> str:
@@ -176,7 +188,7 @@ def _own(found: FlowProbe, side: Side) -> list[str]:
     return [name for name, where in found.internal.items() if where is side]
 
 
-def _missing(found: FlowProbe, side: Side) -> list[NewTopicSpec]:
+def missing(found: FlowProbe, side: Side) -> list[NewTopicSpec]:
     """What would be created there."""
     other = found.source if side is found.target else found.target
     return [
@@ -186,9 +198,24 @@ def _missing(found: FlowProbe, side: Side) -> list[NewTopicSpec]:
     ]
 
 
+def _about_missing(client: ClusterClient, found: FlowProbe, side: Side) -> None:
+    """What tells rights on topics that are not there. After groups: with the first that is asked for the brokers make
+    their own topic."""
+    if not missing(found, side):
+        return
+    side.everywhere = topic_operations(client, [BROKERS_OWN]).get(BROKERS_OWN, frozenset())
+    try:
+        side.acls = frozenset(topic_acls(client))
+    except SecurityDisabled:
+        side.everywhere = EVERYTHING
+    except (SparkMirrorError, ConnectionError):
+        """We may not read them: they are DESCRIBE on the cluster."""
+
+
 def _about_topics(admin: ClusterAdmin, client: ClusterClient, side: Side, names: Iterable[str]) -> None:
-    there = [name for name in names if name in side.topics]
-    side.topic_operations = topic_operations(client, there)
+    asked = list(names)
+    there = [name for name in asked if name in side.topics]
+    side.topic_operations = topic_operations(client, asked)
     side.configs = {
         topic: {entry.name: entry for entry in entries} for topic, entries in admin.topic_configs(there).items()
     }
