@@ -85,7 +85,11 @@ _TAIL = """
 ## Examples
 
 `examples/strimzi` has files of the kinds that Strimzi ships; tests run them with real brokers, unchanged but for
-addresses.
+addresses. Strimzi's own can be run in the same way from a checkout of theirs:
+
+```
+STRIMZI_EXAMPLES=strimzi-kafka-operator/packaging/examples make test ARGS="--full tests/engine/test_strimzi_own.py"
+```
 
 This page is made from the code: `python -m sparkmirror.formats.strimzi_page > docs/strimzi.md`.
 """
