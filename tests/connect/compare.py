@@ -72,6 +72,13 @@ and ours, and sends both the same. Ours has a worker that copies nothing, as thi
 ([connect.md](connect.md)). Compared are the status, the headers `Content-Type`, `Location`, `Allow` and
 `WWW-Authenticate`, and the JSON, but not the settings' documentation, which is our own, commit and cluster ids, and the
 order of lists, which has no meaning. Where the answer depends on who works, only what has to be equal is compared.
+
+Two things besides differ with a worker that copies, and are not in the table:
+
+- a status has a `trace` with the reason also where the state is not FAILED: settings of a flow's connectors that
+  disagree, a connector that waits for another one;
+- PATCH of offsets is refused with 400 for an offset that the source does not have yet, and for a partition that is
+  not at the target yet; Connect takes any number.
 """
 
 
