@@ -26,6 +26,10 @@ _SETTINGS = {
 }
 
 
+class NoVictim(Exception):
+    """There was nobody to hurt."""
+
+
 class Arena:
     """As a context both clusters run; they are deleted at the end, but for their logs if `keep_logs`.
 

@@ -11,8 +11,8 @@ from kafka import KafkaProducer
 from kafka.errors import KafkaError
 from kafka.protocol.admin import AlterClientQuotasRequest
 
-from chaos.arena import wait_in_sync
-from chaos.records import STRANGER
+from chaos.arena import NoVictim, wait_in_sync
+from chaos.records import STRANGER, last_names
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.demo import KafkaCluster
@@ -60,7 +60,10 @@ class Throttle:
 
 
 class Stranger:
-    """Somebody else writes to a topic of the copy, between the mirror's records; the checker knows them by a header."""
+    """Somebody else writes to a topic of the copy, behind the mirror's records; the checker knows them by a header.
+
+    Not to partitions that are empty: what somebody else began is parked, on purpose.
+    """
 
     lasts = True
     victim = "a topic of the copy"
@@ -68,12 +71,16 @@ class Stranger:
     def __init__(self, cluster: KafkaCluster, topic: str, partitions: int, chance: random.Random) -> None:
         self._cluster = cluster
         self._topic = topic
-        self._partitions = partitions
+        self._all = partitions
+        self._partitions: list[int] = []
         self._chance = chance
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._write, name="stranger", daemon=True)
 
     def begin(self) -> None:
+        self._partitions = sorted(last_names(self._cluster.direct_servers, self._topic, self._all))
+        if not self._partitions:
+            raise NoVictim("nothing is copied yet")
         self._thread.start()
 
     def end(self) -> None:
@@ -95,7 +102,7 @@ class Stranger:
             while not self._ended.wait(_EVERY_S):
                 with contextlib.suppress(KafkaError):
                     for _ in range(self._chance.randint(1, 5)):
-                        partition = self._chance.randrange(self._partitions)
+                        partition = self._chance.choice(self._partitions)
                         producer.send(self._topic, b"not yours", partition=partition, headers=[(STRANGER, b"")])
         finally:
             with contextlib.suppress(KafkaError):

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import psutil
 
-from chaos.arena import Arena, wait_in_sync
+from chaos.arena import Arena, NoVictim, wait_in_sync
 from chaos.cluster_faults import Stranger, Throttle
 from chaos.meter import Meter
 from chaos.mirror import Deployment, MirrorProcess, executors, workers
@@ -23,10 +23,6 @@ _VICTIM_TIMEOUT_S = 180.0
 _PROGRESS_TIMEOUT_S = 240.0
 _SLOW_BYTES_PER_S = 20_000
 _STOP_TIMEOUT_S = 15.0
-
-
-class NoVictim(Exception):
-    """There was nobody to hurt."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
-from chaos.faults import SLOW_TO_SHOW, NoVictim, World, make_fault
+from chaos.arena import NoVictim
+from chaos.faults import SLOW_TO_SHOW, World, make_fault
 
 _TICK_S = 0.5
 
