@@ -9,20 +9,16 @@ from typing import Any
 
 from kafka import KafkaProducer
 from kafka.errors import KafkaError
-from kafka.protocol.admin import AlterClientQuotasRequest
 
 from chaos.arena import NoVictim, wait_in_sync
 from chaos.records import STRANGER, last_names
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.config.model import ClusterConfig
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.errors import SetupError
+from sparkmirror.demo.quotas import set_quota
 
 _QUOTA = 100_000.0
 """Bytes a second, of each broker for each client id: less than the load brings."""
 _EVERY_S = 0.2
 _PATIENCE_S = 3.0
-_EntryData = AlterClientQuotasRequest.EntryData
 
 
 class Throttle:
@@ -36,27 +32,13 @@ class Throttle:
         self._rate = rate
 
     def begin(self) -> None:
-        self._set(_QUOTA)
+        set_quota(self._cluster, self._rate, _QUOTA)
 
     def end(self) -> None:
-        self._set(None)
+        set_quota(self._cluster, self._rate, None)
 
     def settle(self) -> None:
         wait_in_sync(self._cluster)
-
-    def _set(self, bytes_per_s: float | None) -> None:
-        """For the client ids that have no quota of their own: all."""
-        everyone = _EntryData.EntityData(entity_type="client-id", entity_name=None)
-        change = _EntryData.OpData(key=self._rate, value=bytes_per_s or 0.0, remove=bytes_per_s is None)
-        request = AlterClientQuotasRequest(entries=[_EntryData(entity=[everyone], ops=[change])], validate_only=False)
-        servers = tuple(self._cluster.direct_servers.split(","))
-        client = ClusterClient(ClusterConfig(alias="chaos", bootstrap_servers=servers), "nemesis")
-        try:
-            (entry,) = client.ask_any(lambda: request).entries
-        finally:
-            client.close()
-        if entry.error_code:
-            raise SetupError(f"{self._rate} could not be set: {entry.error_message}")
 
 
 class Stranger:

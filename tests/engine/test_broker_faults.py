@@ -6,14 +6,12 @@ import time
 
 import mirror_process as mp
 import pytest
-from kafka.protocol.admin import AlterClientQuotasRequest
 from loaded_flow import assert_copied
 
 from conftest import StartMirror
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.proof import LogReader
+from sparkmirror.demo.quotas import set_quota
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.pump.orders import Receipt
 
@@ -93,30 +91,6 @@ def test_limits_of_a_target_topic(
     assert_copied(source_cluster, target_cluster, {large: f"A.{large}"}, 101)
 
 
-def set_quota(cluster: KafkaCluster, client_id: str, bytes_per_s: float | None) -> None:
-    """A quota on what a client id may produce; None takes it away."""
-    request = AlterClientQuotasRequest(
-        entries=[
-            AlterClientQuotasRequest.EntryData(
-                entity=[AlterClientQuotasRequest.EntryData.EntityData(entity_type="client-id", entity_name=client_id)],
-                ops=[
-                    AlterClientQuotasRequest.EntryData.OpData(
-                        key="producer_byte_rate", value=bytes_per_s or 0.0, remove=bytes_per_s is None
-                    )
-                ],
-            )
-        ],
-        validate_only=False,
-    )
-    client = ClusterClient(ClusterConfig(alias="B", bootstrap_servers=(cluster.bootstrap_servers,)), "test")
-    try:
-        client.metadata([])
-        (entry,) = client.ask(1, request).entries
-        assert not entry.error_code, entry.error_message
-    finally:
-        client.close()
-
-
 def test_a_quota_at_the_target(
     start_mirror: StartMirror,
     source_cluster: KafkaCluster,
@@ -129,7 +103,7 @@ def test_a_quota_at_the_target(
     mp.create_topic(here, topic_name, 4)
     mp.produce(here, topic_name, 4, 8_000, codec=None, size=1000)
     client_id = "A->B|sparkmirror-produce"
-    set_quota(target_cluster, client_id, QUOTA)
+    set_quota(target_cluster, "producer_byte_rate", QUOTA, client_id)
     try:
         # A muted connection must not be taken for a dead one, however short the time for an answer.
         with start_mirror(topic_name, {"B.producer.request.timeout.ms": "5000"}) as mirror:
@@ -143,9 +117,9 @@ def test_a_quota_at_the_target(
             print(f"{rate:,.0f} bytes/s under a quota of {QUOTA:,}; {reasons}")
             assert rate < 2 * QUOTA
             assert reasons <= {""}
-            set_quota(target_cluster, client_id, None)
+            set_quota(target_cluster, "producer_byte_rate", None, client_id)
             mp.wait_for(lambda: sum(mp.end_offsets(there, f"A.{topic_name}", 4)) == 8_000, 120, "the rest")
             assert mirror.epoch == 1
     finally:
-        set_quota(target_cluster, client_id, None)
+        set_quota(target_cluster, "producer_byte_rate", None, client_id)
     assert_copied(source_cluster, target_cluster, {topic_name: f"A.{topic_name}"}, 8_000)

@@ -117,11 +117,11 @@ class Target:
 
     def write(self, *claims: Segment) -> None:
         for claim in claims:
-            self.claims[claim.sequence, claim.incarnation] = claim
+            self.claims[claim.key] = claim
 
     def retract(self, *claims: Segment) -> None:
         for claim in claims:
-            self.claims.pop((claim.sequence, claim.incarnation), None)
+            self.claims.pop(claim.key, None)
 
     def reading(self) -> TargetReading:
         state = ProducerState(len(self.log) - 1, 0) if self.log else None
@@ -141,7 +141,7 @@ class Target:
 
     def ruling(self) -> Ruling:
         claims = list(self.claims.values())
-        evidence = {claim.incarnation: self.seen(claim) for claim in unsettled(claims)}
+        evidence = {claim.key: self.seen(claim) for claim in unsettled(claims)}
         sequence = appended(self.reading().last_sequence, len(self.log), claims)
         return arbitrate(claims, evidence, TargetLog(self.start, len(self.log), sequence))
 

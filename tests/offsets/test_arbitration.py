@@ -216,6 +216,17 @@ def test_what_was_copied_behind_a_healing_claim_is_confirmed_though_nobody_has_j
     assert (10, ONE) not in target.claims
 
 
+def test_parts_of_one_claim_that_the_log_had_split_are_judged_each_by_itself() -> None:
+    """A rival had taken the place of its third batch; what is left of it bears one incarnation."""
+    whole = claim(ONE, 0, range(5), range(5, 10), [12, 13], [15, 16], [18], confirmed=True)
+    last, rival = whole.part(3, 5, 12, confirmed=True), claim(OTHER, 10, [11, 12], confirmed=True)
+    first = whole.part(0, 2, 0, confirmed=True)
+    healing = replace(claim(OTHER + 9, 5, range(5, 10)), heals=True)
+    target = a_target([last, rival, first, healing], range(5), range(5, 10), [11, 12], [15, 16], [18])
+    healed(target)
+    assert {key for key, one in target.claims.items() if one.confirmed} >= {(0, ONE), (10, OTHER), (12, ONE)}
+
+
 # --- claim due ----------------------------------------------------------------------------------------
 
 
@@ -242,17 +253,17 @@ def test_what_is_above_the_high_watermark_is_waited_for() -> None:
     one = claim(ONE, 0, dense, [12, 13])
     target = a_target([one], dense, [12, 13])
     seen = Seen(tuple(target.stored[:1]), 10)
-    ruling = arbitrate([one], {ONE: seen}, TargetLog(0, 12, 12))
+    ruling = arbitrate([one], {one.key: seen}, TargetLog(0, 12, 12))
     assert ruling.wait
     assert ruling.undecided
     assert (ruling.confirmed, ruling.false) == ((), ())
-    assert not arbitrate([one], {ONE: seen}, TargetLog(0, 10, 10)).undecided
+    assert not arbitrate([one], {one.key: seen}, TargetLog(0, 10, 10)).undecided
     assert arbitrate([one], {}, TargetLog(0, 12, 12)).wait
 
 
 def test_a_claim_is_not_taken_back_for_what_is_above_the_high_watermark() -> None:
     """That may still vanish, and the claim's own batch come in its place."""
-    ruling = arbitrate([claim(ONE, 0, dense)], {ONE: Seen((), 0)}, TargetLog(0, 5, 5))
+    ruling = arbitrate([claim(ONE, 0, dense)], {(0, ONE): Seen((), 0)}, TargetLog(0, 5, 5))
     assert ruling.wait
     assert ruling.false == ()
 
@@ -480,7 +491,7 @@ def test_a_claim_on_thousands_of_batches_takes_as_many_steps_and_not_their_squar
         offsets = [range(3 * index, 3 * index + 2) for index in range(count)]
         rivals = [claim(ONE, 0, *offsets, confirmed=confirmed), claim(OTHER, 0, *offsets)]
         target = a_target(rivals, *offsets)
-        seen = {one.incarnation: target.seen(one) for one in rivals}
+        seen = {one.key: target.seen(one) for one in rivals}
         log = TargetLog(2 * count if deleted else 0, 2 * count, 2 * count)
         return steps_of(lambda: arbitrate(rivals, {} if deleted else seen, log))
 

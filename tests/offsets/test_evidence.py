@@ -56,7 +56,7 @@ def probe_of(flow: Flow) -> LogProbe:
 
 def seen(flow: Flow, claim: Segment, log_start: int = 0) -> Seen:
     where = flow.route.target
-    return probe_of(flow).evidence({where: [claim]}, {where: log_start})[where][claim.incarnation]
+    return probe_of(flow).evidence({where: [claim]}, {where: log_start})[where][claim.key]
 
 
 def assert_settled(sent: Sent) -> None:
@@ -134,5 +134,5 @@ def test_large_batches_in_many_partitions_are_all_read(flow: Flow) -> None:
     probe = LogProbe(flow.target.client, leader, {topic: topic_id}, flow.identity)
     found = probe.evidence(claims, dict.fromkeys(claims, 0))
     for where, (claim,) in claims.items():
-        there = found[where][claim.incarnation]
+        there = found[where][claim.key]
         assert [one.match for one in matches(claim, there, TargetLog(0, 300, 300))] == [Match.SURE] * 3, where

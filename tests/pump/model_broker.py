@@ -216,7 +216,7 @@ class TargetLog:
 
     def ruling(self) -> Ruling:
         """What a reader makes of the claims."""
-        seen = {one.incarnation: self.seen(one) for one in unsettled(self.claims)}
+        seen = {one.key: self.seen(one) for one in unsettled(self.claims)}
         return arbitrate(self.claims, seen, self.reach())
 
     def reach(self) -> Reach:
@@ -230,8 +230,8 @@ class TargetLog:
 
     def settle(self, confirmed: Iterable[Segment], false: Iterable[Segment]) -> None:
         """The segments topic is compacted by its keys."""
-        gone = {(one.sequence, one.incarnation) for one in (*confirmed, *false)}
-        self.claims = [claim for claim in self.claims if (claim.sequence, claim.incarnation) not in gone]
+        gone = {one.key for one in (*confirmed, *false)}
+        self.claims = [claim for claim in self.claims if claim.key not in gone]
         self.claims += confirmed
 
     def truth(self) -> list[int]:

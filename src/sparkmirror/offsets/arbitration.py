@@ -26,11 +26,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sparkmirror.offsets.matching import Match, Seen, TargetLog, matches
-from sparkmirror.offsets.segments import RunsBySequence, Segment, first_of, joined
+from sparkmirror.offsets.segments import ClaimKey, RunsBySequence, Segment, first_of, joined
 from sparkmirror.wire.splice import Run
 
-Evidence = Mapping[int, Seen]
-"""By a claim's incarnation."""
+Evidence = Mapping[ClaimKey, Seen]
+"""What the log holds where a claim says that its batches are."""
 
 ONE_PUMP = 1 << 32
 """A pump numbers its claims from a random start on: numbers as near as this are one pump's."""
@@ -52,16 +52,33 @@ class Ruling:
     """It can be told soon."""
 
 
+@dataclass(slots=True, eq=False)
+class _Judged:
+    """A claim, what the log holds there, and what became of each batch that it announces."""
+
+    claim: Segment
+    seen: Seen
+    sent: bool
+    """All of it was: what is not in the log never comes."""
+    pieces: list[_Piece] = field(default_factory=list)
+    ahead: list[int] = field(default_factory=list)
+    """For each piece how many of the next ones may be in the log, too."""
+
+
 class _Piece(NamedTuple):
     """One announced batch of a claim."""
 
-    claim: Segment
+    judged: _Judged
     nth: int
     sequence: int
     runs: tuple[Run, ...]
     match: Match
     lead: int | None
     """Its offset less its sequence, if it is in the log."""
+
+    @property
+    def claim(self) -> Segment:
+        return self.judged.claim
 
 
 @dataclass(slots=True)
@@ -137,49 +154,41 @@ def unsettled(claims: Iterable[Segment]) -> list[Segment]:
 
 def arbitrate(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) -> Ruling:
     """Judge all claims of one producer id and epoch on one target partition."""
-    claims, doubted, shortened = _judged_anew(claims, evidence, log)
-    doubted_ones = {claim.incarnation for claim in doubted}
-    confirmed = [RunsBySequence(claim) for claim in claims if claim.confirmed]
+    settled, asked, doubted, shortened = _judged_anew(claims, evidence, log)
+    confirmed = [RunsBySequence(claim) for claim in settled if claim.confirmed]
     places: dict[int, _Place] = defaultdict(_Place)
-    judged: dict[int, list[_Piece]] = {}
-    asked: list[Segment] = []
-    for claim in claims:
+    for claim in settled:
         place = places[claim.sequence]
-        if claim.confirmed:
-            place.confirmed.append(claim)
-        elif not claim.batches:
-            place.starts.append(claim)
-        else:
-            asked.append(claim)
-            pieces = _pieces(claim, evidence.get(claim.incarnation, Seen()), log, confirmed)
-            if claim.incarnation in doubted_ones:  # they were sent once: what is not in the log never comes
-                pieces = [one._replace(match=Match.NO) if one.match is Match.OPEN else one for one in pieces]
-            judged[claim.incarnation] = pieces
-            for piece in judged[claim.incarnation]:
-                places[piece.sequence].pieces.append(piece)
-    if any(piece.match is Match.UNREAD for pieces in judged.values() for piece in pieces):
+        (place.confirmed if claim.confirmed else place.starts).append(claim)
+    for judged in asked:
+        _judge(judged, log, confirmed)
+        for piece in judged.pieces:
+            places[piece.sequence].pieces.append(piece)
+    if any(piece.match is Match.UNREAD for judged in asked for piece in judged.pieces):
         return Ruling((), undecided="its newest records are not below the high watermark yet", wait=True)
     stretches: list[_Stretch] = []
-    ahead = {incarnation: _ahead(pieces) for incarnation, pieces in judged.items()}
     for _, place in sorted(places.items()):
-        reason = _decide(place, stretches, ahead)
+        reason = _decide(place, stretches)
         if reason:
             return Ruling((), undecided=reason)
-    ruling = _ruling(stretches, judged, asked)
+    ruling = _ruling(stretches, asked)
     told = _Told(ruling.true)
     for place in places.values():
         for piece in place.pieces:
             if piece.match is Match.POSSIBLE and not _agrees(piece, place, told):
                 return Ruling((), undecided=_undecidable([piece]))
-    rewritten = {_key(claim) for claim in (*shortened, *ruling.confirmed)}
-    gone = [claim for claim in doubted if _key(claim) not in rewritten]
+    rewritten = {claim.key for claim in (*shortened, *ruling.confirmed)}
+    gone = [claim for claim in doubted if claim.key not in rewritten]
     return dataclasses.replace(ruling, confirmed=(*shortened, *ruling.confirmed), false=(*ruling.false, *gone))
 
 
 class _Anew(NamedTuple):
     """What is to be judged where the target lost what had been confirmed."""
 
-    claims: list[Segment]
+    settled: list[Segment]
+    """Claims that need no evidence."""
+    asked: list[_Judged]
+    """The others, not judged yet."""
     doubted: tuple[Segment, ...] = ()
     """As they were confirmed; those that the log does not show are false."""
     shortened: tuple[Segment, ...] = ()
@@ -193,28 +202,33 @@ def _judged_anew(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) 
         claim.sequence
         for claim in claims
         if claim.heals and not claim.confirmed
-        if matches(claim, evidence.get(claim.incarnation, Seen()), log)[0].match >= Match.POSSIBLE
+        if matches(claim, evidence.get(claim.key, Seen()), log)[0].match >= Match.POSSIBLE
     ]
     first = min(healing, default=None)
-    if first is None:
-        return _Anew(claims)
-    found: list[Segment] = []
+    settled: list[Segment] = []
+    asked: list[_Judged] = []
     doubted: list[Segment] = []
     shortened: list[Segment] = []
     for claim in claims:
+        seen = evidence.get(claim.key, Seen())
         if not (claim.confirmed and _reaches(claim, first)):
-            found.append(claim)
+            if claim.confirmed or not claim.batches:
+                settled.append(claim)
+            else:
+                asked.append(_Judged(claim, seen, sent=False))
             continue
+        assert first is not None  # noqa: S101 - it reaches there
         doubted.append(claim)
         kept = _batches_below(claim, first)
         if claim.sequence < first:
             runs = claim.runs_at(claim.sequence, first - claim.sequence)
             shortened.append(dataclasses.replace(claim, runs=runs, batches=claim.batches[:kept]))
-            found.append(shortened[-1])
+            settled.append(shortened[-1])
         if kept < len(claim.batches):
             begins = claim.downstream + sum(batch.records for batch in claim.batches[:kept])
-            found.append(claim.part(kept, len(claim.batches), begins, confirmed=False, shared=claim.shared))
-    return _Anew(found, tuple(doubted), tuple(shortened))
+            part = claim.part(kept, len(claim.batches), begins, confirmed=False, shared=claim.shared)
+            asked.append(_Judged(part, seen, sent=True))
+    return _Anew(settled, asked, tuple(doubted), tuple(shortened))
 
 
 def _batches_below(claim: Segment, sequence: int) -> int:
@@ -232,24 +246,24 @@ def _reaches(claim: Segment, sequence: int | None) -> bool:
     return sequence is not None and claim.sequence + max(claim.announced, 1) > sequence
 
 
-def _pieces(claim: Segment, seen: Seen, log: TargetLog, confirmed: Sequence[RunsBySequence]) -> list[_Piece]:
-    pieces = []
+def _judge(judged: _Judged, log: TargetLog, confirmed: Sequence[RunsBySequence]) -> None:
+    claim = judged.claim
     sequence = claim.sequence
-    for index, ((match, there), runs) in enumerate(zip(matches(claim, seen, log), claim.batch_runs(), strict=True)):
+    found = zip(matches(claim, judged.seen, log), claim.batch_runs(), strict=True)
+    for index, ((match, there), runs) in enumerate(found):
         lead = None if there is None or match < Match.POSSIBLE else there.offset - there.sequence
-        piece = _Piece(claim, index, sequence, runs, match, lead)
+        if match is Match.OPEN and judged.sent:
+            match = Match.NO
+        piece = _Piece(judged, index, sequence, runs, match, lead)
         if match is Match.POSSIBLE and any(_contradicts(piece, settled) for settled in confirmed):
             piece = piece._replace(match=Match.NO)
-        pieces.append(piece)
+        judged.pieces.append(piece)
         sequence += _count(piece)
-    return pieces
+    judged.ahead = _ahead(judged.pieces)
 
 
-def _decide(place: _Place, stretches: list[_Stretch], ahead: Mapping[int, Sequence[int]]) -> str:
-    """Go on at the next sequence for which there are claims; returns why that can't be told, if it can't.
-
-    `ahead`: for each claim's pieces how many of the next ones may be in the log, too.
-    """
+def _decide(place: _Place, stretches: list[_Stretch]) -> str:
+    """Go on at the next sequence for which there are claims; returns why that can't be told, if it can't."""
     before = stretches[-1] if stretches else None
     best = max((piece.match for piece in place.pieces), default=Match.NO)
     if place.confirmed and not (best is Match.SURE and _overrule(place.pieces, place.confirmed[-1])):
@@ -271,7 +285,7 @@ def _decide(place: _Place, stretches: list[_Stretch], ahead: Mapping[int, Sequen
         rivals,
         key=lambda piece: (
             before is not None and before.goes_on_with(piece),
-            ahead[piece.claim.incarnation][piece.nth],
+            piece.judged.ahead[piece.nth],
         ),
     )
     shared = not all(_of_one_pump(chosen.claim, piece.claim) for piece in rivals)
@@ -314,16 +328,16 @@ def _of_one_pump(one: Segment, other: Segment) -> bool:
     return abs(one.incarnation - other.incarnation) < ONE_PUMP
 
 
-def _ruling(stretches: Sequence[_Stretch], judged: Mapping[int, Sequence[_Piece]], asked: Iterable[Segment]) -> Ruling:
+def _ruling(stretches: Sequence[_Stretch], asked: Iterable[_Judged]) -> Ruling:
     true: list[Segment] = []
     confirmed: list[Segment] = []
-    kept: set[int] = set()
+    kept: set[ClaimKey] = set()
     for stretch in stretches:
         if not stretch.pieces:
             true.append(stretch.claim)
             continue
         claim, first, last = stretch.claim, stretch.pieces[0], stretch.pieces[-1]
-        ahead = [piece.match for piece in judged[claim.incarnation][last.nth + 1 :]]
+        ahead = [piece.match for piece in last.judged.pieces[last.nth + 1 :]]
         stop = len(claim.batches) if ahead and ahead[0] is Match.OPEN else last.nth + 1
         expected = claim.downstream - claim.sequence
         lead = next((piece.lead for piece in stretch.pieces if piece.lead is not None), expected)
@@ -333,13 +347,11 @@ def _ruling(stretches: Sequence[_Stretch], judged: Mapping[int, Sequence[_Piece]
         if settled:
             confirmed.append(part)
         if first.nth == 0:
-            kept.add(claim.incarnation)
+            kept.add(claim.key)
     # What may have been sent by two is told by a confirmed claim only: until there is one, both stay.
     spared = len(confirmed) < sum(bool(stretch.pieces) for stretch in stretches)
     false = [
-        claim
-        for claim in asked
-        if claim.incarnation not in kept and _has_failed(judged[claim.incarnation], even_in_part=not spared)
+        one.claim for one in asked if one.claim.key not in kept and _has_failed(one.pieces, even_in_part=not spared)
     ]
     return Ruling(tuple(true), tuple(confirmed), tuple(false))
 
@@ -404,10 +416,6 @@ def _undecidable(pieces: Sequence[_Piece]) -> str:
         f"rival pumps may have copied different records as sequence {pieces[0].sequence}: source offset {offsets}, or "
         "others; the target's log can't tell any more"
     )
-
-
-def _key(claim: Segment) -> tuple[int, int]:
-    return claim.sequence, claim.incarnation
 
 
 def _announced(claim: Segment) -> int:

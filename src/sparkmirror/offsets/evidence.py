@@ -11,7 +11,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.log_tail import TailUnread, is_ours
 from sparkmirror.offsets.matching import Seen, StoredBatch
 from sparkmirror.offsets.position import unwrap
-from sparkmirror.offsets.segments import Identity, Segment
+from sparkmirror.offsets.segments import ClaimKey, Identity, Segment
 from sparkmirror.wire import fetch
 from sparkmirror.wire.batches import BatchHeader, batch_headers
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -69,14 +69,14 @@ class LogProbe:
 
     def evidence(
         self, claims: Mapping[TopicPartition, Sequence[Segment]], log_starts: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, dict[int, Seen]]:
-        """For each claim's incarnation what the log holds there."""
-        found: dict[TopicPartition, dict[int, Seen]] = {where: {} for where in claims}
+    ) -> dict[TopicPartition, dict[ClaimKey, Seen]]:
+        """For each claim's key what the log holds there."""
+        found: dict[TopicPartition, dict[ClaimKey, Seen]] = {where: {} for where in claims}
         rounds = max((len(some) for some in claims.values()), default=0)
         for index in range(rounds):
             asked = {where: some[index] for where, some in claims.items() if index < len(some)}
             for where, seen in self._round(asked, log_starts).items():
-                found[where][asked[where].incarnation] = seen
+                found[where][asked[where].key] = seen
         return found
 
     def _round(

@@ -24,7 +24,15 @@ from sparkmirror.offsets.matching import TargetLog
 from sparkmirror.offsets.offset_map import Copied, OffsetMap
 from sparkmirror.offsets.position import appended, unwrap
 from sparkmirror.offsets.segment_log import KEPT_CLAIMS, SegmentLog, TargetPartition
-from sparkmirror.offsets.segments import Identity, Retracted, Segment, home_partition, read_record, segments_topic
+from sparkmirror.offsets.segments import (
+    ClaimKey,
+    Identity,
+    Retracted,
+    Segment,
+    home_partition,
+    read_record,
+    segments_topic,
+)
 from sparkmirror.offsets.target_reading import Unserved, by_topic, listed_offset, said
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -84,7 +92,7 @@ class PartitionMap:
     def __init__(self, *, at_once: bool = False) -> None:
         self.offsets = OffsetMap(MEMORY_RUNS)
         self.log = LogBounds(0, 0)
-        self._claims: dict[tuple[int, int], Segment] = {}
+        self._claims: dict[ClaimKey, Segment] = {}
         self._settle_above = 2 * KEPT_CLAIMS
         self._floor = 0
         """Sequence: what is below it is in the map for good."""
@@ -94,7 +102,7 @@ class PartitionMap:
         """Claims that came below the floor; they must say what is known already."""
         self._at_once = at_once
         self._broken = False
-        self._starts: dict[tuple[int, int], Segment] = {}
+        self._starts: dict[ClaimKey, Segment] = {}
         """Where this flow began behind what others had written."""
         self.source_topic_id = bytes(16)
         """Of what was copied last, once a map is made."""
@@ -145,14 +153,14 @@ class PartitionMap:
     def take(self, one: Segment | Retracted) -> None:
         """What the segments topic says next of this partition."""
         if isinstance(one, Segment) and one.is_start:
-            self._starts[one.sequence, one.incarnation] = one
+            self._starts[one.key] = one
         elif isinstance(one, Segment) and one.heals:
             self._starts = {key: start for key, start in self._starts.items() if start.downstream <= one.downstream}
         if isinstance(one, Retracted):
-            self._starts.pop((one.sequence, one.incarnation), None)
-            self._due |= self._claims.pop((one.sequence, one.incarnation), None) is not None
+            self._starts.pop(one.key, None)
+            self._due |= self._claims.pop(one.key, None) is not None
         elif one.sequence >= self._floor:
-            self._claims[one.sequence, one.incarnation] = one
+            self._claims[one.key] = one
             self._due = True
             if len(self._claims) > self._settle_above and not self._at_once:
                 self._settle()
@@ -217,9 +225,9 @@ class PartitionMap:
         if ruling.undecided:
             return Unmapped(ruling.undecided)
         for claim in ruling.false:
-            self._claims.pop((claim.sequence, claim.incarnation), None)
+            self._claims.pop(claim.key, None)
         for claim in ruling.confirmed:
-            self._claims[claim.sequence, claim.incarnation] = claim
+            self._claims[claim.key] = claim
         if not ruling.true:
             return NOTHING_YET
         copied = copied_below(ruling.true, tail, self.log.end)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.offsets.segments import (
+    ClaimKey,
     Identity,
     Record,
     Retracted,
@@ -40,7 +41,7 @@ class SegmentLog:
     def __init__(self, log: TopicLog) -> None:
         self._log = log
         self._read_to: dict[int, int] = {}
-        self._claims: dict[TargetPartition, dict[tuple[int, int], Segment]] = defaultdict(dict)
+        self._claims: dict[TargetPartition, dict[ClaimKey, Segment]] = defaultdict(dict)
         self._floors: dict[TargetPartition, int] = {}
         """The sequences below which claims were left out; a position there needs all of them."""
         self._went_back: set[TargetPartition] = set()
@@ -55,7 +56,7 @@ class SegmentLog:
         while self._went_back:
             where = self._went_back.pop()
             self._floors.pop(where, None)
-            self._claims[where] = {(one.sequence, one.incarnation): one for one in self.whole(*where)}
+            self._claims[where] = {one.key: one for one in self.whole(*where)}
             self._forget_oldest(where, self._claims[where])
 
     def claims(self, topic_id: bytes, partition: int) -> Sequence[Segment]:
@@ -68,7 +69,7 @@ class SegmentLog:
 
     def wholes(self, partitions: Iterable[TargetPartition]) -> dict[TargetPartition, Sequence[Segment]]:
         """All claims for these, read anew from the topic's start."""
-        found: dict[TargetPartition, dict[tuple[int, int], Segment]] = {where: {} for where in partitions}
+        found: dict[TargetPartition, dict[ClaimKey, Segment]] = {where: {} for where in partitions}
         count = self._log.partitions
         for home in sorted({home_partition(topic_id, index, count) for topic_id, index in found}):
             for one in self.history(home):
@@ -76,9 +77,9 @@ class SegmentLog:
                 if claims is None:
                     continue
                 if isinstance(one, Segment):
-                    claims[one.sequence, one.incarnation] = one
+                    claims[one.key] = one
                 else:
-                    claims.pop((one.sequence, one.incarnation), None)
+                    claims.pop(one.key, None)
         return {where: tuple(claims.values()) for where, claims in found.items()}
 
     def history(self, home: int) -> Iterator[Segment | Retracted]:
@@ -145,13 +146,13 @@ class SegmentLog:
                     self._went_back.add(where)
                 return
             claims = self._claims[where]
-            claims[one.sequence, one.incarnation] = one
+            claims[one.key] = one
             if len(claims) > 2 * KEPT_CLAIMS:
                 self._forget_oldest(where, claims)
         elif isinstance(one, Retracted):
-            self._claims[one.target_topic_id, one.partition].pop((one.sequence, one.incarnation), None)
+            self._claims[one.target_topic_id, one.partition].pop(one.key, None)
 
-    def _forget_oldest(self, where: TargetPartition, claims: dict[tuple[int, int], Segment]) -> None:
+    def _forget_oldest(self, where: TargetPartition, claims: dict[ClaimKey, Segment]) -> None:
         """All older ones, unconfirmed too: one that is left would seem to count until the first that is kept."""
         confirmed = sorted(sequence for (sequence, _), claim in claims.items() if claim.confirmed)
         if len(confirmed) > KEPT_CLAIMS:

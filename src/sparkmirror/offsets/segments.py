@@ -37,6 +37,10 @@ _ANNOUNCED = struct.Struct(">bIqq")
 _IDENTITY_VALUE = struct.Struct(">hqh")
 
 
+ClaimKey = tuple[int, int]
+"""Sequence and incarnation: a claim's own in its partition. Parts that the log has split it into share the latter."""
+
+
 class AnnouncedBatch(NamedTuple):
     """What tells a batch in the log from a rival's at the same sequence."""
 
@@ -62,7 +66,7 @@ class Segment:
     sequence: int
     """The count of this flow's records in the partition before it; not wrapped."""
     incarnation: int
-    """Unique to this claim; random."""
+    """Of what was claimed at once; random."""
     producer_id: int
     producer_epoch: int
     source_topic_id: bytes
@@ -79,6 +83,11 @@ class Segment:
     """The target had lost what was confirmed from here on: once this is in the log, that is judged anew."""
     altered: bool = False
     """An operator had the copy go on here, at another upstream offset (`sync.altered_offsets`); without batches."""
+
+    @property
+    def key(self) -> ClaimKey:
+        """What tells it from the partition's other claims."""
+        return self.sequence, self.incarnation
 
     @property
     def upstream(self) -> int:
@@ -314,6 +323,11 @@ class Retracted(NamedTuple):
     partition: int
     sequence: int
     incarnation: int
+
+    @property
+    def key(self) -> ClaimKey:
+        """As the claim's."""
+        return self.sequence, self.incarnation
 
 
 def read_record(key: bytes | None, value: bytes | None) -> Segment | Identity | Retracted | None:

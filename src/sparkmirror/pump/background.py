@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.pump.loop import Loop
+from kafka.errors import KafkaError
 
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.errors import SparkMirrorError
+from sparkmirror.pump.loop import Loop
+from sparkmirror.wire.sasl import SaslError
+
+log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 
@@ -34,6 +40,8 @@ class Background:
             try:
                 result = work()
             except Exception as error:  # whatever it is, the loop decides
+                if not isinstance(error, OSError | KafkaError | SaslError | SparkMirrorError):
+                    log.exception("%s failed", self._thread.name)
                 caught = error
                 self._loop.post(lambda: failed(caught))
             else:
