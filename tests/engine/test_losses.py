@@ -178,7 +178,7 @@ def test_truncated_halts_or_goes_on(pair: Pair) -> None:
     topic_id = client.metadata([pair.remote])[pair.remote].topic_id
     segments.refresh([(topic_id, 0)])
     (claim,) = segments.claims(topic_id, 0)
-    segments.claim([replace(claim.from_sequence(40, 40, incarnation=1), runs=(Run(60, 10),))])
+    segments.claim([replace(claim.between(40, 50, 40), runs=(Run(60, 10),))])
     client.close()
 
     with pytest.raises(CopyIncomplete, match=r"-0 is halted \(truncated\): .* was cut at offset 50"):
@@ -204,7 +204,7 @@ def test_a_loss_at_the_target_is_noticed_by_the_next_process(pair: Pair) -> None
     standing.learn([standing.known[pair.remote].model_copy(update={"partitions": {0: Stood(70, 70, 70)}})])
     segments.refresh([(topic_id, 1)])
     (claim,) = segments.claims(topic_id, 1)
-    segments.claim([replace(claim.from_sequence(45, 45, incarnation=1), runs=(Run(45, 7), Run(60, 8)))])
+    segments.claim([replace(claim.between(45, 60, 45), runs=(Run(45, 7), Run(60, 8)))])
     pair.produce(60)
     pair.copy()
     pair.produce(20)

@@ -187,7 +187,7 @@ def test_what_the_target_lost_is_counted_and_the_next_claim_says_so() -> None:
 def test_what_was_confirmed_behind_a_healing_claim_is_judged_anew() -> None:
     """The source was compacted since: fewer records, so that the old claims lie inside the new batches."""
     whole, behind = claim(ONE, 0, dense, [12, 13], confirmed=True), claim(ONE + 1, 12, [16, 19, 20], confirmed=True)
-    foreign = replace(whole.from_sequence(13, 13, ONE + 2), runs=(Run(19, 0),))
+    foreign = replace(whole.between(13, 14, 13), runs=(Run(19, 0),))
     healing = replace(claim(OTHER, 10, [13, 19, 20]), heals=True)
     target = a_target([whole, behind, foreign, healing], dense)
     assert known(target.ruling(), 10) == list(dense)

@@ -56,9 +56,7 @@ class Log:
 
     def explain(self, *, from_the_log: bool = False) -> Explained | None:
         probe = cast("LogProbe", self)
-        return explain(
-            probe, WHERE, (CLAIM,), self.sequence, self.start, self.end, incarnation=50, from_the_log=from_the_log
-        )
+        return explain(probe, WHERE, (CLAIM,), self.sequence, self.start, self.end, from_the_log=from_the_log)
 
 
 @settings(max_examples=200, deadline=None)

@@ -185,13 +185,14 @@ def test_the_runs_of_any_stretch_hold_its_offsets(ahead: int, count: int) -> Non
 
 
 @modest
-@given(st.integers(0, 40))
-def test_what_goes_on_elsewhere_stands_for_the_same_records(ahead: int) -> None:
-    other = SEGMENT.from_sequence(70 + ahead, 999, 6)
-    assert [other.upstream_of(70 + ahead + n) for n in range(40)] == [
-        SEGMENT.upstream_of(70 + ahead + n) for n in range(40)
+@given(st.integers(0, 40), st.integers(1, 60))
+def test_what_goes_on_elsewhere_stands_for_the_same_records(ahead: int, count: int) -> None:
+    other = SEGMENT.between(70 + ahead, 70 + ahead + count, 999)
+    assert [other.upstream_of(70 + ahead + n) for n in range(count)] == [
+        SEGMENT.upstream_of(70 + ahead + n) for n in range(count)
     ]
-    assert (other.downstream, other.incarnation, other.confirmed, other.batches) == (999, 6, True, ())
+    assert other.announced == max(min(count, SEGMENT.announced - ahead), 0), "no more than there are"
+    assert (other.downstream, other.incarnation, other.confirmed, other.batches) == (999, 5, True, ())
 
 
 def test_a_part_holds_its_batches_and_their_records() -> None:

@@ -9,19 +9,24 @@ from __future__ import annotations
 import functools
 import struct
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from crc32c import crc32c
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from sparkmirror.offsets.arbitration import Ruling, arbitrate, unsettled
+from sparkmirror.offsets.arbitration import Evidence, Ruling, arbitrate, unsettled
+from sparkmirror.offsets.evidence import LogProbe
+from sparkmirror.offsets.foreign import ForeignRecords
+from sparkmirror.offsets.foreign_notes import ForeignNotes
 from sparkmirror.offsets.matching import Seen, StoredBatch
 from sparkmirror.offsets.matching import TargetLog as Reach
-from sparkmirror.offsets.position import Doubt, LogTail, ProducerState, TargetReading, appended, decide
+from sparkmirror.offsets.position import Doubt, LogTail, ProducerState, TargetReading, appended
 from sparkmirror.offsets.route import Bearings, Refusal, Route
+from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Identity, Segment
+from sparkmirror.offsets.settling import Settler
 from sparkmirror.pump.batch import Claim
 from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.partition import PartitionCopy, Stage
@@ -29,6 +34,7 @@ from sparkmirror.pump.refused import TOO_LARGE
 from sparkmirror.wire.batches import HEADER_SIZE, SEQUENCE_MODULUS, batch_headers
 from sparkmirror.wire.buffers import FramePool
 from sparkmirror.wire.produce import Ack
+from sparkmirror.wire.topic_partition import TopicPartition
 
 IDENTITY = Identity("target-cluster", 4000, 0)
 ROUTE = Route("orders", "us.orders", 0)
@@ -38,6 +44,9 @@ FRESH_MS, FRESH_AFTER_MS, OLD_MS = 2_000_000, 1_000_000, 1_000
 KEY = b"topic", 0
 OUT_OF_ORDER = 45
 LAST_OFFSET_DELTA_AT, CRC_AT = 23, 17
+FOREIGN = -1
+"""A record in the target's log that is not ours."""
+
 REMEMBERED = 5
 """Batches of which a leader recognises a duplicate."""
 
@@ -103,11 +112,16 @@ class _Known(NamedTuple):
 
 
 class TargetLog:
-    """A target partition at its leader. `log` holds the upstream offset of each record."""
+    """A target partition at its leader, and the claims on it."""
 
     def __init__(self) -> None:
         self.log: list[int] = []
+        """The upstream offset of each record, or FOREIGN."""
         self.claims: list[Segment] = []
+        self.strangers: set[ForeignRecords] = set()
+        """What readers have found of them."""
+        self.said_lost = 0
+        """Records that readers took for lost."""
         self.appended_at: list[float] = []
         self.max_bytes = 1 << 20
         """`max.message.bytes`"""
@@ -155,6 +169,10 @@ class TargetLog:
         self._tail = LogTail(last, len(self.log), header.max_timestamp)
         return Ack(KEY, 0, base, -1, (), "")
 
+    def is_written_by_somebody_else(self, records: int) -> None:
+        """A batch without a sequence; it takes offsets all the same."""
+        self.log += [FOREIGN] * records
+
     def expire(self) -> None:
         """Forget the producer state, as for old timestamps at any tick (section 2)."""
         self._state = None
@@ -166,6 +184,7 @@ class TargetLog:
             records -= gone.span
             self._sequence = gone.sequence
             del self.log[gone.offset :], self.appended_at[len(self.stored) :]
+        self.strangers = {one for one in self.strangers if one.end <= len(self.log)}
         rest = [
             _Known(
                 one.sequence % SEQUENCE_MODULUS,
@@ -193,13 +212,15 @@ class TargetLog:
 
     def bearings(self, source: Source, now: float) -> Bearings | Refusal:
         """As a `PositionReader` reads them."""
-        ruling = self.ruling()
-        if ruling.undecided:
-            return Refusal(ruling.undecided, transient=ruling.wait)
-        self.settle(ruling.confirmed, ruling.false)
-        verdict = decide(self.reading(), ruling.true, whole=True)
+        clerk = Clerk(self)
+        settler = Settler(cast("SegmentLog", clerk), cast("LogProbe", clerk), IDENTITY, cast("ForeignNotes", clerk))
+        read = {ROUTE.target: self.reading()}
+        ids = {ROUTE.target_topic: TARGET_ID}
+        verdict, foreign = settler.settle(read, ids, settler.evidence(read, ids))[ROUTE.target]
         if isinstance(verdict, Doubt):
             return Refusal(verdict.reason, transient=verdict.wait)
+        self.strangers.update(foreign)
+        self.said_lost += verdict.lost
         return Bearings(
             verdict,
             verdict.upstream,
@@ -225,8 +246,15 @@ class TargetLog:
         return Reach(0, end, appended(self.reading().last_sequence, end, self.claims))
 
     def seen(self, claim: Segment) -> Seen:
-        """Our batches from a claim's sequence on."""
-        return Seen(tuple(one for one in self.stored if one.sequence + one.span > claim.sequence), len(self.log))
+        """Our batches from where a claim should be on, and from its sequence."""
+        return Seen(
+            tuple(
+                one
+                for one in self.stored
+                if one.offset + one.span > claim.downstream and one.sequence + one.span > claim.sequence
+            ),
+            len(self.log),
+        )
 
     def settle(self, confirmed: Iterable[Segment], false: Iterable[Segment]) -> None:
         """The segments topic is compacted by its keys."""
@@ -234,14 +262,62 @@ class TargetLog:
         self.claims = [claim for claim in self.claims if claim.key not in gone]
         self.claims += confirmed
 
+    @property
+    def copied(self) -> list[int]:
+        """The upstream offset of each record of ours."""
+        return [one for one in self.log if one != FOREIGN]
+
     def truth(self) -> list[int]:
-        """The upstream offset of each record, as any reader of the claims would tell."""
+        """The same, as any reader of the claims would tell."""
+        return [claim.upstream_of(sequence) for sequence, claim in self._told()]
+
+    def places(self) -> list[int]:
+        """Where each record of ours lies, as the claims tell when somebody has just looked at the log."""
+        return [claim.downstream + sequence - claim.sequence for sequence, claim in self._told()]
+
+    def _told(self) -> list[tuple[int, Segment]]:
         claims = self.ruling().true
-        known = []
-        for sequence in range(len(self.log)):
-            (*_, newest) = [claim for claim in claims if claim.sequence <= sequence]
-            known.append(newest.upstream_of(sequence))
-        return known
+        return [
+            (sequence, [claim for claim in claims if claim.sequence <= sequence][-1])
+            for sequence in range(len(self.copied))
+        ]
+
+
+@dataclass
+class Clerk:
+    """A target's claims, its log and what is noted of strangers, as a `Settler` asks for them."""
+
+    target: TargetLog
+
+    def claims(self, topic_id: bytes, partition: int) -> Sequence[Segment]:
+        assert (topic_id, partition) == (TARGET_ID, 0)
+        return tuple(self.target.claims)
+
+    def wholes(self, partitions: Iterable[tuple[bytes, int]]) -> dict[tuple[bytes, int], Sequence[Segment]]:
+        return {where: self.claims(*where) for where in partitions}
+
+    def settle(self, claimed: Iterable[Segment], retracted: Iterable[Segment]) -> None:
+        self.target.settle(list(claimed), retracted)
+
+    def evidence(
+        self, claims: Mapping[TopicPartition, Sequence[Segment]], log_starts: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, Evidence]:
+        return {where: {one.key: self.target.seen(one) for one in some} for where, some in claims.items()}
+
+    def next_of_ours(self, where: TopicPartition, offset: int, near: int) -> StoredBatch | None:
+        return next((one for one in self.target.stored if one.offset + one.span > offset), None)
+
+    def foreign_only(self, where: TopicPartition, offset: int, end: int) -> bool:
+        return all(one == FOREIGN for one in self.target.log[offset:end])
+
+    def foreign_throughout(self, where: TopicPartition, offset: int, end: int) -> bool:
+        return self.foreign_only(where, offset, end)
+
+    def note(self, where: TopicPartition, stretch: ForeignRecords) -> None:
+        self.target.strangers.add(stretch)
+
+    def known(self, where: TopicPartition) -> list[ForeignRecords]:
+        return sorted(self.target.strangers)
 
 
 def refused(error: int, base_offset: int = -1) -> Ack:

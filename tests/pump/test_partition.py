@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from model_broker import FRESH_AFTER_MS, FRESH_MS, OLD_MS, Pump, Source, TargetLog, World, refused
+from model_broker import FOREIGN, FRESH_AFTER_MS, FRESH_MS, OLD_MS, Pump, Source, TargetLog, World, refused
 
 from sparkmirror.offsets.route import Bearings
 from sparkmirror.pump.partition import BACKFILL_OFFSETS, MAX_CONFIRMATION_AGE_S, Stage
@@ -829,14 +829,14 @@ class Copies(RuleBasedStateMachine):
 
     @invariant()
     def each_record_is_there_once_in_order(self) -> None:
-        log, source = self.world.target.log, self.world.source
+        log, source = self.world.target.copied, self.world.source
         assert log == sorted(set(log))
         if log:
             assert set(log) >= {offset for offset in source.offsets if offset <= log[-1]}
 
     @invariant()
     def its_claims_tell_where_each_record_came_from(self) -> None:
-        assert self.world.target.truth() == self.world.target.log
+        assert self.world.target.truth() == self.world.target.copied
 
     @invariant()
     def the_last_record_copied_is_where_it_is_said_to_be(self) -> None:
@@ -850,7 +850,7 @@ class Copies(RuleBasedStateMachine):
             assert pump.pool.in_use == 0
         self.each_record_is_there_once_in_order()
         self.its_claims_tell_where_each_record_came_from()
-        assert set(self.world.target.log) >= set(self.world.source.offsets)
+        assert set(self.world.target.copied) >= set(self.world.source.offsets)
 
 
 class OldRecords(Copies):
@@ -896,6 +896,35 @@ class LosingTargets(CleanedLogs):
         """Until somebody has looked again it is not known that it is gone."""
 
 
+class Strangers(Gaps):
+    """Somebody else writes to the target, too: behind our first record, at any moment."""
+
+    @precondition(lambda self: self.world.target.copied)
+    @rule(records=st.integers(1, 3))
+    def is_written_by_somebody_else(self, records: int) -> None:
+        self.world.target.is_written_by_somebody_else(records)
+
+    @rule(which=st.integers(0, 3))
+    def asks(self, which: int) -> None:
+        if self.pump(which).ask() and isinstance(self.pump(which).reading, Bearings):
+            self.whose_is_what_is_known()
+
+    @invariant()
+    def nothing_is_taken_for_lost(self) -> None:
+        assert not self.world.target.said_lost
+
+    def whose_is_what_is_known(self) -> None:
+        log = self.world.target.log
+        assert self.world.target.places() == [offset for offset, one in enumerate(log) if one != FOREIGN]
+        noted = {offset for one in self.world.target.strangers for offset in range(*one)}
+        assert noted == {offset for offset, one in enumerate(log) if one == FOREIGN}
+
+    def teardown(self) -> None:
+        super().teardown()
+        if self.another().ask():
+            self.whose_is_what_is_known()
+
+
 SETTINGS = settings(max_examples=100, stateful_step_count=40, deadline=None)
 TestRivalsWithFreshRecords = Copies.TestCase
 TestRivalsWithFreshRecords.settings = SETTINGS
@@ -907,3 +936,5 @@ TestLogsThatAreCleaned = CleanedLogs.TestCase
 TestLogsThatAreCleaned.settings = SETTINGS
 TestTargetsThatLose = LosingTargets.TestCase
 TestTargetsThatLose.settings = SETTINGS
+TestStrangersInTheCopy = Strangers.TestCase
+TestStrangersInTheCopy.settings = SETTINGS

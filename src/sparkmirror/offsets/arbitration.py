@@ -98,17 +98,20 @@ class _Place:
 
 @dataclass(slots=True)
 class _Stretch:
-    """Announced batches of one claim that are in the log one after the other; no pieces: the claim as it is."""
+    """Announced batches of one claim that lie in the log one after the other; no pieces: the claim as it is."""
 
     claim: Segment
     pieces: list[_Piece]
     shared: bool
     """Another pump may have sent some of it."""
+    lead: int | None = field(init=False)
+    """What its offsets are ahead of its sequences, as far as the log shows."""
     _whole: RunsBySequence = field(init=False)
     _in_log: tuple[int, RunsBySequence] | None = field(default=None, init=False)
     """How many pieces, and what they hold."""
 
     def __post_init__(self) -> None:
+        self.lead = self.pieces[0].lead if self.pieces else None
         self._whole = RunsBySequence(self.claim)
 
     def end(self) -> int:
@@ -138,6 +141,14 @@ class _Stretch:
 
     def goes_on_with(self, piece: _Piece) -> bool:
         return bool(self.pieces) and piece.claim is self.claim and piece.nth == self.pieces[-1].nth + 1
+
+    def is_interrupted_before(self, piece: _Piece) -> bool:
+        """Whether somebody else's records lie between them."""
+        return piece.lead is not None and self.lead not in (None, piece.lead)
+
+    def go_on_with(self, piece: _Piece) -> None:
+        self.pieces.append(piece)
+        self.lead = piece.lead if self.lead is None else self.lead
 
     def leads_only_to(self, piece: _Piece) -> bool:
         """Whether nobody can have gone on from it and written other records there without a claim."""
@@ -293,8 +304,11 @@ def _decide(place: _Place, stretches: list[_Stretch]) -> str:
         stretches.append(_Stretch(chosen.claim, [chosen], shared))
         return ""
     if before.goes_on_with(chosen) and (best >= Match.LIKELY or not before.shared):
-        before.pieces.append(chosen)
-        before.shared |= shared
+        if before.is_interrupted_before(chosen):
+            stretches.append(_Stretch(chosen.claim, [chosen], before.shared or shared))
+        else:
+            before.go_on_with(chosen)
+            before.shared |= shared
         return ""
     overlap = min(before.end() - chosen.sequence, _count(chosen))
     if overlap > 0:
@@ -339,8 +353,7 @@ def _ruling(stretches: Sequence[_Stretch], asked: Iterable[_Judged]) -> Ruling:
         claim, first, last = stretch.claim, stretch.pieces[0], stretch.pieces[-1]
         ahead = [piece.match for piece in last.judged.pieces[last.nth + 1 :]]
         stop = len(claim.batches) if ahead and ahead[0] is Match.OPEN else last.nth + 1
-        expected = claim.downstream - claim.sequence
-        lead = next((piece.lead for piece in stretch.pieces if piece.lead is not None), expected)
+        lead = claim.downstream - claim.sequence if stretch.lead is None else stretch.lead
         settled = Match.OPEN not in ahead
         part = claim.part(first.nth, stop, first.sequence + lead, confirmed=settled, shared=stretch.shared)
         true.append(part)

@@ -41,7 +41,6 @@ def explain(
     sequence: int,
     log_start: int,
     log_end: int,
-    incarnation: int,
     *,
     from_the_log: bool = False,
 ) -> Explained | None:
@@ -66,7 +65,7 @@ def explain(
         stretches.append(ForeignRecords(before, found.offset))
         if jump is None:
             return Explained(tuple(claims), tuple(stretches), found.offset - before)
-        segment = newest.from_sequence(found.sequence, found.offset, incarnation + len(claims))
+        segment = newest.between(found.sequence, sequence, found.offset)
         claims.append(segment)
         at, shift = found.offset, found.offset - found.sequence
         surplus = (log_end - sequence) - shift

@@ -142,23 +142,21 @@ class Segment:
             shared=shared,
         )
 
-    def from_sequence(self, sequence: int, downstream: int, incarnation: int) -> Segment:
-        """The part of it that begins at `sequence`, found at `downstream`; a claim of its own, confirmed."""
-        skip = sequence - self.sequence
-        runs = []
-        for index, run in enumerate(self.runs):
-            cut = skip if index == len(self.runs) - 1 else min(skip, run.length)
-            skip -= cut
-            if run.length > cut or index == len(self.runs) - 1:
-                runs.append(Run(run.upstream + cut, max(run.length - cut, 0)))
+    def between(self, sequence: int, end: int, downstream: int) -> Segment:
+        """What it says of the records from `sequence` to before `end`, found at `downstream`: confirmed.
+
+        It announces those that this claim does: where that goes on without having been announced, so does the part.
+        """
+        announced = min(end, self.sequence + self.announced) - sequence
         return dataclasses.replace(
             self,
             sequence=sequence,
-            incarnation=incarnation,
             downstream=downstream,
-            runs=tuple(runs),
+            runs=self.runs_at(sequence, announced) if announced > 0 else (Run(self.upstream_of(sequence), 0),),
             batches=(),
             confirmed=True,
+            heals=False,
+            altered=False,
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import random
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -114,7 +113,6 @@ class Settler:
             sequence,
             reading.log_start,
             reading.log_end_after,
-            incarnation=random.getrandbits(62),
             from_the_log=reading.state is None,
         )
         if found is None:
