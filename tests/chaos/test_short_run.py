@@ -1,4 +1,4 @@
-"""A round of chaos, as `make chaos` runs it, but short: one broker a side, nine faults."""
+"""A round of chaos, as `make chaos` runs it, but short: one broker a side, ten faults."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 KINDS = frozenset(
     {"source cut", "source pause", "source drop", "target cut", "target stall", "target kill"}
-    | {"worker kill", "driver kill", "target throttle"}
+    | {"worker kill", "driver kill", "target throttle", "target stranger"}
 )
 
 
-def test_nine_faults_and_not_a_record_is_lost(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ten_faults_and_not_a_record_is_lost(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)  # a session of other tests may have set it
     plan = RoundPlan(
         number=1,

@@ -925,6 +925,14 @@ class Strangers(Gaps):
             self.whose_is_what_is_known()
 
 
+class LosingTargetsWithStrangers(LosingTargets, Strangers):
+    """What somebody else wrote may be lost as well."""
+
+    @invariant()
+    def nothing_is_taken_for_lost(self) -> None:
+        """It may well be."""
+
+
 SETTINGS = settings(max_examples=100, stateful_step_count=40, deadline=None)
 TestRivalsWithFreshRecords = Copies.TestCase
 TestRivalsWithFreshRecords.settings = SETTINGS
@@ -938,3 +946,5 @@ TestTargetsThatLose = LosingTargets.TestCase
 TestTargetsThatLose.settings = SETTINGS
 TestStrangersInTheCopy = Strangers.TestCase
 TestStrangersInTheCopy.settings = SETTINGS
+TestStrangersInWhatIsLost = LosingTargetsWithStrangers.TestCase
+TestStrangersInWhatIsLost.settings = SETTINGS

@@ -100,13 +100,14 @@ def foreign_tail(known: Iterable[ForeignRecords], begin: int, log_end: int) -> F
 
 
 def foreign_between(probe: LogProbe, where: TopicPartition, ruling: Ruling) -> tuple[ForeignRecords, ...]:
-    """The stretches right before claims that are known to be true only now: what they hold landed behind them."""
+    """The stretches right before claims that the log has just decided: what those hold landed behind them."""
     found = []
     for before, claim in pairwise(ruling.true):
         first = before.downstream + claim.sequence - before.sequence
         if (
-            claim in ruling.confirmed
-            and first < claim.downstream
+            first < claim.downstream
+            and claim.batches
+            and (not claim.confirmed or claim in ruling.confirmed)
             and probe.foreign_only(where, first, claim.downstream)
         ):
             found.append(ForeignRecords(first, claim.downstream))

@@ -130,7 +130,8 @@ def decide(
         reason = "the target partition holds records, but none that this flow wrote: somebody else writes to it"
         return Doubt(reason, uncovered=reading.log_end_after == newest.downstream and not whole)
     else:
-        sequence = lowest
+        # Below none: somebody else's records were among what the log has lost altogether.
+        sequence = lowest = highest = max(lowest, 0)
         source = "the log end"
         supposed = reading.log_end_after > newest.downstream + newest.announced * newest.confirmed
     if not lowest <= sequence <= highest:
