@@ -24,7 +24,7 @@ from sparkmirror.offsets.matching import Seen, StoredBatch
 from sparkmirror.offsets.matching import TargetLog as Reach
 from sparkmirror.offsets.position import Doubt, LogTail, ProducerState, TargetReading, appended
 from sparkmirror.offsets.route import Bearings, Refusal, Route
-from sparkmirror.offsets.segment_log import SegmentLog
+from sparkmirror.offsets.segment_log import SegmentLog, settling
 from sparkmirror.offsets.segments import Identity, Segment
 from sparkmirror.offsets.settling import Settler
 from sparkmirror.pump.batch import Claim
@@ -104,6 +104,10 @@ class Source:
         return b"".join(found)
 
 
+class Killed(Exception):
+    """Whoever did that is no more."""
+
+
 class _Known(NamedTuple):
     first: int
     last: int
@@ -120,6 +124,8 @@ class TargetLog:
         self.claims: list[Segment] = []
         self.strangers: set[ForeignRecords] = set()
         """What readers have found of them."""
+        self.killed_after = -1
+        """Whoever settles claims is killed when so many were written."""
         self.said_lost = 0
         """Records that readers took for lost."""
         self.appended_at: list[float] = []
@@ -257,10 +263,13 @@ class TargetLog:
         )
 
     def settle(self, confirmed: Iterable[Segment], false: Iterable[Segment]) -> None:
-        """The segments topic is compacted by its keys."""
-        gone = {one.key for one in (*confirmed, *false)}
-        self.claims = [claim for claim in self.claims if claim.key not in gone]
-        self.claims += confirmed
+        """The segments topic is compacted by its keys; whoever writes may be killed between any two records."""
+        for one in settling(confirmed, false):
+            if self.killed_after == 0:
+                raise Killed
+            self.killed_after -= 1
+            self.claims = [claim for claim in self.claims if claim.key != one.key]
+            self.claims += [one] if isinstance(one, Segment) else []
 
     @property
     def copied(self) -> list[int]:
@@ -297,7 +306,7 @@ class Clerk:
         return {where: self.claims(*where) for where in partitions}
 
     def settle(self, claimed: Iterable[Segment], retracted: Iterable[Segment]) -> None:
-        self.target.settle(list(claimed), retracted)
+        self.target.settle(claimed, retracted)
 
     def evidence(
         self, claims: Mapping[TopicPartition, Sequence[Segment]], log_starts: Mapping[TopicPartition, int]

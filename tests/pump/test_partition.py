@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from model_broker import FOREIGN, FRESH_AFTER_MS, FRESH_MS, OLD_MS, Pump, Source, TargetLog, World, refused
+from model_broker import FOREIGN, FRESH_AFTER_MS, FRESH_MS, OLD_MS, Killed, Pump, Source, TargetLog, World, refused
 
 from sparkmirror.offsets.route import Bearings
 from sparkmirror.pump.partition import BACKFILL_OFFSETS, MAX_CONFIRMATION_AGE_S, Stage
@@ -799,6 +800,14 @@ class Copies(RuleBasedStateMachine):
         self.zombies += dead.requests
         dead.copy.give_up()
         self.pumps[which % len(self.pumps)] = self.another(unclean=True)
+
+    @rule(which=st.integers(0, 3), written=st.integers(0, 4))
+    def dies_while_it_settles_claims(self, which: int, written: int) -> None:
+        self.world.target.killed_after = written
+        with contextlib.suppress(Killed):
+            self.pump(which).ask()
+        self.world.target.killed_after = -1
+        self.dies(which)
 
     @precondition(lambda self: self.zombies and self.timestamp_ms == FRESH_MS)
     @rule()

@@ -46,6 +46,8 @@ class Ruling:
     """Of those, the ones that are known to be true only now: to be written again."""
     false: tuple[Segment, ...] = ()
     """They did not happen and never will: to be retracted."""
+    healed: tuple[Segment, ...] = ()
+    """Those of `confirmed` for which others were judged anew: written last, as that is not repeated then."""
     undecided: str = ""
     """Why it can't be told, if it can't."""
     wait: bool = False
@@ -190,7 +192,12 @@ def arbitrate(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) -> 
                 return Ruling((), undecided=_undecidable([piece]))
     rewritten = {claim.key for claim in (*shortened, *ruling.confirmed)}
     gone = [claim for claim in doubted if claim.key not in rewritten]
-    return dataclasses.replace(ruling, confirmed=(*shortened, *ruling.confirmed), false=(*ruling.false, *gone))
+    return dataclasses.replace(
+        ruling,
+        confirmed=(*shortened, *ruling.confirmed),
+        false=(*ruling.false, *gone),
+        healed=tuple(claim for claim in ruling.confirmed if claim.heals),
+    )
 
 
 class _Anew(NamedTuple):
@@ -238,7 +245,7 @@ def _judged_anew(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) 
         if kept < len(claim.batches):
             begins = claim.downstream + sum(batch.records for batch in claim.batches[:kept])
             part = claim.part(kept, len(claim.batches), begins, confirmed=False, shared=claim.shared)
-            asked.append(_Judged(part, seen, sent=True))
+            asked.append(_Judged(dataclasses.replace(part, heals=False), seen, sent=True))
     return _Anew(settled, asked, tuple(doubted), tuple(shortened))
 
 

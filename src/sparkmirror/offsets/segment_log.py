@@ -99,18 +99,18 @@ class SegmentLog:
 
     def claim(self, segments: Sequence[Segment]) -> None:
         """Make these claims durable. When this returns their first batches may be sent."""
-        self.settle(segments, ())
+        self._write(segments)
 
     def settle(self, claimed: Iterable[Segment], retracted: Iterable[Segment | Retracted]) -> None:
-        """Write claims, or the same ones confirmed, and take others back."""
+        """Write claims, or the same ones confirmed, and take others back, in the order of `settling`."""
+        self._write(settling(claimed, retracted))
+
+    def _write(self, changes: Iterable[Segment | Retracted]) -> None:
         count = self._log.partitions
         homes: dict[int, list[Record]] = defaultdict(list)
-        for segment in retracted:
-            homes[home_partition(segment.target_topic_id, segment.partition, count)].append(
-                (segment_key(segment), None)
-            )
-        for segment in claimed:
-            homes[home_partition(segment.target_topic_id, segment.partition, count)].append(segment_record(segment))
+        for one in changes:
+            record = segment_record(one) if isinstance(one, Segment) else (segment_key(one), None)
+            homes[home_partition(one.target_topic_id, one.partition, count)].append(record)
         for home, records in homes.items():
             self._log.append(home, records)
 
@@ -159,6 +159,30 @@ class SegmentLog:
             self._floors[where] = confirmed[-KEPT_CLAIMS]
             for key in [key for key in claims if key[0] < self._floors[where]]:
                 del claims[key]
+
+
+def settling(claimed: Iterable[Segment], retracted: Iterable[Segment | Retracted]) -> list[Segment | Retracted]:
+    """The order in which changes are written, lest a kill among large ones leave less known than before.
+
+    Where a claim was split it is shortened after the parts behind that are there, and only then others are taken back.
+    What is taken back is never a segment: nothing is that was claimed anew.
+    """
+    claimed = sorted(claimed, key=_sequence, reverse=True)
+    kept = {_name(one) for one in claimed}
+    gone = [_retracted(one) for one in retracted if _name(one) not in kept]
+    return [*claimed, *gone]
+
+
+def _sequence(segment: Segment) -> int:
+    return segment.sequence
+
+
+def _name(one: Segment | Retracted) -> tuple[bytes, int, ClaimKey]:
+    return one.target_topic_id, one.partition, one.key
+
+
+def _retracted(one: Segment | Retracted) -> Retracted:
+    return Retracted(one.target_topic_id, one.partition, *one.key)
 
 
 def _offset(proposal: tuple[int, Identity]) -> int:

@@ -90,7 +90,9 @@ class Settler:
         for stretch in between:
             self._foreign.note(where, stretch)
         if ruling.confirmed or ruling.false:
-            self._segments.settle(ruling.confirmed, ruling.false)
+            self._segments.settle([claim for claim in ruling.confirmed if claim not in ruling.healed], ruling.false)
+        if ruling.healed:
+            self._segments.settle(ruling.healed, ())
         tail = self._known_tail(where, reading, ruling.true)
         if tail is None:
             return Settled(
