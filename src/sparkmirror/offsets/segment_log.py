@@ -164,8 +164,8 @@ class SegmentLog:
 def settling(claimed: Iterable[Segment], retracted: Iterable[Segment | Retracted]) -> list[Segment | Retracted]:
     """The order in which changes are written, lest a kill among large ones leave less known than before.
 
-    Where a claim was split it is shortened after the parts behind that are there, and only then others are taken back.
-    What is taken back is never a segment: nothing is that was claimed anew.
+    Where a claim was split it is shortened after the parts behind that are there, and only then others are taken back;
+    nothing is that was claimed anew.
     """
     claimed = sorted(claimed, key=_sequence, reverse=True)
     kept = {_name(one) for one in claimed}
