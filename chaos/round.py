@@ -64,6 +64,8 @@ class RoundResult:
     mirror_starts: int
     mirror_exits: Counter[int]
     orphans: int
+    strangers: int
+    """Records in the copy that the nemesis wrote itself."""
     log_end: str
     """The mirror's last words, if something is wrong."""
 
@@ -129,10 +131,11 @@ def run_round(arena: Arena, plan: RoundPlan, spark: Mapping[str, str], say: Say)
             mirror_starts=deployment.starts,
             mirror_exits=deployment.exits,
             orphans=deployment.orphans(),
+            strangers=0,
             log_end="",
         )
     say("is checked")
-    result.findings = _check(arena, plan, topics, load_plan)
+    result.findings, result.strangers = _check(arena, plan, topics, load_plan)
     if not result.good:
         result.log_end = _end_of(deployment)
     return result
@@ -170,20 +173,25 @@ def _wait_until_drained(arena: Arena, topics: list[str], watch: Meter) -> bool:
     return False
 
 
-def _check(arena: Arena, plan: RoundPlan, topics: Mapping[str, str], load: LoadPlan) -> Findings:
+def _check(arena: Arena, plan: RoundPlan, topics: Mapping[str, str], load: LoadPlan) -> tuple[Findings, int]:
+    """What was found, and how many records of strangers were left out."""
     history = read_history(load.history)
     findings = Findings()
+    strangers = 0
     source, target = arena.source.direct_servers, arena.target.direct_servers
     for kind, topic in topics.items():
+        copy = read_topic(target, remote(topic), PARTITIONS, "read_uncommitted")
+        ours = without_strangers(copy)
+        strangers += sum(len(log) - len(ours[partition]) for partition, log in copy.items())
         logs = TopicLogs(
             topic,
             frozenset({PLAIN} if kind == "orders" else TRANSACTIONAL),
             uncommitted=read_topic(source, topic, PARTITIONS, "read_uncommitted"),
             committed=read_topic(source, topic, PARTITIONS, "read_committed"),
-            copy=without_strangers(read_topic(target, remote(topic), PARTITIONS, "read_uncommitted")),
+            copy=ours,
         )
         findings.merge(check(logs, plan.isolation, history))
-    return findings
+    return findings, strangers
 
 
 def _end_of(deployment: Deployment) -> str:

@@ -29,6 +29,7 @@ def a_round(counts: dict[Anomaly, int] | None = None, drained_s: float | None = 
         mirror_starts=2,
         mirror_exits=Counter({1: 1}),
         orphans=0,
+        strangers=0,
         log_end="",
     )
 
