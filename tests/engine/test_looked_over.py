@@ -42,6 +42,9 @@ class StubDriver:
     def partitions(self) -> dict[str, int]:
         return {"t-0": 1}
 
+    def fence(self) -> None:
+        self.done.append("fenced")
+
     def say(self, epoch: int, phase: str) -> None:
         self.done.append(phase)
 
@@ -53,7 +56,7 @@ def test_a_mirror_looks_before_each_epoch_if_the_last_look_came_to_nothing(monke
     mirror, stub = Mirror(MirrorConfig(path="test", flows=(flow,)), use_lease=False), StubDriver(flow)
     monkeypatch.setattr(mirror, "_fail_or_wait", lambda error: None)
     driver = cast("FlowDriver", stub)
-    looked = ["charge", "looked", "running"]
+    looked = ["charge", "looked", "fenced", "running"]
 
     def prepared() -> list[str]:
         stub.done.clear()
@@ -64,7 +67,7 @@ def test_a_mirror_looks_before_each_epoch_if_the_last_look_came_to_nothing(monke
     assert [prepared(), prepared()] == [["charge"]] * 2
     stub.away = False
     assert prepared() == looked
-    assert prepared() == ["charge", "running"]
+    assert prepared() == ["charge", "fenced", "running"]
     stub.looked_over = False  # the lease was lost, and got again
     assert prepared() == looked
 

@@ -19,10 +19,11 @@ from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig, FetchConfig, FlowConfig
 from sparkmirror.config.model import OffsetSyncConfig
 from sparkmirror.demo import KafkaCluster
+from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.losses import losses_topic
 from sparkmirror.offsets.mirror_records import OffsetSync
 from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import Identity, segments_topic
+from sparkmirror.offsets.segments import segments_topic
 from sparkmirror.policy import DefaultReplicationPolicy
 from sparkmirror.pump.control import Control, Epoch, control_topic
 from sparkmirror.pump.orders import FlowOrder, PumpOrder, Receipt, RouteOrder

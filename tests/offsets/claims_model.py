@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from crc32c import crc32c
 
 from sparkmirror.offsets.arbitration import Ruling, arbitrate, unsettled
+from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.matching import Seen, StoredBatch, TargetLog
 from sparkmirror.offsets.position import Doubt, Position, ProducerState, TargetReading, appended, decide
 from sparkmirror.offsets.route import Bearings, Route
-from sparkmirror.offsets.segments import AnnouncedBatch, Identity, Segment
+from sparkmirror.offsets.segments import AnnouncedBatch, Segment
 from sparkmirror.pump.batch import Claim
 from sparkmirror.pump.claimer import Claimer
 from sparkmirror.wire.batches import DELETE_HORIZON_BIT, HEADER_SIZE, TIMESTAMP_TYPE_BIT

@@ -17,11 +17,12 @@ from sparkmirror.cluster.list_offsets import LATEST, list_offsets
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig, LossPolicy
 from sparkmirror.demo import KafkaCluster
+from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.losses import Loss, LossLedger
 from sparkmirror.offsets.reading import PositionReader
 from sparkmirror.offsets.route import Bearings, Refusal, Route
 from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import AnnouncedBatch, Identity, Segment, joined
+from sparkmirror.offsets.segments import AnnouncedBatch, Segment, joined
 from sparkmirror.wire import produce
 from sparkmirror.wire.batches import CODEC_MASK, batch_headers
 from sparkmirror.wire.splice import Run

@@ -13,7 +13,7 @@ from kafka import KafkaProducer
 
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.offsets.evidence import LogProbe
-from sparkmirror.offsets.foreign import Explained, ForeignRecords, explain, foreign_tail
+from sparkmirror.offsets.foreign import Explained, ForeignRecords, explain, foreign_tail, told_apart
 from sparkmirror.offsets.losses import LossKind
 from sparkmirror.offsets.matching import StoredBatch
 from sparkmirror.offsets.reading import PositionReader
@@ -106,10 +106,20 @@ def test_behind_what_was_noted_first_nothing_is_ours(
     older = [ForeignRecords(first, begin) for first in range(begin)][-1:]
     found = foreign_tail([*older, *(ForeignRecords(*one) for one in known)], begin, at)
     assert found.offsets == at - ours
-    assert {offset for one in found.unknown for offset in range(*one)} == {
+    assert {offset for one in found.unknown for offset in range(one.first, one.end)} == {
         offset for one in unknown for offset in range(*one)
     }
     assert foreign_tail([ForeignRecords(*one) for one in known], begin, ours + 1) == (1, ()), "the log was cut"
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 6))), st.integers(0, 20), st.integers(1, 20))
+def test_fences_are_told_from_strangers(fences: list[tuple[int, int]], first: int, length: int) -> None:
+    """Known twice, in any order, or partly outside: each offset is a fence's or somebody else's."""
+    marked = {offset for begin, count in fences for offset in range(begin, begin + count)}
+    stretch = ForeignRecords(first, first + length)
+    parts = told_apart(stretch, [(begin, begin + count) for begin, count in fences])
+    assert [offset for part in parts for offset in range(part.first, part.end)] == list(range(first, first + length))
+    assert all((offset in marked) == part.fence for part in parts for offset in range(part.first, part.end))
 
 
 def test_where_nobody_else_is_known_the_log_holds_what_it_holds() -> None:

@@ -14,10 +14,10 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
+from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.segment_log import KEPT_CLAIMS, SegmentLog, settling
 from sparkmirror.offsets.segments import (
     AnnouncedBatch,
-    Identity,
     Retracted,
     Segment,
     home_partition,
@@ -81,6 +81,43 @@ def test_an_identity_is_void_at_another_cluster(opened: Opened) -> None:
     assert opened().agree("new", None) is None
     assert opened().agree("new", new) == new
     assert opened().agree("old", new) == old
+
+
+def test_concurrent_successors_agree(opened: Opened) -> None:
+    """Each proposes to follow the first; one does, and knows who it was before."""
+    first = Identity("cluster", 1, 0)
+    assert opened().agree("cluster", first) == first
+    together = threading.Barrier(8)
+
+    def propose(number: int) -> tuple[Identity, ...]:
+        log = opened()
+        together.wait()
+        return tuple(log.succeed(first, Identity("cluster", number, 0, (), f"id-{number}", number)))
+
+    with ThreadPoolExecutor(8) as pool:
+        agreed = set(pool.map(propose, range(10, 18)))
+    assert len(agreed) == 1
+    ((before, present),) = agreed
+    assert before == first
+    assert present.former == (first.producer,)
+    assert present.transactional_id == f"id-{present.agreed_ms}"
+    assert opened().agree("cluster", None) == present
+    assert opened().is_present(present)
+    assert not opened().is_present(first)
+
+
+def test_one_follows_the_other(opened: Opened) -> None:
+    log = opened()
+    identities = [Identity("cluster", number, 0) for number in range(4)]
+    present = log.agree("cluster", identities[0])
+    for following in identities[1:]:
+        assert present is not None
+        present = log.succeed(present, following)[-1]
+    assert present == Identity("cluster", 3, 0, tuple(one.producer for one in identities[:3]))
+    assert opened().agree("cluster", Identity("cluster", 9, 0)) == present
+    assert [present.wrote(number, 0) for number in range(5)] == [True] * 4 + [False]
+    assert [present.fenced_with(number) for number in range(5)] == [True] * 3 + [False] * 2
+    assert opened().agree("another", None) is None
 
 
 def test_claims_are_read_back_as_they_come(opened: Opened) -> None:

@@ -29,6 +29,7 @@ from sparkmirror.offsets.connect_offsets import (
     strimzis_connector,
 )
 from sparkmirror.offsets.foreign_ends import ForeignEnds
+from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.log_bounds import BothLogs
 from sparkmirror.offsets.losses import LossLedger, losses_topic
 from sparkmirror.offsets.map_keeper import Unmapped
@@ -36,7 +37,7 @@ from sparkmirror.offsets.mirror_records import OffsetSync
 from sparkmirror.offsets.reading import PositionReader
 from sparkmirror.offsets.route import Bearings, Refusal, Route
 from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import Identity, segments_topic
+from sparkmirror.offsets.segments import segments_topic
 from sparkmirror.offsets.stored_offsets import read_stored_offsets
 from sparkmirror.policy import DefaultReplicationPolicy
 from sparkmirror.sync.connect_offsets import ConnectOffsets

@@ -20,13 +20,14 @@ from sparkmirror.offsets.arbitration import Evidence, Ruling, arbitrate, unsettl
 from sparkmirror.offsets.evidence import LogProbe
 from sparkmirror.offsets.foreign import ForeignRecords
 from sparkmirror.offsets.foreign_notes import ForeignNotes
+from sparkmirror.offsets.identity import Identity, Producer
 from sparkmirror.offsets.matching import Seen, StoredBatch
 from sparkmirror.offsets.matching import TargetLog as Reach
 from sparkmirror.offsets.position import Doubt, LogTail, ProducerState, TargetReading, appended
 from sparkmirror.offsets.route import Bearings, Refusal, Route
 from sparkmirror.offsets.segment_log import SegmentLog, settling
-from sparkmirror.offsets.segments import Identity, Segment
-from sparkmirror.offsets.settling import Settler
+from sparkmirror.offsets.segments import Segment
+from sparkmirror.offsets.settling import Settler, Superseded
 from sparkmirror.pump.batch import Claim
 from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.partition import PartitionCopy, Stage
@@ -42,10 +43,12 @@ SOURCE_ID, TARGET_ID = b"s" * 16, b"t" * 16
 LEADER = 1
 FRESH_MS, FRESH_AFTER_MS, OLD_MS = 2_000_000, 1_000_000, 1_000
 KEY = b"topic", 0
-OUT_OF_ORDER = 45
+OUT_OF_ORDER, INVALID_PRODUCER_EPOCH = 45, 47
 LAST_OFFSET_DELTA_AT, CRC_AT = 23, 17
 FOREIGN = -1
 """A record in the target's log that is not ours."""
+MARKER = -2
+"""A marker of one of our fences."""
 
 REMEMBERED = 5
 """Batches of which a leader recognises a duplicate."""
@@ -133,8 +136,13 @@ class TargetLog:
         """`max.message.bytes`"""
         self.stored: list[StoredBatch] = []
         """Every batch of ours, in order."""
+        self.identity = IDENTITY
+        """Who all agree that the flow is (R16)."""
+        self._writers: list[Producer] = []
+        """Of each of the batches stored."""
+        self._fenced: set[Producer] = set()
         self._sequence = 0
-        self._state: deque[_Known] | None = None
+        self._states: dict[Producer, deque[_Known]] = {}
         self._tail: LogTail | None = None
 
     def append(self, sent: bytes, now: float) -> Ack:
@@ -143,17 +151,21 @@ class TargetLog:
         assert batch.validate_crc()
         ((_, header),) = batch_headers(memoryview(sent))
         assert header.base_offset == 0
-        assert (header.producer_id, header.producer_epoch) == (IDENTITY.producer_id, IDENTITY.producer_epoch)
+        writer = Producer(header.producer_id, header.producer_epoch)
+        assert self.identity.wrote(*writer)
+        if writer in self._fenced:
+            return refused(INVALID_PRODUCER_EPOCH)
         first = header.base_sequence
         last = (first + header.last_offset_delta) % SEQUENCE_MODULUS
-        if self._state is not None:
-            for known in self._state:
+        state = self._states.get(writer)
+        if state is not None:
+            for known in state:
                 if (known.first, known.last) == (first, last):
                     return Ack(KEY, 0, known.base_offset, known.max_timestamp, (), "")
-            if first != (self._state[-1].last + 1) % SEQUENCE_MODULUS:
+            if first != (state[-1].last + 1) % SEQUENCE_MODULUS:
                 return refused(OUT_OF_ORDER)
         else:
-            self._state = deque(maxlen=REMEMBERED)
+            state = self._states[writer] = deque(maxlen=REMEMBERED)
         base = len(self.log)
         self.stored.append(
             StoredBatch(
@@ -168,10 +180,11 @@ class TargetLog:
                 header.max_timestamp,
             )
         )
+        self._writers.append(writer)
         self._sequence += header.records
         self.log.extend(int(record.value) for record in batch)
         self.appended_at.append(now)
-        self._state.append(_Known(first, last, base, header.max_timestamp))
+        state.append(_Known(first, last, base, header.max_timestamp))
         self._tail = LogTail(last, len(self.log), header.max_timestamp)
         return Ack(KEY, 0, base, -1, (), "")
 
@@ -179,9 +192,25 @@ class TargetLog:
         """A batch without a sequence; it takes offsets all the same."""
         self.log += [FOREIGN] * records
 
+    def is_succeeded(self) -> None:
+        """All agree that the flow is somebody else from now on; nobody is fenced yet."""
+        former = (*self.identity.former, self.identity.producer)
+        self.identity = Identity(IDENTITY.cluster_id, IDENTITY.producer_id + len(former), 0, former)
+
+    @property
+    def unfenced(self) -> list[Producer]:
+        """Who the flow was, and could still write."""
+        return [one for one in self.identity.former if one not in self._fenced]
+
+    def fence(self, producer: Producer) -> None:
+        """A marker of its own comes; it bears the present time, so its state outlives whatever is copied."""
+        self.log.append(MARKER)
+        self._fenced.add(producer)
+        self._states.pop(producer, None)
+
     def expire(self) -> None:
         """Forget the producer state, as for old timestamps at any tick (section 2)."""
-        self._state = None
+        self._states.clear()
 
     def lose(self, records: int) -> None:
         """An unclean election: the newest batches are gone, so many records at least; the state is that of the rest."""
@@ -189,7 +218,7 @@ class TargetLog:
             gone = self.stored.pop()
             records -= gone.span
             self._sequence = gone.sequence
-            del self.log[gone.offset :], self.appended_at[len(self.stored) :]
+            del self.log[gone.offset :], self.appended_at[len(self.stored) :], self._writers[len(self.stored) :]
         self.strangers = {one for one in self.strangers if one.end <= len(self.log)}
         rest = [
             _Known(
@@ -200,12 +229,13 @@ class TargetLog:
             )
             for one in self.stored[-REMEMBERED:]
         ]
-        self._state = deque(rest, maxlen=REMEMBERED) if rest else None
+        self._states = {IDENTITY.producer: deque(rest, maxlen=REMEMBERED)} if rest else {}
         self._tail = LogTail(rest[-1].last, len(self.log), rest[-1].max_timestamp) if rest else None
 
-    def reading(self) -> TargetReading:
-        """What the leader says just now."""
-        newest = self._state[-1] if self._state else None
+    def reading(self, identity: Identity = IDENTITY) -> TargetReading:
+        """What the leader says just now to who is that."""
+        state = self._states.get(identity.producer)
+        newest = state[-1] if state else None
         return TargetReading(
             log_start=0,
             log_end_before=len(self.log),
@@ -216,13 +246,16 @@ class TargetLog:
             high_watermark=len(self.log),
         )
 
-    def bearings(self, source: Source, now: float) -> Bearings | Refusal:
+    def bearings(self, source: Source, now: float, identity: Identity = IDENTITY) -> Bearings | Refusal:
         """As a `PositionReader` reads them."""
         clerk = Clerk(self)
-        settler = Settler(cast("SegmentLog", clerk), cast("LogProbe", clerk), IDENTITY, cast("ForeignNotes", clerk))
-        read = {ROUTE.target: self.reading()}
+        settler = Settler(cast("SegmentLog", clerk), cast("LogProbe", clerk), identity, cast("ForeignNotes", clerk))
+        read = {ROUTE.target: self.reading(identity)}
         ids = {ROUTE.target_topic: TARGET_ID}
-        verdict, foreign = settler.settle(read, ids, settler.evidence(read, ids))[ROUTE.target]
+        try:
+            verdict, foreign = settler.settle(read, ids, settler.evidence(read, ids))[ROUTE.target]
+        except Superseded as superseded:
+            return Refusal(str(superseded), transient=True)
         if isinstance(verdict, Doubt):
             return Refusal(verdict.reason, transient=verdict.wait)
         self.strangers.update(foreign)
@@ -249,7 +282,7 @@ class TargetLog:
     def reach(self) -> Reach:
         """How far the log goes."""
         end = len(self.log)
-        return Reach(0, end, appended(self.reading().last_sequence, end, self.claims))
+        return Reach(0, end, appended(self.reading(self.identity).last_sequence, end, self.claims))
 
     def seen(self, claim: Segment) -> Seen:
         """Our batches from where a claim should be on, and from its sequence."""
@@ -274,7 +307,7 @@ class TargetLog:
     @property
     def copied(self) -> list[int]:
         """The upstream offset of each record of ours."""
-        return [one for one in self.log if one != FOREIGN]
+        return [one for one in self.log if one >= 0]
 
     def truth(self) -> list[int]:
         """The same, as any reader of the claims would tell."""
@@ -313,11 +346,21 @@ class Clerk:
     ) -> dict[TopicPartition, Evidence]:
         return {where: {one.key: self.target.seen(one) for one in some} for where, some in claims.items()}
 
+    def is_present(self, identity: Identity) -> bool:
+        return identity == self.target.identity
+
+    @property
+    def was_fenced(self) -> bool:
+        return bool(self.target.identity.former)
+
+    def fences(self, where: TopicPartition, offset: int, end: int) -> list[tuple[int, int]]:
+        return [(at, at + 1) for at in range(offset, end) if self.target.log[at] == MARKER]
+
     def next_of_ours(self, where: TopicPartition, offset: int, near: int) -> StoredBatch | None:
         return next((one for one in self.target.stored if one.offset + one.span > offset), None)
 
     def foreign_only(self, where: TopicPartition, offset: int, end: int) -> bool:
-        return all(one == FOREIGN for one in self.target.log[offset:end])
+        return all(one < 0 for one in self.target.log[offset:end])
 
     def foreign_throughout(self, where: TopicPartition, offset: int, end: int) -> bool:
         return self.foreign_only(where, offset, end)
@@ -354,12 +397,14 @@ class Pump:
         until: int | None = -1,
         in_flight: int = 5,
         merge_tiny: bool = False,
+        fenced: bool = False,
     ) -> None:
         self.world = world
+        self.identity = world.target.identity
         self.pool = FramePool(1 << 20, keep=2)
         self.copy = PartitionCopy(
             ROUTE,
-            IDENTITY,
+            self.identity,
             incarnation,
             until=world.source.end if until == -1 else until,
             from_latest=False,
@@ -368,6 +413,7 @@ class Pump:
             max_in_flight=in_flight,
             now=world.now,
             intake=Intake(read_committed=False, codec=None, merge_tiny=merge_tiny),
+            fenced=fenced,
         )
         self.requests: deque[bytes] = deque()
         self.answers: deque[Ack] = deque()
@@ -382,7 +428,7 @@ class Pump:
         if not self.copy.wants_reading(self.world.now):
             return False
         self.copy.ask(self.world.now)
-        self.reading = self.world.target.bearings(self.world.source, self.world.now)
+        self.reading = self.world.target.bearings(self.world.source, self.world.now, self.identity)
         return True
 
     def hear(self) -> bool:

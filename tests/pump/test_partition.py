@@ -10,7 +10,18 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from model_broker import FOREIGN, FRESH_AFTER_MS, FRESH_MS, OLD_MS, Killed, Pump, Source, TargetLog, World, refused
+from model_broker import (
+    FRESH_AFTER_MS,
+    FRESH_MS,
+    MARKER,
+    OLD_MS,
+    Killed,
+    Pump,
+    Source,
+    TargetLog,
+    World,
+    refused,
+)
 
 from sparkmirror.offsets.route import Bearings
 from sparkmirror.pump.partition import BACKFILL_OFFSETS, MAX_CONFIRMATION_AGE_S, Stage
@@ -869,6 +880,50 @@ class OldRecords(Copies):
     timestamp_ms = OLD_MS
 
 
+class Fences(Copies):
+    """Old records, whose state goes at any moment, and who was fenced lives on (R16): nobody waits for anybody."""
+
+    rivals = 0
+    timestamp_ms = OLD_MS
+
+    @rule()
+    def is_taken_over(self) -> None:
+        """By somebody who fences all; those are as alive as before, and know nothing of it."""
+        target = self.world.target
+        if target.claims:  # else nobody may have sent anything, and there is nobody to be fenced
+            target.is_succeeded()
+            for producer in target.unfenced:
+                target.fence(producer)
+            self.pumps.append(self.another(unclean=True))
+
+    def another(self, *, unclean: bool = False) -> Pump:
+        fenced = bool(self.world.target.identity.former)
+        return Pump(self.world, next(self.numbers) << 40, unclean=unclean, fenced=fenced)
+
+    @rule(which=st.integers(0, 3))
+    def dies(self, which: int) -> None:
+        """Whoever that is was fenced, or will be by its heir."""
+        dead = self.pump(which)
+        self.zombies += dead.requests
+        dead.copy.give_up()
+        self.pumps.remove(dead)
+        self.is_taken_over()
+        if not self.pumps:
+            self.pumps.append(self.another(unclean=True))
+
+    @precondition(lambda self: self.zombies)
+    @rule()
+    def arrives_late(self) -> None:
+        self.world.target.append(self.zombies.pop(0), self.world.now)
+
+    def teardown(self) -> None:
+        """Who was fenced has ended."""
+        for pump in self.pumps[:-1]:
+            pump.copy.give_up()
+        del self.pumps[:-1]
+        super().teardown()
+
+
 class Gaps(Copies):
     """As transaction markers leave them; batches are merged, and what is too large is split."""
 
@@ -924,14 +979,18 @@ class Strangers(Gaps):
 
     def whose_is_what_is_known(self) -> None:
         log = self.world.target.log
-        assert self.world.target.places() == [offset for offset, one in enumerate(log) if one != FOREIGN]
-        noted = {offset for one in self.world.target.strangers for offset in range(*one)}
-        assert noted == {offset for offset, one in enumerate(log) if one == FOREIGN}
+        assert self.world.target.places() == [offset for offset, one in enumerate(log) if one >= 0]
+        noted = {offset: one.fence for one in self.world.target.strangers for offset in range(one.first, one.end)}
+        assert noted == {offset: one == MARKER for offset, one in enumerate(log) if one < 0}
 
     def teardown(self) -> None:
         super().teardown()
         if self.another().ask():
             self.whose_is_what_is_known()
+
+
+class FencesAmongStrangers(Fences, Strangers):
+    """Markers and somebody else's records side by side, told apart."""
 
 
 class LosingTargetsWithStrangers(LosingTargets, Strangers):
@@ -947,6 +1006,8 @@ TestRivalsWithFreshRecords = Copies.TestCase
 TestRivalsWithFreshRecords.settings = SETTINGS
 TestOnePumpWithOldRecords = OldRecords.TestCase
 TestOnePumpWithOldRecords.settings = SETTINGS
+TestFencedWithOldRecords = Fences.TestCase
+TestFencedWithOldRecords.settings = SETTINGS
 TestLogsWithGaps = Gaps.TestCase
 TestLogsWithGaps.settings = SETTINGS
 TestLogsThatAreCleaned = CleanedLogs.TestCase
@@ -955,5 +1016,7 @@ TestTargetsThatLose = LosingTargets.TestCase
 TestTargetsThatLose.settings = SETTINGS
 TestStrangersInTheCopy = Strangers.TestCase
 TestStrangersInTheCopy.settings = SETTINGS
+TestFencesAmongStrangers = FencesAmongStrangers.TestCase
+TestFencesAmongStrangers.settings = SETTINGS
 TestStrangersInWhatIsLost = LosingTargetsWithStrangers.TestCase
 TestStrangersInWhatIsLost.settings = SETTINGS

@@ -12,8 +12,9 @@ import pytest
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import Entry, TopicLog
 from sparkmirror.config import ClusterConfig
+from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import Identity, Segment, start_claim
+from sparkmirror.offsets.segments import Segment, start_claim
 from sparkmirror.sync import segments_tidy
 from sparkmirror.sync.segments_tidy import retract_expired
 from sparkmirror.wire.splice import Run

@@ -1,4 +1,4 @@
-"""The last batch of one producer in partitions' logs, read from the end backwards.
+"""The last batch of ours in partitions' logs, read from the end backwards.
 
 It must be called with offsets at which the high watermark has reached the log end: what is above it can't be read.
 """
@@ -21,6 +21,9 @@ _MAX_STEPS = 256
 _LONGEST_THROTTLE_S = 1.0
 REQUEST_TIMED_OUT = 7
 
+
+Wrote = Callable[[int, int], bool]
+"""Whether a producer id and epoch are ours."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -69,8 +72,7 @@ def last_batches(
     leader: int,
     ends: Mapping[TopicPartition, int],
     topic_ids: Mapping[str, bytes],
-    producer_id: int,
-    producer_epoch: int,
+    wrote: Wrote,
     floors: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, LastBatch | None]:
     """For each partition, whose log ends at the offset given: our last batch, or None.
@@ -116,7 +118,7 @@ def last_batches(
                 last = _first_header(part.records)
                 if last is None:
                     continue  # the answer was full; asked again
-                if is_ours(last, producer_id, producer_epoch):
+                if is_ours(last, wrote):
                     sequence = (last.base_sequence + last.last_offset_delta) % SEQUENCE_MODULUS
                     found[where] = LastBatch(sequence, last.next_offset, last.max_timestamp)
                     del looking[where]
@@ -133,11 +135,6 @@ def _first_header(records: memoryview) -> BatchHeader | None:
     return next((header for _, header in batch_headers(records)), None)
 
 
-def is_ours(header: BatchHeader, producer_id: int, producer_epoch: int) -> bool:
-    """Whether a batch holds data of this producer; markers don't."""
-    return (
-        not header.is_control
-        and header.producer_id == producer_id
-        and header.producer_epoch == producer_epoch
-        and header.base_sequence >= 0
-    )
+def is_ours(header: BatchHeader, wrote: Wrote) -> bool:
+    """Whether a batch holds data of these producers; markers don't."""
+    return not header.is_control and header.base_sequence >= 0 and wrote(header.producer_id, header.producer_epoch)

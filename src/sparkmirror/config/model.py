@@ -313,6 +313,8 @@ class FlowConfig(Model):
     connect: ConnectStorage = ConnectStorage()
     merge_tiny_batches: bool = True
     """Under a backlog, batches of less than 4 KiB become larger ones."""
+    takeover_fence: str = "none"
+    """`marker`: who did not end in order is fenced, which takes an offset in each partition (`engine.fence`)."""
     copies: bool = True
     """Whether records are copied. Without, only groups, heartbeats and what else concerns the target go on."""
     legacy: LegacyConfig | None = None

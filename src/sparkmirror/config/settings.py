@@ -185,6 +185,15 @@ FLOW_SETTINGS: tuple[Setting, ...] = (
         FlowConfig,
         "merge_tiny_batches",
     ),
+    Setting(
+        "sparkmirror.takeover.fence",
+        Choice(("none", "marker")),
+        Place.CONNECTOR,
+        "Whether a predecessor that did not end in order is fenced, which takes an offset in each partition.",
+        "docs/running.md",
+        FlowConfig,
+        "takeover_fence",
+    ),
 )
 
 LOSS_SETTINGS: tuple[Setting, ...] = (

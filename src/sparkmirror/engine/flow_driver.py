@@ -15,17 +15,19 @@ from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.engine.assignment import PartitionKey, PartitionLoad
 from sparkmirror.engine.duties import LAST_TURNS_S, Duties
+from sparkmirror.engine.fence import Fence
 from sparkmirror.engine.flow_duties import FlowDuties, Groups
 from sparkmirror.engine.flow_view import FlowView, PartitionView
 from sparkmirror.engine.identity import agree_identity
 from sparkmirror.engine.lease import Lease
 from sparkmirror.engine.lookout import Lookout
 from sparkmirror.engine.loss_watch import LossWatch
-from sparkmirror.errors import ConfigError
+from sparkmirror.errors import ConfigError, SparkMirrorError
+from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.losses import Loss, LossLedger, losses_topic
 from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import Identity, segments_topic
+from sparkmirror.offsets.segments import segments_topic
 from sparkmirror.offsets.standing import StandingLog, Stood
 from sparkmirror.offsets.topic_memory import TopicMemory
 from sparkmirror.pump.control import TICK_S, Control, ControlState, Epoch, Leader, Phase, control_topic
@@ -82,6 +84,9 @@ class FlowDriver:
         """With `once`: topics and partitions that could not be taken on at the start, and why."""
         self.unclean = False
         """Pumps of the last epoch may still be alive."""
+        self._fenced: frozenset[TopicPartition] | None = None
+        """Target partitions where they can't write any more; None: nobody has tried to fence them."""
+        self._fence = Fence(flow)
         self.cluster_ids: dict[str, str] = {}
         """Of both aliases, once it is open."""
         self._rules = topic_rules(flow, flow.originals)
@@ -236,11 +241,36 @@ class FlowDriver:
         self.view.partitions.clear()  # somebody else may have gone on from there since
         self._standing = StandingLog(TopicLog(self._topics_client, losses_topic(self.flow.source.alias)))
         self._standing.known  # noqa: B018 - read now, before anything is copied
-        self.unclean = state.unclean
+        self.note_end(unclean=state.unclean)
         self._identity = agree_identity(self.flow)
         lifetime = self._opened(self._target).broker_config(STATE_LIFETIME_KEY)
         self._state_lifetime_ms = int(lifetime) if lifetime else STATE_LIFETIME_DEFAULT_MS
         self._charge_term = term
+
+    def note_end(self, *, unclean: bool) -> None:
+        """How the pumps before the next epoch ended; if `unclean` they may still be alive."""
+        self.unclean = unclean
+        self._fenced = None
+
+    def fence(self) -> None:
+        """Where the flow asks for it, see to it that no pump of before can write any more (R16)."""
+        if self.flow.takeover_fence != "marker" or not self.flow.copies:
+            return
+        if self.unclean and self._fenced is None:
+            refused = self.takeover.refused
+            targets = {
+                (target, key.partition)
+                for key, target in self._targets().items()
+                if Route(key.topic, target, key.partition) not in refused
+            }
+            self._identity, self._fenced = self._fence.succeed(self.identity, targets)
+            log.info("flow %s: %d of %d partitions are fenced", self.name, len(self._fenced), len(targets))
+        elif not self.identity.transactional_id:
+            self._identity = self._fence.upgrade(self.identity)
+        try:
+            self._fence.keep(self.identity)
+        except (ConnectionError, SparkMirrorError) as error:  # it is kept for days
+            log.warning("flow %s: %s", self.name, error)
 
     def take_charge_again(self) -> None:
         """Have the next `take_charge` announce us anew: an announcement that was late may stand behind ours."""
@@ -325,6 +355,7 @@ class FlowDriver:
             leader_rank=self._rank,
             state_lifetime_ms=self._state_lifetime_ms,
             unclean=self.unclean,
+            former=identity.former,
         )
 
     def _order_routes(self, keys: Iterable[PartitionKey]) -> tuple[RouteOrder, ...]:
@@ -345,6 +376,7 @@ class FlowDriver:
             appended=stood.appended,
             passed=(stood.upstream, stood.downstream),
             refused=self.takeover.refused.get(Route(key.topic, target, key.partition), ""),
+            fenced=self._fenced is not None and (target, key.partition) in self._fenced,
         )
 
     @property
@@ -507,7 +539,7 @@ class FlowDriver:
         for admin in (self._source, self._target):
             if admin is not None:
                 admin.close()
-        for client in (self._control_client, self._topics_client, self._losses, self.takeover):
+        for client in (self._control_client, self._topics_client, self._losses, self._fence, self.takeover):
             client.close()
 
     def _opened(self, admin: ClusterAdmin | None) -> ClusterAdmin:

@@ -1,7 +1,8 @@
-"""A flow's identity, agreed on before anything is sent (invariant 7, R12)."""
+"""A flow's identity, agreed on before anything is sent (invariant 7, R12), and one that follows it."""
 
 from __future__ import annotations
 
+import os
 import time
 
 from kafka.protocol.producer import InitProducerIdRequest
@@ -9,23 +10,33 @@ from kafka.protocol.producer import InitProducerIdRequest
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.cluster.transactions import TransactionalId
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import Identity, segments_topic
+from sparkmirror.offsets.segments import segments_topic
+
+TRANSACTIONAL_ID_PREFIX = "mm2-sparkmirror."
+"""Of the transactional ids that fences need (R16); our principal needs WRITE on them."""
 
 _NOT_YET = {14, 15, 16}
 _ID_TRIES, _ID_PAUSE_S = 50, 0.2
 
 
 def agree_identity(flow: FlowConfig) -> Identity:
-    """The identity that all processes of this flow have at this target; raises `ClusterUnreachable`."""
+    """The identity that all processes of this flow have at this target; raises `ClusterUnreachable`.
+
+    The first one can be fenced if the flow asks for fences.
+    """
     client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-identity")
     try:
         segments = SegmentLog(TopicLog(client, segments_topic(flow.source.alias)))
         client.metadata([])
         agreed = segments.agree(client.cluster_id, None)
-        if agreed is None:
+        if agreed is None and flow.takeover_fence == "marker":
+            agreed = segments.agree(client.cluster_id, fenceable(client, flow.source.alias))
+        elif agreed is None:
             producer_id, epoch = _new_producer_id(client)
             agreed = segments.agree(client.cluster_id, Identity(client.cluster_id, producer_id, epoch))
         if agreed is None:
@@ -35,6 +46,16 @@ def agree_identity(flow: FlowConfig) -> Identity:
         return agreed
     finally:
         client.close()
+
+
+def fenceable(client: ClusterClient, source_alias: str) -> Identity:
+    """A proposal with a transactional id of its own, so that nobody else has its producer id.
+
+    Raises `ConnectionError` and `ClusterUnreachable`.
+    """
+    name = f"{TRANSACTIONAL_ID_PREFIX}{source_alias}.{os.urandom(8).hex()}"
+    given = TransactionalId(client, name).begin()
+    return Identity(client.cluster_id, *given, transactional_id=name, agreed_ms=int(time.time() * 1000))
 
 
 def _new_producer_id(client: ClusterClient) -> tuple[int, int]:

@@ -40,7 +40,8 @@ class LossWatch:
             entries, self._offset = self._log.read(0, self._offset)
             for loss in read_losses(entries):
                 if self._losses.get(loss.key) != loss:
-                    log.warning("flow %s: %s: %s", self._name, loss.kind, loss.words)
+                    level = logging.INFO if loss.kind is LossKind.FENCED else logging.WARNING
+                    log.log(level, "flow %s: %s: %s", self._name, loss.kind, loss.words)
                 self._losses[loss.key] = loss
 
     @property
@@ -54,12 +55,13 @@ class LossWatch:
 
 
 def summed_up(losses: Iterable[Loss]) -> tuple[str, ...]:
-    """A few words on each kind: how many there were, and how many offsets they span."""
+    """A few words on each kind: how many there were, and how many offsets they span. Fences are no losses."""
     counts: Counter[LossKind] = Counter()
     offsets: Counter[LossKind] = Counter()
     for loss in losses:
-        counts[loss.kind] += 1
-        offsets[loss.kind] += loss.offsets
+        if loss.kind is not LossKind.FENCED:
+            counts[loss.kind] += 1
+            offsets[loss.kind] += loss.offsets
     return tuple(
         f"{counts[kind]:,} {kind}" + (f" ({offsets[kind]:,} offsets)" if offsets[kind] else "")
         for kind in sorted(counts)

@@ -232,6 +232,7 @@ class Mirror:
                 if not driver.looked_over:
                     self._refresh_at.pop(driver.name, None)
                 self._refresh(driver)
+                driver.fence()
                 if driver.partitions():
                     driver.say(self.epoch + 1, "running")
                 ready.append(driver)
@@ -422,7 +423,7 @@ class Mirror:
         for driver in held:
             if job.receipts is not None:
                 driver.take_receipts(self.epoch, receipts[driver.name])
-            driver.unclean = job.receipts is None or any(one.in_doubt for one in receipts[driver.name].values())
+            driver.note_end(unclean=job.receipts is None or any(one.in_doubt for one in receipts[driver.name].values()))
             if not driver.unclean:
                 self._say(driver, "ended")
             mine = receipts[driver.name]

@@ -49,8 +49,7 @@ def run_task(orders: Mapping[int, str], batches: Iterator[pa.RecordBatch]) -> It
         for task in batch.column(0).to_pylist():
             order = PumpOrder.model_validate_json(orders[int(task)])
             if again:
-                flows = tuple(flow.model_copy(update={"unclean": True}) for flow in order.flows)
-                order = order.model_copy(update={"flows": flows})
+                order = order.model_copy(update={"flows": tuple(flow.again() for flow in order.flows)})
             yield _table(pump(order))
 
 

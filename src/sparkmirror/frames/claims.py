@@ -14,10 +14,11 @@ from sparkmirror.cluster.log_tail import last_batches
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.offsets.arbitration import Evidence
 from sparkmirror.offsets.evidence import LogProbe
+from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.map_keeper import LogBounds, PartitionMap
 from sparkmirror.offsets.offset_map import OffsetMap
 from sparkmirror.offsets.segment_log import SegmentLog, TargetPartition
-from sparkmirror.offsets.segments import Identity, Retracted, home_partition, segments_topic
+from sparkmirror.offsets.segments import Retracted, home_partition, segments_topic
 from sparkmirror.wire.topic_partition import TopicPartition
 
 _UNKNOWN_TOPIC = 3
@@ -87,8 +88,7 @@ class FlowClaims:
             leader,
             {where: logs[where][1] for where in claims},
             topic_ids,
-            self.identity.producer_id,
-            self.identity.producer_epoch,
+            self.identity.wrote,
             {where: one.begins for where, one in claims.items()},
         )
         found = {}

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.log_tail import TailUnread, is_ours
+from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.matching import Seen, StoredBatch
 from sparkmirror.offsets.position import unwrap
-from sparkmirror.offsets.segments import ClaimKey, Identity, Segment
+from sparkmirror.offsets.segments import ClaimKey, Segment
 from sparkmirror.wire import fetch
 from sparkmirror.wire.batches import BatchHeader, batch_headers
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -153,8 +154,24 @@ class LogProbe:
                 return True
         return False
 
+    def fences(self, where: TopicPartition, offset: int, end: int) -> list[tuple[int, int]]:
+        """Stretches of nothing but markers of our fences (R16) in a range of offsets: first, and end."""
+        found: list[tuple[int, int]] = []
+        for header in self._from(where, offset):
+            if header.base_offset >= end:
+                break
+            if header.is_control and self._identity.fenced_with(header.producer_id):
+                first = found.pop()[0] if found and found[-1][1] == header.base_offset else header.base_offset
+                found.append((first, header.next_offset))
+        return found
+
+    @property
+    def was_fenced(self) -> bool:
+        """Whether there may be markers of ours anywhere."""
+        return bool(self._identity.former)
+
     def _is_ours(self, header: BatchHeader) -> bool:
-        return is_ours(header, self._identity.producer_id, self._identity.producer_epoch)
+        return is_ours(header, self._identity.wrote)
 
     def _from(self, where: TopicPartition, offset: int) -> Iterator[BatchHeader]:
         while True:

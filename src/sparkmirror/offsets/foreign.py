@@ -18,10 +18,24 @@ from sparkmirror.wire.topic_partition import TopicPartition
 
 
 class ForeignRecords(NamedTuple):
-    """A stretch of offsets that we did not write."""
+    """A stretch of offsets that hold no records of ours."""
 
     first: int
     end: int
+    fence: bool = False
+    """Nobody else's either: markers with which we were fenced (R16)."""
+
+
+def told_apart(stretch: ForeignRecords, fences: Iterable[tuple[int, int]]) -> list[ForeignRecords]:
+    """The parts of a stretch that are fences, and those that somebody else wrote, in order."""
+    parts, at = [], stretch.first
+    for first, end in sorted((max(first, stretch.first), min(end, stretch.end)) for first, end in fences):
+        first = max(first, at)
+        if first < end:
+            parts += [ForeignRecords(at, first)] if at < first else []
+            parts.append(ForeignRecords(first, end, fence=True))
+            at = end
+    return [*parts, ForeignRecords(at, stretch.end)] if at < stretch.end else parts
 
 
 class Explained(NamedTuple):

@@ -13,12 +13,14 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.list_offsets import DEBUG_CONSUMER, LATEST, list_offsets
 from sparkmirror.cluster.log_tail import TailUnread, each_readable, is_ours
 from sparkmirror.offsets.evidence import LogProbe
+from sparkmirror.offsets.foreign import ForeignRecords
 from sparkmirror.offsets.foreign_notes import ForeignNotes
+from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.log_bounds import BothLogs
 from sparkmirror.offsets.losses import LossLedger
 from sparkmirror.offsets.position import Doubt, TargetReading
 from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import Identity, Segment
+from sparkmirror.offsets.segments import Segment
 from sparkmirror.offsets.settling import Settler
 from sparkmirror.offsets.target_reading import TargetReader, Unserved, by_topic
 
@@ -55,7 +57,7 @@ class ForeignEnds:
             headers = probe.headers(asked) if asked else {}
             for both in some:
                 last = headers.get(both.route.target, ([], -1))[0][-1:]
-                if not last or not is_ours(last[0], self._identity.producer_id, self._identity.producer_epoch):
+                if not last or not is_ours(last[0], self._identity.wrote):
                     foreign.append(both)
         return foreign
 
@@ -96,7 +98,7 @@ class ForeignEnds:
                 if isinstance(position, Doubt):
                     found.append(self._never_sent(both, reading))
                 else:
-                    theirs = whoever or (bool(settled.foreign) and settled.foreign[-1].end == reading.log_end_after)
+                    theirs = whoever or _ends_foreign(settled.foreign, reading.log_end_after)
                     upstream = position.upstream
                     if whoever and position.supposed:
                         upstream = _proven(self._claims(both)[-1])
@@ -124,6 +126,15 @@ class ForeignEnds:
 def _proven(claim: Segment) -> int:
     """The source offset up to which it is known to be copied, where the target's log shows nothing any more."""
     return claim.next_upstream(claim.sequence + claim.announced * claim.confirmed)
+
+
+def _ends_foreign(stretches: Sequence[ForeignRecords], end: int) -> bool:
+    """Whether somebody else's records are a log's last, our own fences left out."""
+    for stretch in reversed(stretches):
+        if stretch.end != end or not stretch.fence:
+            return stretch.end == end
+        end = stretch.first
+    return False
 
 
 def _sequence(claim: Segment) -> int:

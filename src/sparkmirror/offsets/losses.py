@@ -34,6 +34,8 @@ class LossKind(StrEnum):
     """The target topic is a new one; everything that the source still has is copied again."""
     FOREIGN = "foreign-writer"
     """Somebody else wrote to the target partition."""
+    FENCED = "fenced"
+    """No loss: markers that we wrote ourselves, to fence a predecessor; each takes an offset."""
     ALTERED = "altered"
     """An operator had the copy go on at another offset: records are skipped, or copied again."""
 
@@ -41,7 +43,10 @@ class LossKind(StrEnum):
 Action = Literal["halted", "continued", "restarted", "healed"]
 
 
-AT_TARGET = frozenset({LossKind.TARGET_TRUNCATED, LossKind.FOREIGN})
+NOT_OURS = frozenset({LossKind.FOREIGN, LossKind.FENCED})
+"""What lies between our records at the target."""
+
+AT_TARGET = NOT_OURS | {LossKind.TARGET_TRUNCATED}
 """Their offsets are the target's."""
 
 

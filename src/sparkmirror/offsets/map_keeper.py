@@ -20,19 +20,12 @@ from sparkmirror.cluster.log_tail import LastBatch, last_batches
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.offsets.arbitration import Evidence, arbitrate, unsettled
 from sparkmirror.offsets.evidence import LogProbe
+from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.matching import TargetLog
 from sparkmirror.offsets.offset_map import Copied, OffsetMap
 from sparkmirror.offsets.position import appended, unwrap
 from sparkmirror.offsets.segment_log import KEPT_CLAIMS, SegmentLog, TargetPartition
-from sparkmirror.offsets.segments import (
-    ClaimKey,
-    Identity,
-    Retracted,
-    Segment,
-    home_partition,
-    read_record,
-    segments_topic,
-)
+from sparkmirror.offsets.segments import ClaimKey, Retracted, Segment, home_partition, read_record, segments_topic
 from sparkmirror.offsets.target_reading import Unserved, by_topic, listed_offset, said
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -271,6 +264,8 @@ class MapKeeper:
         self._source_alias = source_alias
         self._log = TopicLog(target, segments_topic(source_alias))
         self._identity: Identity | None = None
+        self._strangers: set[tuple[int, int]] = set()
+        """Producers who have claimed something, and are not this flow."""
         self._maps: dict[TargetPartition, PartitionMap] = {}
         self._read_to: dict[int, int] = {}
         self._unread: set[TargetPartition] = set()
@@ -384,8 +379,15 @@ class MapKeeper:
         self._maps[where].take(one)
 
     def _is_ours(self, claim: Segment) -> bool:
-        ours = self._identity
-        return ours is not None and (claim.producer_id, claim.producer_epoch) == (ours.producer_id, ours.producer_epoch)
+        producer = claim.producer_id, claim.producer_epoch
+        if self._identity is None:
+            return False
+        if not self._identity.wrote(*producer) and producer not in self._strangers:
+            # Who the flow is now was agreed before anything was claimed.
+            self._identity = SegmentLog(self._log).agree(self._identity.cluster_id, None) or self._identity
+            if not self._identity.wrote(*producer):
+                self._strangers.add(producer)
+        return self._identity.wrote(*producer)
 
     def _at_leader(
         self,
@@ -409,14 +411,13 @@ class MapKeeper:
         claims = {where: some for where, one in maps.items() if (some := one.open_claims())}
         probe = LogProbe(self._target, leader, ids, self._identity)
         evidence = probe.evidence(claims, {where: logs[where].start for where in claims}) if claims else {}
-        ours = self._identity.producer_id, self._identity.producer_epoch
         tails: Mapping[TopicPartition, LastBatch | None] = (
             last_batches(
                 self._target,
                 leader,
                 {where: logs[where].end for where in asked},
                 ids,
-                *ours,
+                self._identity.wrote,
                 {where: one.begins for where, one in maps.items()},
             )
             if asked

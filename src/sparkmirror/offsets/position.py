@@ -100,7 +100,7 @@ def decide(
     `foreign_tail`: so many offsets at the log's end are known to be somebody else's. `whole`: all segments.
     """
     if not segments:
-        return _first(reading)
+        return _first(reading, foreign_tail)
     reading = dataclasses.replace(
         reading,
         log_end_before=reading.log_end_before - foreign_tail,
@@ -173,10 +173,10 @@ def _sequence(segment: Segment) -> int:
     return segment.sequence
 
 
-def _first(reading: TargetReading) -> Position | Doubt:
+def _first(reading: TargetReading, fences: int) -> Position | Doubt:
     if reading.state is not None or reading.tail is not None:
         return Doubt("records of this flow are at the target, but the segments topic does not know them")
-    if reading.has_records:
+    if reading.log_end_after - reading.log_start > fences:
         return Doubt(
             f"the target partition already holds offsets {reading.log_start} to {reading.log_end_after - 1}, "
             "which this flow did not write; delete them, or exclude the topic"

@@ -18,13 +18,14 @@ from sparkmirror.cluster.topic_configs import topic_configs
 from sparkmirror.config import LossPolicy
 from sparkmirror.offsets.evidence import LogProbe
 from sparkmirror.offsets.foreign_notes import ForeignNotes
+from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.losses import Loss, LossLedger
 from sparkmirror.offsets.position import Doubt, Position, TargetReading
 from sparkmirror.offsets.route import Bearings, Refusal, Route
 from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import Identity, Segment
+from sparkmirror.offsets.segments import Segment
 from sparkmirror.offsets.sentinel import cut_in, look_for_losses, shrunk
-from sparkmirror.offsets.settling import Settled, Settler
+from sparkmirror.offsets.settling import Settled, Settler, Superseded, assert_present
 from sparkmirror.offsets.target_reading import TargetReader, Unserved, by_topic, listed_offset, said
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -65,7 +66,7 @@ class PositionReader:
         """Hand out the bearings of each route, a group of leaders at a time.
 
         With each route comes what was passed over (`look_for_losses`). Connection errors to a whole cluster are raised,
-        those of a broker are refusals.
+        and `Superseded`; those of a broker are refusals.
         """
         source = self._source.metadata(route.source_topic for route in routes)
         target = self._target.metadata(route.target_topic for route in routes)
@@ -95,7 +96,11 @@ class PositionReader:
         for leaders, group in by_leaders.items():
             read = functools.partial(self._read_or_refuse, source, target, *leaders)
             for some, found in each_readable(group, read):
-                ready(_refused(some, found) if isinstance(found, TailUnread) else found)
+                if isinstance(found, TailUnread):
+                    assert_present(self._segments, self._identity)  # to others a successor's records have no end
+                    ready(_refused(some, found))
+                else:
+                    ready(found)
 
     def changed_policies(self) -> set[str]:
         """Read the source topics' cleanup policies again; the topics whose policy is another one now."""
@@ -122,7 +127,7 @@ class PositionReader:
     ) -> Mapping[Route, Bearings | Refusal]:
         try:
             return self._read_group(source, target, source_leader, target_leader, routes)
-        except TailUnread:
+        except (TailUnread, Superseded):
             raise
         except ConnectionError as error:
             return _refused(routes, error)
@@ -304,12 +309,10 @@ class PositionReader:
 
     def _copied(self, target_topic_id: bytes, partition: int, position: Position) -> list[Segment]:
         """Every claim on what was copied of this source topic, in order."""
-        ours = self._identity.producer_id, self._identity.producer_epoch, position.source_topic_id
         claims = [
             claim
-            for claim in self._segments.whole(target_topic_id, partition)
-            if (claim.producer_id, claim.producer_epoch, claim.source_topic_id) == ours
-            and claim.sequence < position.sequence
+            for claim in self._identity.own(self._segments.whole(target_topic_id, partition))
+            if claim.source_topic_id == position.source_topic_id and claim.sequence < position.sequence
         ]
         return sorted(claims, key=lambda claim: claim.sequence)
 

@@ -7,14 +7,15 @@ one on: a position is nearly always among those, and history can be long.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.offsets.identity import Identity, succession
 from sparkmirror.offsets.segments import (
     ClaimKey,
-    Identity,
     Record,
     Retracted,
     Segment,
@@ -93,6 +94,11 @@ class SegmentLog:
                     yield one
 
     @property
+    def topic(self) -> str:
+        """The segments topic's name."""
+        return self._log.topic
+
+    @property
     def homes(self) -> int:
         """How many partitions the segments topic has."""
         return self._log.partitions
@@ -115,19 +121,35 @@ class SegmentLog:
             self._log.append(home, records)
 
     def agree(self, cluster_id: str, proposal: Identity | None) -> Identity | None:
-        """The identity that all who ask agree on: the proposal of the lowest offset for this cluster (invariant 7).
+        """The identity that all who ask agree on: the newest for this cluster (invariant 7, `identity`).
 
         With a proposal it is appended first if there is none yet, and what is then read back counts.
         """
-        agreed = self._first_proposal(cluster_id)
-        if agreed is None and proposal is not None:
-            self._log.append(_IDENTITY_PARTITION, [identity_record(proposal, os.urandom(_UNIQUE_BYTES))])
-            agreed = self._first_proposal(cluster_id)
+        agreed = self._agreed(cluster_id)
+        if not agreed and proposal is not None:
+            agreed = self._propose(proposal)
+        return agreed[-1] if agreed else None
+
+    def succeed(self, present: Identity, proposal: Identity) -> list[Identity]:
+        """Have another identity follow the present one, unless somebody's does already; all of them, to the newest."""
+        agreed = self._agreed(present.cluster_id)
+        if agreed and agreed[-1].producer == present.producer:
+            agreed = self._propose(dataclasses.replace(proposal, former=(present.producer,)))
         return agreed
 
-    def _first_proposal(self, cluster_id: str) -> Identity | None:
+    def is_present(self, identity: Identity) -> bool:
+        """Whether nobody has followed this identity yet: what its successor writes it would take for a stranger's."""
+        agreed = self._agreed(identity.cluster_id)
+        return not agreed or agreed[-1].producer == identity.producer
+
+    def _propose(self, proposal: Identity) -> list[Identity]:
+        self._log.append(_IDENTITY_PARTITION, [identity_record(proposal, os.urandom(_UNIQUE_BYTES))])
+        return self._agreed(proposal.cluster_id)
+
+    def _agreed(self, cluster_id: str) -> list[Identity]:
+        """All, from the first to the one that counts."""
         self._read_home(_IDENTITY_PARTITION)
-        return next((one for _, one in sorted(self._proposals, key=_offset) if one.cluster_id == cluster_id), None)
+        return succession([one for _, one in sorted(self._proposals, key=_offset)], cluster_id)
 
     def _read_home(self, home: int) -> None:
         more = True

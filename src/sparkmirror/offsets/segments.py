@@ -6,7 +6,7 @@ stand side by side and the log decides between them (`arbitration`). Once all ba
 are known to be in the log it is written again, confirmed.
 
 Records are binary, big-endian, versioned. Key: int16 version, int8 kind, then
-- kind 0, an identity proposal: 16 bytes, unique;
+- kind 0, an identity proposal: 16 bytes, unique; kind 2, one that can be fenced or follows another (`identity`);
 - kind 1, a segment: 16 bytes target topic id, int32 partition, int64 sequence, int64 incarnation.
 """
 
@@ -24,17 +24,17 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
+from sparkmirror.offsets.identity import Identity, identity_value, read_link, read_plain
 from sparkmirror.wire.primitives import Reader, uvarint
 from sparkmirror.wire.splice import Run
 
 _VERSION = 1
-_IDENTITY, _SEGMENT = 0, 1
+_IDENTITY, _SEGMENT, _LINK = 0, 1, 2
 _CONFIRMED, _SHARED, _HEALS, _ALTERED = 1, 2, 4, 8
 _KIND = struct.Struct(">hb")
 _SEGMENT_KEY = struct.Struct(">hb16siqq")
 _SEGMENT_VALUE = struct.Struct(">hbqh16siqq")
 _ANNOUNCED = struct.Struct(">bIqq")
-_IDENTITY_VALUE = struct.Struct(">hqh")
 
 
 ClaimKey = tuple[int, int]
@@ -240,20 +240,6 @@ def first_of(runs: Iterable[Run], count: int) -> tuple[Run, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """Who a flow is at its target (invariant 7): void if the cluster is another one."""
-
-    cluster_id: str
-    producer_id: int
-    producer_epoch: int
-
-    def own(self, claims: Iterable[Segment]) -> list[Segment]:
-        """Those of the claims that are this producer's."""
-        ours = self.producer_id, self.producer_epoch
-        return [claim for claim in claims if (claim.producer_id, claim.producer_epoch) == ours]
-
-
 _VALUE_VERSION = _VERSION.to_bytes(2, "big")
 
 Record = tuple[bytes, bytes | None]
@@ -309,8 +295,8 @@ def _runs_field(runs: tuple[Run, ...]) -> bytes:
 def identity_record(identity: Identity, unique: bytes) -> Record:
     """Key and value of a proposal; `unique` is 16 random bytes, so that no proposal replaces another."""
     return (
-        _KIND.pack(_VERSION, _IDENTITY) + unique,
-        _IDENTITY_VALUE.pack(_VERSION, identity.producer_id, identity.producer_epoch) + identity.cluster_id.encode(),
+        _KIND.pack(_VERSION, _LINK if identity.former or identity.transactional_id else _IDENTITY) + unique,
+        identity_value(identity),
     )
 
 
@@ -343,8 +329,9 @@ def _read(key: bytes, value: bytes | None) -> Segment | Identity | Retracted | N
     if version != _VERSION or (value is not None and value[:2] != _VALUE_VERSION):
         return None
     if kind == _IDENTITY and value is not None:
-        _, producer_id, epoch = _IDENTITY_VALUE.unpack_from(value)
-        return Identity(value[_IDENTITY_VALUE.size :].decode(), producer_id, epoch)
+        return read_plain(value)
+    if kind == _LINK and value is not None:
+        return read_link(value)
     if kind != _SEGMENT:
         return None
     _, _, target_topic_id, partition, sequence, incarnation = _SEGMENT_KEY.unpack(key)

@@ -47,7 +47,7 @@ def look_for_losses(
     the second of these offsets nothing was left at the source below the first: only markers may be between.
     """
     at = Place(target_topic_id, position.downstream)
-    losses = [foreign_writer(route, target_topic_id, stretch) for stretch in foreign]
+    losses = [not_ours(route, target_topic_id, stretch) for stretch in foreign]
     if position.lost:
         end = position.downstream + position.lost
         losses.append(target_truncated(route, target_topic_id, position.downstream, end))
@@ -112,13 +112,19 @@ def altered(route: Route, at: Place, copied_to: int, upstream: int) -> Loss:
     return _loss(LossKind.ALTERED, route, at, first, end, action, words)
 
 
-def foreign_writer(route: Route, target_topic_id: bytes, stretch: ForeignRecords) -> Loss:
-    """Somebody else wrote a stretch of a target partition."""
+def not_ours(route: Route, target_topic_id: bytes, stretch: ForeignRecords) -> Loss:
+    """Somebody else wrote a stretch of a target partition, or it holds the markers of a fence."""
+    at = Place(target_topic_id, stretch.first)
+    if stretch.fence:
+        words = (
+            f"a takeover fenced its predecessor: {stretch.end - stretch.first} marker(s) from offset {stretch.first} "
+            f"on of target {route.target_topic}-{route.partition}; no record was lost, offsets still translate exactly"
+        )
+        return _loss(LossKind.FENCED, route, at, stretch.first, stretch.end, "continued", words)
     words = (
         f"somebody else wrote offsets {stretch.first} to {stretch.end - 1} of target {route.target_topic}-"
         f"{route.partition}: they are stepped over, and offsets still translate exactly; let nobody else write to it"
     )
-    at = Place(target_topic_id, stretch.first)
     return _loss(LossKind.FOREIGN, route, at, stretch.first, stretch.end, "continued", words)
 
 

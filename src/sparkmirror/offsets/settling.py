@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 from sparkmirror.offsets.arbitration import Evidence, arbitrate, unsettled
 from sparkmirror.offsets.evidence import LogProbe
-from sparkmirror.offsets.foreign import ForeignRecords, explain, foreign_between, foreign_tail
+from sparkmirror.offsets.foreign import ForeignRecords, explain, foreign_between, foreign_tail, told_apart
 from sparkmirror.offsets.foreign_notes import ForeignNotes
+from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.matching import TargetLog
 from sparkmirror.offsets.position import Doubt, Position, TargetReading, appended, decide
 from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import Identity, Segment
+from sparkmirror.offsets.segments import Segment
 from sparkmirror.wire.topic_partition import TopicPartition
 
 
@@ -22,6 +23,16 @@ class Settled(NamedTuple):
 
     position: Position | Doubt
     foreign: tuple[ForeignRecords, ...] = ()
+
+
+class Superseded(ConnectionError):
+    """We are not the flow any more (R16): what it writes would look like somebody else's to us."""
+
+
+def assert_present(segments: SegmentLog, identity: Identity) -> None:
+    """Raises `Superseded` where another identity has followed."""
+    if not segments.is_present(identity):
+        raise Superseded("another process has taken this flow over, and it has another producer id since")
 
 
 class Settler:
@@ -51,7 +62,8 @@ class Settler:
         topic_ids: Mapping[str, bytes],
         evidence: Mapping[TopicPartition, Evidence],
     ) -> dict[TopicPartition, Settled]:
-        """The position of each of these partitions."""
+        """The position of each of these partitions; raises `Superseded`."""
+        assert_present(self._segments, self._identity)  # asked after the logs were read
         keys = {where: (topic_ids[where[0]], where[1]) for where in readings}
         settled = {
             where: self._decide(
@@ -87,8 +99,7 @@ class Settler:
         if ruling.undecided:
             return Settled(Doubt(ruling.undecided, wait=ruling.wait))
         between = foreign_between(self._probe, where, ruling)
-        for stretch in between:
-            self._foreign.note(where, stretch)
+        self._note(where, reading, between)
         if ruling.confirmed or ruling.false:
             self._segments.settle([claim for claim in ruling.confirmed if claim not in ruling.healed], ruling.false)
         if ruling.healed:
@@ -104,7 +115,8 @@ class Settler:
         position = decide(reading, ruling.true, tail, whole=whole)
         if not isinstance(position, Doubt) or not position.surplus:
             end = reading.log_end_after
-            return Settled(position, (*between, ForeignRecords(end - tail, end)) if tail else between)
+            stretches = (*between, ForeignRecords(end - tail, end)) if tail else between
+            return Settled(position, self._told(where, reading, stretches))
         if reading.log_end_before != reading.log_end_after:
             return Settled(dataclasses.replace(position, wait=True))
         sequence = reading.log_end_after - ruling.true[-1].downstream + ruling.true[-1].sequence - position.surplus
@@ -119,11 +131,38 @@ class Settler:
         )
         if found is None:
             return Settled(position)
-        for stretch in found.stretches[: len(found.claims)]:
-            self._foreign.note(where, stretch)
+        self._note(where, reading, found.stretches[: len(found.claims)])
         if found.claims:
             self._segments.settle(found.claims, ())
-        return Settled(decide(reading, (*ruling.true, *found.claims), found.tail), between + found.stretches)
+        position = decide(reading, (*ruling.true, *found.claims), found.tail)
+        return Settled(position, self._told(where, reading, between + found.stretches))
+
+    def _note(self, where: TopicPartition, reading: TargetReading, stretches: Sequence[ForeignRecords]) -> None:
+        for stretch in self._told(where, reading, stretches):
+            self._foreign.note(where, stretch)
+
+    def _told(
+        self, where: TopicPartition, reading: TargetReading, stretches: Sequence[ForeignRecords]
+    ) -> tuple[ForeignRecords, ...]:
+        """The same, our own fences told from what somebody else wrote."""
+        if not stretches or not self._probe.was_fenced:
+            return tuple(stretches)
+        fences = self._fences(where, reading, min(stretches).first)
+        return tuple(part for stretch in stretches for part in told_apart(stretch, fences))
+
+    def _fences(self, where: TopicPartition, reading: TargetReading, first: int) -> list[tuple[int, int]]:
+        """From an offset on: those that the log shows, and those that were noted before it lost them."""
+        noted = [(one.first, one.end) for one in self._foreign.known(where) if one.fence]
+        shown = self._probe.fences(where, max(first, reading.log_start), reading.log_end_after)
+        return [*noted, *shown]
+
+    def _fences_only(self, where: TopicPartition, reading: TargetReading) -> int:
+        """How many offsets a log has where nothing ever got through before the fences, if it has nothing else."""
+        if not reading.has_records or not self._probe.was_fenced:
+            return 0
+        whole = ForeignRecords(reading.log_start, reading.log_end_after)
+        parts = self._told(where, reading, [whole])
+        return whole.end - whole.first if all(part.fence for part in parts) else 0
 
     def _known_tail(self, where: TopicPartition, reading: TargetReading, claims: Sequence[Segment]) -> int | None:
         """Foreign offsets at the log's end, where it holds nothing of ours and its end alone tells the position.
@@ -132,11 +171,19 @@ class Settler:
         as the log shows records there they may be another mirror's, which nobody may pass over.
         """
         end = reading.log_end_after
-        if reading.last_sequence is not None or not claims or reading.log_end_before != end:
+        if reading.last_sequence is not None or reading.log_end_before != end:
             return 0
+        if not claims:
+            return self._fences_only(where, reading)
         newest = claims[-1]
         if newest.is_start and reading.log_start == end:
             return max(end - newest.downstream, 0)
-        tail = foreign_tail(self._foreign.known(where), newest.downstream, end)
-        shown = (one.first >= reading.log_start and self._probe.foreign_throughout(where, *one) for one in tail.unknown)
-        return tail.offsets if all(shown) else None
+        known = self._foreign.known(where)
+        if self._probe.was_fenced:
+            known += [ForeignRecords(*fence) for fence in self._fences(where, reading, newest.downstream)]
+        tail = foreign_tail(known, newest.downstream, end)
+        unknown = (
+            one.first >= reading.log_start and self._probe.foreign_throughout(where, one.first, one.end)
+            for one in tail.unknown
+        )
+        return tail.offsets if all(unknown) else None

@@ -14,9 +14,10 @@ from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.list_offsets import DEBUG_CONSUMER, EARLIEST, LATEST, ListedOffset, list_offsets
 from sparkmirror.cluster.log_tail import last_batches
 from sparkmirror.cluster.producers import DescribedPartition, describe_producers
+from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.position import LogTail, ProducerState, TargetReading
 from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import Identity, Segment
+from sparkmirror.offsets.segments import Segment
 from sparkmirror.wire.topic_partition import TopicPartition
 
 _SETTLE_S = 1.0
@@ -122,8 +123,7 @@ class TargetReader:
             leader,
             ends,
             {topic: topics[topic].topic_id for topic, _ in partitions},
-            self._identity.producer_id,
-            self._identity.producer_epoch,
+            self._identity.wrote,
             floors,
         )
         return {where: LogTail(*batch) for where, batch in found.items() if batch is not None}, unsettled

@@ -19,6 +19,7 @@ from sparkmirror.offsets.reading import PositionReader
 from sparkmirror.offsets.route import Bearings, Refusal, Route
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Segment, segments_topic
+from sparkmirror.offsets.settling import Superseded
 from sparkmirror.pump.background import Background
 from sparkmirror.pump.batch import Claim
 from sparkmirror.pump.clock import now_s, wall_ms
@@ -28,8 +29,9 @@ from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.leg import Leg
 from sparkmirror.pump.limits import FETCH_BYTES, SMALLEST_FETCH_BYTES, Lane, Limits
 from sparkmirror.pump.loop import Loop
-from sparkmirror.pump.orders import FlowOrder, PartitionState, Receipt, RouteOrder
+from sparkmirror.pump.orders import FlowOrder, Receipt, RouteOrder
 from sparkmirror.pump.partition import PartitionCopy, Stage
+from sparkmirror.pump.receipt_of import STATES, receipt_of
 from sparkmirror.pump.refused import LIMITS, Refused
 from sparkmirror.pump.source_leg import SourceLeg
 from sparkmirror.pump.tally import Tally
@@ -139,6 +141,7 @@ class FlowPump:
                 until=route.until,
                 from_latest=flow.fetch.auto_offset_reset == "latest",
                 unclean=self.order.unclean,
+                fenced=route.fenced,
                 fresh_after_ms=wall_ms() - self.order.state_lifetime_ms // 2,
                 intake=Intake(
                     read_committed=flow.fetch.isolation_level == "read_committed",
@@ -298,6 +301,8 @@ class FlowPump:
             self._to_confirm[copy] = kept
 
     def _on_unread(self, copies: Sequence[PartitionCopy], error: Exception) -> None:
+        if isinstance(error, Superseded):
+            self.fenced = str(error)
         for copy in copies:
             copy.refuse(Refusal(str(error), transient=True), self._loop.now)
             self._settle(copy)
@@ -538,30 +543,9 @@ class FlowPump:
         return [self._receipt(copy) for copy in self.copies]
 
     def _receipt(self, copy: PartitionCopy) -> Receipt:
-        paused = copy.stage is Stage.RUNNING and self._control.is_paused(copy.route.source_topic)
-        state = _STATES[copy.stage]
-        reason = copy.reason or self._waits_for(copy)
-        last_upstream, last_downstream = copy.last_copied
-        return Receipt(
-            flow=self.name,
-            source_topic=copy.route.source_topic,
-            target_topic=copy.route.target_topic,
-            partition=copy.route.partition,
-            state="waiting" if paused else state,
-            reason="paused" if paused else reason,
-            records=copy.records,
-            bytes=copy.bytes,
-            upstream=copy.acked_upstream,
-            downstream=copy.acked_downstream,
-            source_end=copy.source_end,
-            in_doubt=bool(copy.in_flight),
-            halted=copy.halted if copy.stage is Stage.PARKED else None,
-            timestamp_ms=copy.acked_timestamp_ms,
-            target_topic_id=copy.appended[0].hex(),
-            appended=copy.appended[1],
-            last_upstream=last_upstream,
-            last_downstream=last_downstream,
-        )
+        if copy.stage is Stage.RUNNING and self._control.is_paused(copy.route.source_topic):
+            return receipt_of(self.name, copy, "waiting", "paused")
+        return receipt_of(self.name, copy, STATES[copy.stage], copy.reason or self._waits_for(copy))
 
     def _waits_for(self, copy: PartitionCopy) -> str:
         """What takes long just now."""
@@ -583,15 +567,6 @@ class FlowPump:
         self._claiming.close()
         self._dialer.close()
         self._background.close()
-
-
-_STATES: dict[Stage, PartitionState] = {
-    Stage.SEEKING: "waiting",
-    Stage.RUNNING: "running",
-    Stage.DRAINING: "waiting",
-    Stage.PARKED: "parked",
-    Stage.DONE: "done",
-}
 
 
 def _as(cluster: ClusterConfig, client_id: str) -> ClusterConfig:

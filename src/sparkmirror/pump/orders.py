@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict
 
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.model import REVEAL
+from sparkmirror.offsets.identity import Identity, Producer
 from sparkmirror.offsets.losses import LossKind
 from sparkmirror.offsets.route import Route
-from sparkmirror.offsets.segments import Identity
 
 
 class _Value(BaseModel):
@@ -36,6 +36,8 @@ class RouteOrder(_Value):
     """What was said last: when the copy ended at this downstream offset, nothing was left below this upstream one."""
     refused: str = ""
     """Why it must not be pumped now, if so: it is parked, with this reason."""
+    fenced: bool = False
+    """No predecessor can write there any more (R16), so none has to be waited for."""
 
     @property
     def route(self) -> Route:
@@ -59,10 +61,17 @@ class FlowOrder(_Value):
     """`producer.id.expiration.ms` of the target (R4)."""
     unclean: bool = False
     """The predecessor did not report its end: it may still be alive (R5)."""
+    former: tuple[Producer, ...] = ()
+    """Who the flow was before it was fenced (R16)."""
 
     @property
     def identity(self) -> Identity:
-        return Identity(self.cluster_id, self.producer_id, self.producer_epoch)
+        return Identity(self.cluster_id, self.producer_id, self.producer_epoch, self.former)
+
+    def again(self) -> FlowOrder:
+        """The same for a second attempt, which may meet the first one, still alive."""
+        routes = tuple(route.model_copy(update={"fenced": False}) for route in self.routes)
+        return self.model_copy(update={"unclean": True, "routes": routes})
 
 
 class AddedRoutes(_Value):

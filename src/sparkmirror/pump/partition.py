@@ -15,9 +15,10 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 
+from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.losses import Loss, LossKind
 from sparkmirror.offsets.route import Bearings, Refusal, Route
-from sparkmirror.offsets.segments import Identity, Segment
+from sparkmirror.offsets.segments import Segment
 from sparkmirror.offsets.sentinel import target_truncated
 from sparkmirror.pump.backlog import Backlog, Outcome
 from sparkmirror.pump.batch import Batch
@@ -64,6 +65,7 @@ class Stage(Enum):
 class PartitionCopy:
     """The copy of one partition. `now` is always `clock.now_s()`.
 
+    `unclean`: a predecessor may still be alive; `fenced`: but it can't write here any more (R16).
     `fresh_after_ms`: older records may take the leader's state with them, as of the first `now`.
     """
 
@@ -82,6 +84,7 @@ class PartitionCopy:
         intake: Intake,
         appended: tuple[bytes, int] = (b"", -1),
         passed: tuple[int, int] = (-1, -1),
+        fenced: bool = False,
     ) -> None:
         self.route = route
         self.until = until
@@ -142,7 +145,7 @@ class PartitionCopy:
         self._failures = 0
         self._troubled_since: float | None = None
         self._unclean = unclean
-        self._quiet = QuietRule(unclean, now)
+        self._quiet = QuietRule(unclean and not fenced, now)
 
     @property
     def last_copied(self) -> tuple[int, int]:

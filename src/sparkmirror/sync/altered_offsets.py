@@ -21,11 +21,12 @@ from sparkmirror.config import FlowConfig
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.offsets.evidence import LogProbe
 from sparkmirror.offsets.foreign_notes import ForeignNotes
+from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.losses import LossLedger, losses_topic
 from sparkmirror.offsets.position import Doubt, Position
 from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import Identity, segments_topic, start_claim
+from sparkmirror.offsets.segments import segments_topic, start_claim
 from sparkmirror.offsets.sentinel import Place, altered
 from sparkmirror.offsets.settling import Settler
 from sparkmirror.offsets.standing import StandingLog, TopicStanding

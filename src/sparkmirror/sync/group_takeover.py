@@ -17,11 +17,12 @@ from sparkmirror.config import FlowConfig
 from sparkmirror.config.model import LegacyConfig
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.offsets.foreign_ends import ForeignEnds, SoFar
+from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.log_bounds import BothLogs, Bounds, by_target_leader, read_bounds
 from sparkmirror.offsets.losses import LossLedger, losses_topic
 from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import Identity, segments_topic
+from sparkmirror.offsets.segments import segments_topic
 from sparkmirror.offsets.target_reading import Unserved
 from sparkmirror.sync.group_commits import OURS
 from sparkmirror.sync.group_offsets import IDLE

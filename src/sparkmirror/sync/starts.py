@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.offsets.foreign_ends import SoFar
+from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.log_bounds import read_target_ends
 from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import Identity, Segment, start_claim
+from sparkmirror.offsets.segments import Segment, start_claim
 from sparkmirror.offsets.target_reading import Unserved
 
 CLAIMED_AT_ONCE = 500

@@ -19,6 +19,7 @@ from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.offsets.connect_offsets import offsets_topics
 from sparkmirror.offsets.foreign_ends import ForeignEnds, SoFar
+from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.last_copied import LastCopied, Untold, told_by_bounds
 from sparkmirror.offsets.last_copied_of_many import Answer, LastCopiedOfMany, Unread
 from sparkmirror.offsets.log_bounds import BothLogs, Bounds, by_target_leader, read_bounds
@@ -26,7 +27,7 @@ from sparkmirror.offsets.losses import LossLedger, losses_topic
 from sparkmirror.offsets.mirror_records import OffsetSync
 from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import Identity, segments_topic
+from sparkmirror.offsets.segments import segments_topic
 from sparkmirror.offsets.stored_offsets import read_stored_offsets
 from sparkmirror.offsets.target_reading import Unserved
 from sparkmirror.sync.starts import Start, claim_starts

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.losses import LossLedger
 from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segment_log import SegmentLog, TargetPartition
-from sparkmirror.offsets.segments import Identity, Segment, start_claim
+from sparkmirror.offsets.segments import Segment, start_claim
 from sparkmirror.offsets.sentinel import shrunk, target_recreated
 from sparkmirror.offsets.topic_memory import KnownTopic, TopicMemory
 from sparkmirror.sync.topics import MirroredTopic, TopicSync

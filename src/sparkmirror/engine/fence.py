@@ -1,0 +1,164 @@
+"""The marker fence (R16), where it is asked for: after it no predecessor can write, so nobody has to wait for one.
+
+The flow becomes another producer, and the old one is fenced: an empty transaction of its transactional id is aborted,
+whose markers bear a newer epoch into every partition that it may write to. The sequence stays the count of the
+flow's records, for of a new producer a leader takes any. A marker takes an offset, so the target's offsets aren't the
+source's any more; it lies in the log as somebody else's record would, and is stepped over in the same way
+(`offsets/foreign.py`).
+
+What can't be fenced waits by the quiet rule (R5), as without a fence.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from sparkmirror.cluster.client import ClusterClient, TopicLeaders
+from sparkmirror.cluster.producers import describe_producers
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.cluster.transactions import Given, TransactionalId
+from sparkmirror.config import FlowConfig
+from sparkmirror.engine.identity import fenceable
+from sparkmirror.errors import SparkMirrorError
+from sparkmirror.offsets.identity import Identity, Producer
+from sparkmirror.offsets.segment_log import SegmentLog
+from sparkmirror.offsets.segments import segments_topic
+from sparkmirror.wire.topic_partition import TopicPartition
+
+SEEN_S = 3.0
+"""How long the markers are waited for. Where a leader is away they come later, and that partition waits (R5)."""
+
+ZOMBIES_MS = 60_000
+"""So long after it was succeeded a producer is fenced again: it can't write for longer than the quiet rule's 6 s, and
+hosts' clocks differ."""
+
+KEEP_S = 3600.0
+"""How often a transactional id is used: the coordinator forgets it after `transactional.id.expiration.ms`, a week."""
+
+_PAUSE_S = 0.05
+
+log = logging.getLogger(__name__)
+
+
+class Fenced(NamedTuple):
+    """Who the flow is now, and where nobody who it was before can write any more."""
+
+    identity: Identity
+    partitions: frozenset[TopicPartition]
+
+
+class Fence:
+    """For one flow, by whoever holds its lease. Methods raise `ConnectionError` and `SparkMirrorError`."""
+
+    def __init__(self, flow: FlowConfig) -> None:
+        self._flow = flow
+        self._client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-fence")
+        self._segments = SegmentLog(TopicLog(self._client, segments_topic(flow.source.alias)))
+        self._kept_at: dict[str, float] = {}
+
+    def succeed(self, present: Identity, targets: Iterable[TopicPartition]) -> Fenced:
+        """Have a new identity follow, and fence those before it in these partitions.
+
+        The new one is agreed first: if the rest fails nobody is left with a fenced one.
+        """
+        self._client.metadata([])
+        agreed = self._segments.succeed(present, fenceable(self._client, self._flow.source.alias))
+        present = agreed[-1]
+        fenced = frozenset(self._begun(targets, present))
+        for number, before in enumerate(agreed[:-1], 1):
+            if agreed[number].agreed_ms > present.agreed_ms - ZOMBIES_MS:
+                fenced &= self._fence(before, fenced)
+        return Fenced(present, fenced)
+
+    def upgrade(self, present: Identity) -> Identity:
+        """After an end that was in order: one that can be fenced later follows one that can't, and needn't be."""
+        self._client.metadata([])
+        proposal = fenceable(self._client, self._flow.source.alias)
+        return self._segments.succeed(present, dataclasses.replace(proposal, agreed_ms=0))[-1]
+
+    def keep(self, present: Identity) -> None:
+        """See to it that the coordinator doesn't forget the transactional id: a marker in our own segments topic."""
+        name = present.transactional_id
+        if name and time.monotonic() - self._kept_at.get(name, float("-inf")) > KEEP_S:
+            self._client.metadata([])
+            TransactionalId(self._client, name).mark(Given(*present.producer), [(self._segments.topic, 0)])
+            self._kept_at[name] = time.monotonic()
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _begun(self, targets: Iterable[TopicPartition], identity: Identity) -> list[TopicPartition]:
+        """Where we have claimed anything: into others a marker would look as if somebody else had begun them."""
+        targets = list(targets)
+        ids = {name: topic.topic_id for name, topic in self._client.metadata({topic for topic, _ in targets}).items()}
+        self._segments.refresh((ids[topic], index) for topic, index in targets)
+        return [(topic, index) for topic, index in targets if identity.own(self._segments.claims(ids[topic], index))]
+
+    def _fence(self, before: Identity, partitions: Collection[TopicPartition]) -> frozenset[TopicPartition]:
+        """Where that producer is known to be fenced."""
+        if not before.transactional_id or not partitions:
+            return frozenset()
+        transactional_id = TransactionalId(self._client, before.transactional_id)
+        try:
+            done = self._seen(before.producer, partitions, 0.0)  # by another takeover, a moment ago
+            left = set(partitions) - done
+            if not left:
+                return done
+            given = transactional_id.begin()
+            if given.producer_id != before.producer_id:
+                log.warning(
+                    "flow %s: the coordinator has forgotten %s: what it wrote can't be fenced, and is waited for",
+                    self._flow.name,
+                    before.transactional_id,
+                )
+                return done
+            refused = transactional_id.mark(given, left)
+            return done | self._seen(before.producer, left - refused.keys(), SEEN_S)
+        except (ConnectionError, SparkMirrorError) as error:
+            log.warning("flow %s: no fence, so predecessors are waited for: %s", self._flow.name, error)
+            return frozenset()
+
+    def _seen(
+        self, before: Producer, partitions: Collection[TopicPartition], patience_s: float
+    ) -> frozenset[TopicPartition]:
+        """Those whose leaders know that a newer epoch has come."""
+        seen: set[TopicPartition] = set()
+        deadline = time.monotonic() + patience_s
+        while True:
+            left = [where for where in partitions if where not in seen]
+            topics = self._client.metadata({topic for topic, _ in left})
+            for leader, some in _by_leader(topics, left).items():
+                try:
+                    seen |= self._seen_at(leader, some, before)
+                except ConnectionError as error:
+                    log.debug("flow %s: %s", self._flow.name, error)
+            if len(seen) == len(partitions) or time.monotonic() >= deadline:
+                return frozenset(seen)
+            time.sleep(_PAUSE_S)
+
+    def _seen_at(self, leader: int, partitions: Mapping[str, list[int]], before: Producer) -> set[TopicPartition]:
+        return {
+            where
+            for where, described in describe_producers(self._client, leader, partitions).items()
+            if not described.error
+            and any(
+                one.producer_id == before.producer_id and one.producer_epoch > before.producer_epoch
+                for one in described.producers
+            )
+        }
+
+
+def _by_leader(
+    topics: Mapping[str, TopicLeaders], partitions: Iterable[TopicPartition]
+) -> dict[int, dict[str, list[int]]]:
+    found: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for topic, index in partitions:
+        led = topics[topic].partitions.get(index)
+        if led is not None and led.leader >= 0:
+            found[led.leader][topic].append(index)
+    return found
