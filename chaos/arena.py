@@ -24,6 +24,10 @@ _SETTINGS = {
     # A quota looks back that many seconds: what was copied in a hurry before must not be made up for in minutes.
     "quota.window.num": "2",
 }
+_FORGETFUL = {"producer.id.expiration.check.interval.ms": "1000"}
+"""Of the target: it forgets every second who wrote records that are older than a day."""
+_LOG_DIRS = 2
+"""One can be full and the broker goes on with the other."""
 
 
 class NoVictim(Exception):
@@ -42,8 +46,15 @@ class Arena:
         self._keep_logs = keep_logs
         settings = {**_SETTINGS, "min.insync.replicas": str(min(2, brokers))}
         self.source, self.target = (
-            KafkaCluster(directory / name, brokers=brokers, properties=settings, heap_mb=_HEAP_MB, proxied=True)
-            for name in ("source", "target")
+            KafkaCluster(
+                directory / name,
+                brokers=brokers,
+                properties=properties,
+                heap_mb=_HEAP_MB,
+                proxied=True,
+                log_dirs=_LOG_DIRS,
+            )
+            for name, properties in (("source", settings), ("target", settings | _FORGETFUL))
         )
 
     def __enter__(self) -> Self:

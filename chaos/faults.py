@@ -2,57 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
-import signal
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable
 
-import psutil
-
-from chaos.arena import Arena, NoVictim, wait_in_sync
+from chaos.arena import NoVictim, wait_in_sync
 from chaos.cluster_faults import Stranger, Throttle
-from chaos.meter import Meter
-from chaos.mirror import Deployment, MirrorProcess, executors, workers
+from chaos.full_disk import FullDisk
+from chaos.leaders import LeaderMove
+from chaos.mirror_faults import MIRROR_FAULTS
+from chaos.unclean import UncleanElection
+from chaos.world import Fault, World
 from sparkmirror.demo import Broker, KafkaCluster
 from sparkmirror.demo.proxy import Proxy
 
-_VICTIM_TIMEOUT_S = 180.0
-_PROGRESS_TIMEOUT_S = 240.0
 _SLOW_BYTES_PER_S = 20_000
 _STOP_TIMEOUT_S = 15.0
-
-
-@dataclass(frozen=True, slots=True)
-class World:
-    """All that can be broken."""
-
-    arena: Arena
-    deployment: Deployment
-    meter: Meter
-    copied_topic: str
-    """At the target, where somebody else may write."""
-    partitions: int
-
-
-class Fault(Protocol):
-    """Something that goes wrong."""
-
-    victim: str
-    """Whom it hurts; known once it has begun."""
-    lasts: bool
-    """Whether it goes on until `end`; else there is nothing to end."""
-
-    def begin(self) -> None:
-        """Break it. Raises NoVictim."""
-
-    def end(self) -> None:
-        """Make it good again. Not called if `begin` failed."""
-
-    def settle(self) -> None:
-        """Wait until the next one may come."""
 
 
 # --- brokers and the network before them -------------------------------------------------------------
@@ -156,135 +120,6 @@ class Drop(NetworkFault):
         self.proxy.drop_connections()
 
 
-# --- the mirror --------------------------------------------------------------------------------------
-
-
-class MirrorFault:
-    """Something that happens to the mirror."""
-
-    victim = "the mirror"
-    lasts = False
-
-    def __init__(self, world: World, chance: random.Random) -> None:
-        self.world = world
-        self.chance = chance
-
-    def begin(self) -> None:
-        raise NotImplementedError
-
-    def end(self) -> None:
-        raise NotImplementedError
-
-    def settle(self) -> None:
-        """A mirror that does not work yet can't be hurt."""
-        self.world.meter.wait_for_progress(_PROGRESS_TIMEOUT_S)
-
-
-class DriverKill(MirrorFault):
-    """The driver alone: its JVM and its workers are left behind."""
-
-    victim = "the driver"
-
-    def begin(self) -> None:
-        self.world.deployment.kill_driver()
-
-
-class EverythingKill(MirrorFault):
-    victim = "the driver and all it started"
-
-    def begin(self) -> None:
-        self.world.deployment.kill_all()
-
-
-class DriverPause(MirrorFault):
-    victim = "the driver"
-    lasts = True
-
-    def begin(self) -> None:
-        self.world.deployment.send(signal.SIGSTOP)
-
-    def end(self) -> None:
-        self.world.deployment.send(signal.SIGCONT)
-
-
-class ProcessKill(MirrorFault):
-    """One of the processes that the mirror works with."""
-
-    find: Callable[[], list[psutil.Process]]
-    what: str
-
-    def begin(self) -> None:
-        self.process = self._find()
-        self.victim = f"{self.what} {self.process.pid}"
-        self.hurt()
-
-    def hurt(self) -> None:
-        self._send(signal.SIGKILL)
-
-    def _send(self, number: signal.Signals) -> None:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            self.process.send_signal(number)
-
-    def _find(self) -> psutil.Process:
-        deadline = time.monotonic() + _VICTIM_TIMEOUT_S
-        while True:
-            found = sorted(type(self).find(), key=lambda one: one.pid)
-            if found:
-                return self.chance.choice(found)
-            if time.monotonic() > deadline:
-                raise NoVictim(f"no {self.what} is running")
-            time.sleep(0.3)
-
-
-class WorkerKill(ProcessKill):
-    find = staticmethod(workers)
-    what = "worker"
-
-
-class WorkerPause(WorkerKill):
-    lasts = True
-
-    def hurt(self) -> None:
-        self._send(signal.SIGSTOP)
-
-    def end(self) -> None:
-        self._send(signal.SIGCONT)
-
-
-class ExecutorKill(ProcessKill):
-    find = staticmethod(executors)
-    what = "executor"
-
-
-class ExecutorPause(WorkerPause):
-    find = staticmethod(executors)
-    what = "executor"
-
-
-class Rival(MirrorFault):
-    """A second mirror that knows of no lease, and appends to the same partitions."""
-
-    victim = "a rival without a lease"
-    lasts = True
-    arguments: Sequence[str] = ("--no-lease",)
-
-    def begin(self) -> None:
-        self.other: MirrorProcess = self.world.deployment.start_another(*self.arguments)
-
-    def end(self) -> None:
-        self.other.kill_all()
-
-
-class Standby(Rival):
-    """A second mirror on the same file, which stands by, and takes over when the first is killed."""
-
-    victim = "the first of two mirrors"
-    arguments = ()
-
-    def end(self) -> None:
-        self.world.deployment.hand_over_to(self.other)
-
-
 # --- all of them -------------------------------------------------------------------------------------
 
 _BROKER_FAULTS: dict[str, Callable[[KafkaCluster, random.Random], Fault]] = {
@@ -296,27 +131,26 @@ _BROKER_FAULTS: dict[str, Callable[[KafkaCluster, random.Random], Fault]] = {
     "stall": Stall,
     "slow": Slow,
     "drop": Drop,
-}
-_MIRROR_FAULTS: dict[str, Callable[[World, random.Random], Fault]] = {
-    "driver kill": DriverKill,
-    "driver pause": DriverPause,
-    "everything kill": EverythingKill,
-    "worker kill": WorkerKill,
-    "worker pause": WorkerPause,
-    "executor kill": ExecutorKill,
-    "executor pause": ExecutorPause,
-    "rival": Rival,
-    "standby": Standby,
+    "full disk": FullDisk,
+    "leader move": LeaderMove,
 }
 _CLUSTER_FAULTS: dict[str, Callable[[World, random.Random], Fault]] = {
     "source throttle": lambda world, _: Throttle(world.arena.source, "consumer_byte_rate"),
     "target throttle": lambda world, _: Throttle(world.arena.target, "producer_byte_rate"),
     "target stranger": lambda world, chance: Stranger(world.arena.target, world.copied_topic, world.partitions, chance),
+    "target unclean election": lambda world, chance: UncleanElection(
+        world.arena.target, world.copied_topics, world.partitions, world.meter, chance
+    ),
 }
 LANES: dict[str, tuple[str, ...]] = {
     "source": (*(f"source {kind}" for kind in _BROKER_FAULTS), "source throttle"),
-    "target": (*(f"target {kind}" for kind in _BROKER_FAULTS), "target throttle", "target stranger"),
-    "mirror": tuple(_MIRROR_FAULTS),
+    "target": (
+        *(f"target {kind}" for kind in _BROKER_FAULTS),
+        "target throttle",
+        "target stranger",
+        "target unclean election",
+    ),
+    "mirror": tuple(MIRROR_FAULTS),
 }
 """All kinds, by what they hurt. In a lane one fault follows the other; the lanes go on side by side."""
 
@@ -326,8 +160,8 @@ SLOW_TO_SHOW = {"rival": 12.0, "standby": 10.0}
 
 def make_fault(kind: str, world: World, chance: random.Random) -> Fault:
     """Return a fault of that kind; `chance` picks the victim."""
-    if kind in _MIRROR_FAULTS:
-        return _MIRROR_FAULTS[kind](world, chance)
+    if kind in MIRROR_FAULTS:
+        return MIRROR_FAULTS[kind](world, chance)
     if kind in _CLUSTER_FAULTS:
         return _CLUSTER_FAULTS[kind](world, chance)
     side, _, what = kind.partition(" ")

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 PLAIN = "plain"
+OLD = "old"
 
 
 def record_id(producer: str, partition: int, number: int, transaction: int = 0, fate: str = "") -> str:

@@ -1,8 +1,9 @@
-"""The load: an idempotent producer and two transactional ones, which write down what the source promised them.
+"""The load: two idempotent producers and two transactional ones, which write down what the source promised them.
 
 It is a process of its own, so that it does not wait for the nemesis nor the nemesis for it. Every record has a name
 in a header (`history.py`), other headers, keys and values of many sizes, some of them null. A third of the
-transactions is aborted; some stay open for a while, and the two producers' transactions overlap.
+transactions is aborted; some stay open for a while, and the two producers' transactions overlap. The second idempotent
+producer's records are two days old, and it rests now and then.
 """
 
 from __future__ import annotations
@@ -24,12 +25,15 @@ from typing import Any, Self
 from kafka import KafkaProducer
 from kafka.errors import KafkaError, KafkaTimeoutError
 
-from chaos.history import PLAIN, HistoryWriter, record_id
+from chaos.history import OLD, PLAIN, HistoryWriter, record_id
 from chaos.records import ID_HEADER
 
 TRANSACTIONAL = ("txn1", "txn2")
 CODECS = ("lz4", "zstd", "gzip", "snappy", None)
 _TICK_S = 0.05
+_OLD_MS = 2 * 86_400_000
+_OLD_WRITES_S, _OLD_RESTS_S = 3.0, 1.5
+"""A rest is long enough for a target that looks every second to find that the producer's state has expired."""
 _ABORTED_SHARE = 1 / 3
 _MOST_IN_TRANSACTION = 30
 _LONG_TRANSACTION_EVERY = 25
@@ -49,7 +53,7 @@ _CLIENT: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
-    """What is written where; no transactional topic, no transactions."""
+    """What is written where; no transactional topic, no transactions; no old topic, no old records."""
 
     servers: str
     history: Path
@@ -57,9 +61,12 @@ class LoadPlan:
     partitions: int
     plain_topic: str
     transactional_topic: str | None
+    old_topic: str | None = None
     records_per_s: float = 300.0
     transactions_per_s: float = 5.0
     """Of each of the transactional producers."""
+    old_per_s: float = 60.0
+    """Records, while it does not rest."""
 
 
 class Load:
@@ -87,7 +94,9 @@ class Load:
             self._process.join()
 
 
-def send_named(producer: Any, history: HistoryWriter, topic: str, partition: int, name: str, filler: bytes) -> Any:
+def send_named(
+    producer: Any, history: HistoryWriter, topic: str, partition: int, name: str, filler: bytes, age_ms: int = 0
+) -> Any:
     """Send one record with that name; returns its future. It is in the history once it is acknowledged."""
     number = int(name.split("-")[2])
     future = producer.send(
@@ -96,6 +105,7 @@ def send_named(producer: Any, history: HistoryWriter, topic: str, partition: int
         key=None if number % 7 == 0 else b"key-%d" % (number % 101),
         headers=[(ID_HEADER, name.encode()), *([("empty", b""), ("number", b"%d" % number)] if number % 3 else [])],
         partition=partition,
+        timestamp_ms=int(time.time() * 1000) - age_ms if age_ms else None,
     )
     future.add_callback(lambda _: history.sent(name))
     return future
@@ -127,6 +137,8 @@ def _write(plan: LoadPlan, stop: Event) -> None:
     logging.getLogger("kafka").setLevel(logging.CRITICAL)  # what goes wrong is meant to
     history = HistoryWriter(plan.history)
     writers: list[Callable[[Event], None]] = [_PlainWriter(plan, history).run]
+    if plan.old_topic:
+        writers.append(_OldWriter(plan, history).run)
     if plan.transactional_topic:
         writers += [_TransactionalWriter(plan, history, name).run for name in TRANSACTIONAL]
     threads = [threading.Thread(target=run, args=(stop,), daemon=True) for run in writers]
@@ -207,24 +219,46 @@ class _Writer:
 
 
 class _PlainWriter(_Writer):
-    def __init__(self, plan: LoadPlan, history: HistoryWriter) -> None:
-        super().__init__(plan, history, PLAIN)
+    age_ms = 0
+
+    def __init__(self, plan: LoadPlan, history: HistoryWriter, name: str = PLAIN) -> None:
+        super().__init__(plan, history, name)
+        self.topic = plan.plain_topic
+        self.per_s = plan.records_per_s
         self.failed = False
 
     def write(self, producer: Any, stop: Event) -> None:
         self.failed = False
         while not stop.is_set() and not self.failed:
             began = time.monotonic()
-            for _ in range(max(int(self.plan.records_per_s * _TICK_S), 1)):
+            for _ in range(max(int(self.per_s * _TICK_S), 1)):
                 partition, number = self.next()
-                name = record_id(PLAIN, partition, number)
-                sent = send_named(producer, self.history, self.plan.plain_topic, partition, name, self.filler())
+                name = record_id(self.name, partition, number)
+                sent = send_named(producer, self.history, self.topic, partition, name, self.filler(), self.age_ms)
                 sent.add_errback(self._fail)
-            stop.wait(max(_TICK_S - (time.monotonic() - began), 0))
+            stop.wait(max(_TICK_S - (time.monotonic() - began), self.rest_s(began)))
         producer.flush(timeout=30)
+
+    def rest_s(self, now: float) -> float:
+        """How long to write nothing at this time of the monotonic clock."""
+        return 0.0
 
     def _fail(self, _: Exception) -> None:
         self.failed = True
+
+
+class _OldWriter(_PlainWriter):
+    """Writes what is too old for brokers to keep its producer's state: neither the source's nor the target's."""
+
+    age_ms = _OLD_MS
+
+    def __init__(self, plan: LoadPlan, history: HistoryWriter) -> None:
+        super().__init__(plan, history, OLD)
+        self.topic = plan.old_topic or ""
+        self.per_s = plan.old_per_s
+
+    def rest_s(self, now: float) -> float:
+        return _OLD_RESTS_S if now % (_OLD_WRITES_S + _OLD_RESTS_S) > _OLD_WRITES_S else 0.0
 
 
 class _TransactionalWriter(_Writer):

@@ -46,6 +46,7 @@ class Watermarks:
     """The highest high watermarks that any broker has reported. A broker that does not answer delays nobody."""
 
     def __init__(self, ports: Sequence[int], topic: str, partitions: int) -> None:
+        self.topic = topic
         self.now = [0] * partitions
         self._request = ListOffsetsRequest(
             version=_VERSION,
@@ -71,6 +72,10 @@ class Watermarks:
     def start(self) -> None:
         for thread in self._threads:
             thread.start()
+
+    def lost(self, partition: int, end: int) -> None:
+        """The log ends there now: acknowledged records were lost."""
+        self.now[partition] = end
 
     def close(self) -> None:
         self._closing.set()
@@ -122,6 +127,11 @@ class Meter:
 
     def latest(self) -> Sample:
         return Sample(time.monotonic(), tuple(self._source.now), tuple(self._target.now))
+
+    def target_lost(self, topic: str, partition: int, end: int) -> None:
+        """The target has lost records that it had acknowledged, and ends there now."""
+        if topic == self._target.topic:
+            self._target.lost(partition, end)
 
     def wait_for_progress(self, timeout_s: float) -> bool:
         """Wait until the target has more than now; False if that takes too long."""

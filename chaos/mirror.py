@@ -102,12 +102,13 @@ class MirrorProcess:
 class Deployment:
     """Keeps one mirror running, as a service manager would; as a context, until its end."""
 
-    def __init__(self, properties: Path, log: Path) -> None:
+    def __init__(self, properties: Path, log: Path, rivals_properties: Path | None = None) -> None:
         self.log = log
         self.starts = 0
         self.exits: Counter[int] = Counter()
         """Exit codes of mirrors that ended by themselves."""
         self._properties = properties
+        self._rivals_properties = rivals_properties or properties
         self._changing = threading.Lock()
         self._closing = threading.Event()
         self._orphans: list[psutil.Process] = []
@@ -129,8 +130,15 @@ class Deployment:
 
     def start_another(self, *arguments: str) -> MirrorProcess:
         """Start one more process on the same file, which is not kept running."""
+        return self._start(self._properties, *arguments)
+
+    def start_rival(self) -> MirrorProcess:
+        """Start one that knows of no lease, on the rivals' file."""
+        return self._start(self._rivals_properties, "--no-lease")
+
+    def _start(self, properties: Path, *arguments: str) -> MirrorProcess:
         self.starts += 1
-        another = MirrorProcess(self._properties, self.log, *arguments)
+        another = MirrorProcess(properties, self.log, *arguments)
         self._extra.append(another)
         return another
 

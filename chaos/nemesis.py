@@ -2,7 +2,8 @@
 
 There are three lanes, source, target and mirror. In each, one fault follows the other; a broker that was killed is
 back and in sync before the next one is hurt, so that a side loses no more than one broker at a time, but where a
-majority is paused on purpose. The lanes go on side by side, so faults of different lanes overlap.
+majority is paused, or a leader elected uncleanly, on purpose. The lanes go on side by side, so faults of different
+lanes overlap.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from chaos.arena import NoVictim
-from chaos.faults import SLOW_TO_SHOW, World, make_fault
+from chaos.faults import SLOW_TO_SHOW, make_fault
+from chaos.world import World
 
 _TICK_S = 0.5
 

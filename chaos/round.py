@@ -5,19 +5,21 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Literal
 
 from chaos import faults, meter
 from chaos.arena import Arena
 from chaos.checker import Findings, TopicLogs, check
-from chaos.faults import World
-from chaos.history import PLAIN, read_history
+from chaos.expiry import ExpiryWatch, met
+from chaos.history import OLD, PLAIN, read_history
 from chaos.load import TRANSACTIONAL, Load, LoadPlan, close_logs, last_name
 from chaos.meter import Meter, Sample, Stall, Watermarks
 from chaos.mirror import Deployment, remote, write_properties
 from chaos.nemesis import Happened, Nemesis, Pace, draw
 from chaos.records import Isolation, last_names, read_topic, without_strangers
+from chaos.world import World
 from sparkmirror.errors import CopyIncomplete
 
 PARTITIONS = 4
@@ -27,6 +29,8 @@ _GONE_S = 60.0
 DRAIN_TIMEOUT_S = 180.0
 _POLL_S = 0.5
 _LOG_END = 2_000
+
+_PRODUCERS = {"orders": frozenset({PLAIN}), "payments": frozenset(TRANSACTIONAL), "archive": frozenset({OLD})}
 
 Spark = Literal["local", "standalone"]
 Say = Callable[[str], None]
@@ -45,6 +49,8 @@ class RoundPlan:
     """For the faults alone."""
     kinds: frozenset[str]
     transactions: bool = True
+    old_records: bool = True
+    """A topic whose records are too old for the target to keep producer state."""
     pace: Pace = field(default_factory=Pace)
 
 
@@ -66,6 +72,8 @@ class RoundResult:
     orphans: int
     strangers: int
     """Records in the copy that the nemesis wrote itself."""
+    unguarded: int
+    """Faults that came while the target was found to have forgotten the producer of the old records."""
     log_end: str
     """The mirror's last words, if something is wrong."""
 
@@ -84,11 +92,15 @@ def run_round(arena: Arena, plan: RoundPlan, spark: Mapping[str, str], say: Say)
     topics = {"orders": f"round{plan.number}.orders"}
     if plan.transactions:
         topics["payments"] = f"round{plan.number}.payments"
+    if plan.old_records:
+        topics["archive"] = f"round{plan.number}.archive"
     for topic in topics.values():
         arena.create_topic(arena.source, topic, PARTITIONS)
     place = arena.directory / f"round{plan.number}"
     place.mkdir()
     properties = write_properties(place / "mm2.properties", arena, rf"round{plan.number}\..*", plan.isolation, spark)
+    guarded = rf"round{plan.number}\.(orders|payments)"  # two at once need the target's producer state
+    rivals = write_properties(place / "rival.properties", arena, guarded, plan.isolation, spark)
     load_plan = LoadPlan(
         arena.source.bootstrap_servers,
         place / "history",
@@ -96,16 +108,20 @@ def run_round(arena: Arena, plan: RoundPlan, spark: Mapping[str, str], say: Say)
         PARTITIONS,
         topics["orders"],
         topics.get("payments"),
+        topics.get("archive"),
     )
     with (
         _meter(arena, topics["orders"]) as watch,
         Load(load_plan) as load,
-        Deployment(properties, place / "mirror.log") as deployment,
+        _expiry(arena, topics) as expiry,
+        Deployment(properties, place / "mirror.log", rivals) as deployment,
     ):
         say("starts")
         if not watch.wait_for_progress(START_TIMEOUT_S):
             raise CopyIncomplete(f"the mirror copied nothing for {START_TIMEOUT_S:.0f} s; {_end_of(deployment)}")
-        world = World(arena, deployment, watch, remote(topics.get("payments", topics["orders"])), PARTITIONS)
+        copies = {kind: remote(topic) for kind, topic in topics.items()}
+        foreign = copies.get("payments", copies["orders"])
+        world = World(arena, deployment, watch, foreign, tuple(copies.values()), PARTITIONS)
         nemesis = Nemesis(world, draw(plan.seed, _lanes(plan), plan.faults, plan.pace))
         nemesis.run(plan.timeout_s, lambda: say(_describe(plan, nemesis, watch.latest())))
         say("all is made whole")
@@ -132,6 +148,7 @@ def run_round(arena: Arena, plan: RoundPlan, spark: Mapping[str, str], say: Say)
             mirror_exits=deployment.exits,
             orphans=deployment.orphans(),
             strangers=0,
+            unguarded=sum(met(expiry.forgotten, one.began, one.ended) for one in nemesis.happened) if expiry else 0,
             log_end="",
         )
     say("is checked")
@@ -147,6 +164,12 @@ def _meter(arena: Arena, topic: str) -> Meter:
         for cluster, name in ((arena.source, topic), (arena.target, remote(topic)))
     )
     return Meter(source, target)
+
+
+def _expiry(arena: Arena, topics: Mapping[str, str]) -> ExpiryWatch | nullcontext[None]:
+    if "archive" not in topics:
+        return nullcontext()
+    return ExpiryWatch(arena.target.direct_servers, remote(topics["archive"]), PARTITIONS)
 
 
 def _lanes(plan: RoundPlan) -> dict[str, list[str]]:
@@ -185,7 +208,7 @@ def _check(arena: Arena, plan: RoundPlan, topics: Mapping[str, str], load: LoadP
         strangers += sum(len(log) - len(ours[partition]) for partition, log in copy.items())
         logs = TopicLogs(
             topic,
-            frozenset({PLAIN} if kind == "orders" else TRANSACTIONAL),
+            _PRODUCERS[kind],
             uncommitted=read_topic(source, topic, PARTITIONS, "read_uncommitted"),
             committed=read_topic(source, topic, PARTITIONS, "read_committed"),
             copy=ours,

@@ -132,6 +132,11 @@ class Scoreboard:
 
     def _remarks(self) -> list[str]:
         lines = [f"- {failure}" for failure in self.failures]
+        if unguarded := sum(result.unguarded for result in self.rounds):
+            lines.append(
+                f"- Expired producer state: {unguarded} of the {self.faults().total()} faults came while the target "
+                "had forgotten who wrote the old records."
+            )
         for result in self.rounds:
             name = f"Round {result.plan.number}"
             if result.drained_s is None:
@@ -200,5 +205,6 @@ def _round_json(result: RoundResult) -> dict[str, Any]:
         "mirror_starts": result.mirror_starts,
         "mirror_exits": {str(code): times for code, times in result.mirror_exits.items()},
         "orphans": result.orphans,
+        "faults_with_expired_producer_state": result.unguarded,
         "log_end": result.log_end,
     }

@@ -30,6 +30,7 @@ def a_round(counts: dict[Anomaly, int] | None = None, drained_s: float | None = 
         mirror_exits=Counter({1: 1}),
         orphans=0,
         strangers=0,
+        unguarded=1,
         log_end="",
     )
 

@@ -37,6 +37,7 @@ def test_ten_faults_and_not_a_record_is_lost(arena: Arena, monkeypatch: pytest.M
     assert result.findings.records > 1000
     assert not result.findings.counts[Anomaly.UNSEEN]
     assert result.strangers > 0
+    assert result.unguarded > 0, "the target forgets who wrote the old records"
     assert result.skipped == []
     assert Counter(fault.kind for fault in result.happened) == Counter(KINDS)
     assert result.mirror_starts >= 2, "the driver was killed"

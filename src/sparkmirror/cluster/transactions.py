@@ -78,8 +78,11 @@ class TransactionalId:
             failed = {where: code for where, code in codes.items() if code}
             if not failed:
                 break
-            refused |= {where: code for where, code in failed.items() if code != _NOT_TRIED}
-            left -= refused.keys()
+            causes = {where: code for where, code in failed.items() if code != _NOT_TRIED}
+            if not causes:
+                raise TransactionRefused(self.name, "no transaction was begun", _NOT_TRIED)
+            refused |= causes
+            left -= causes.keys()
         if left:
             self._ask(
                 "the transaction did not end",

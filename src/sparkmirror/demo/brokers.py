@@ -44,6 +44,7 @@ _ACLS = {
 class Broker:
     """One broker, which is a controller too. Its ports, its data and its log outlive every restart.
 
+    Its logs lie in `log_dirs` directories. If that is one, what it writes as a controller is there, too, else apart.
     `proxy` stands between it and its clients, if the cluster is proxied; `port` is the broker's own.
     """
 
@@ -59,6 +60,7 @@ class Broker:
         jvm_options: Sequence[str],
         proxy: Proxy | None,
         more_ports: Mapping[str, int],
+        log_dirs: int = 1,
     ) -> None:
         self.directory = directory
         self.node_id = node_id
@@ -69,6 +71,8 @@ class Broker:
         self.more_ports = more_ports
         """Of the cluster's further listeners, by their names."""
         self.data = directory / "data"
+        """Of the controller at least."""
+        self.log_dirs = tuple(directory / f"data-{n}" for n in range(1, log_dirs + 1)) if log_dirs > 1 else (self.data,)
         self._cluster_id = cluster_id
         self._settings = directory / "server.properties"
         self._heap_mb = heap_mb
@@ -98,8 +102,10 @@ class Broker:
     def launch(self, settings: Mapping[str, str]) -> None:
         """Write its settings, format its storage if that is new, and start it; does not wait for it."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        self._settings.write_text(dumps({**settings, "log.dirs": str(self.data)}))
-        format_storage(self.data, cluster_id=self._cluster_id, node_id=self.node_id)
+        places = {"metadata.log.dir": str(self.data), "log.dirs": ",".join(map(str, self.log_dirs))}
+        self._settings.write_text(dumps({**settings, **places}))
+        for directory in {self.data, *self.log_dirs}:
+            format_storage(directory, cluster_id=self._cluster_id, node_id=self.node_id)
         if self._jvm is None:
             self._jvm = Jvm(
                 self.directory,
@@ -166,6 +172,7 @@ class KafkaCluster:
     `properties` are broker settings on top of ours. With an authority (`tls`) each broker has a second listener,
     where clients may show a certificate of the same authority; among themselves the brokers speak in clear.
     `listeners` are further ones, by name: upper-case letters.
+    Each broker keeps its logs in `log_dirs` directories.
     With `acls` it keeps ACLs, and clients that speak in clear, who are nobody to it, may still do everything.
     Nothing is deleted but by `cleanup`. A broker that was killed can come back only when
     `broker.session.timeout.ms` is over, which is 3 s here.
@@ -183,6 +190,7 @@ class KafkaCluster:
         tls: Authority | None = None,
         acls: bool = False,
         listeners: Mapping[str, Listener] | None = None,
+        log_dirs: int = 1,
     ) -> None:
         self.directory = directory.absolute()
         self.cluster_id = new_id()
@@ -205,6 +213,7 @@ class KafkaCluster:
                 jvm_options=jvm_options,
                 proxy=Proxy(port, port=proxy_port) if proxied else None,
                 more_ports={name: its[node_id - 1] for name, its in zip(self._more, more_ports, strict=True)},
+                log_dirs=log_dirs,
             )
             for node_id, (port, proxy_port, tls_port) in enumerate(
                 zip(ports, proxy_ports, tls_ports if tls else [0] * brokers, strict=True), start=1
@@ -270,7 +279,8 @@ class KafkaCluster:
     def cleanup(self, *, keep_logs: bool = False) -> None:
         """Kill all brokers, and delete the directory, or only the brokers' data in it."""
         self.stop(timeout_s=0)
-        doomed = [broker.data for broker in self.brokers] if keep_logs else [self.directory]
+        data = [directory for broker in self.brokers for directory in (broker.data, *broker.log_dirs)]
+        doomed = data if keep_logs else [self.directory]
         for directory in doomed:
             shutil.rmtree(directory, ignore_errors=True)
 

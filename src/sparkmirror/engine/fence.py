@@ -69,6 +69,7 @@ class Fence:
         self._client.metadata([])
         agreed = self._segments.succeed(present, fenceable(self._client, self._flow.source.alias))
         present = agreed[-1]
+        self._kept_at[present.transactional_id] = time.monotonic()
         fenced = frozenset(self._begun(targets, present))
         for number, before in enumerate(agreed[:-1], 1):
             if agreed[number].agreed_ms > present.agreed_ms - ZOMBIES_MS:

@@ -1,0 +1,135 @@
+"""An unclean leader election at the target: it loses what it has acknowledged, and the mirror has to copy it again."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from kafka import TopicPartition
+from kafka.admin import OffsetSpec
+
+from chaos.arena import NoVictim, wait_in_sync
+from chaos.meter import Meter
+from chaos.replicas import Replicas, ask, configure, place, replicas, wait_for
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.leader_epochs import epoch_ends
+from sparkmirror.config.model import ClusterConfig
+from sparkmirror.demo import Broker, KafkaCluster
+from sparkmirror.errors import SetupError, SparkMirrorError
+
+_UNCLEAN = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
+_TO_LOSE = 20
+"""Records, at least, that only the doomed leader has."""
+_PROGRESS_TIMEOUT_S = 90.0
+_POLL_S = 0.2
+
+
+class UncleanElection:
+    """One partition of the copy is left to two brokers, and then, since the other one is killed, to its leader alone.
+
+    At the end the leader is killed and the other one started: it leads with what it had. Only that partition's topic
+    may elect like this, and only for so long; all others have a third replica, which goes on.
+    """
+
+    lasts = True
+
+    def __init__(
+        self, cluster: KafkaCluster, topics: Sequence[str], partitions: int, meter: Meter, chance: random.Random
+    ) -> None:
+        self._cluster = cluster
+        self._meter = meter
+        self._part = TopicPartition(chance.choice(topics), chance.randrange(partitions))
+        self._chance = chance
+        self.lost = 0
+        """Records that were acknowledged and that no broker has any more."""
+        self.victim = f"{self._part.topic}-{self._part.partition}"
+
+    def begin(self) -> None:
+        found = replicas(self._cluster, [self._part.topic]).get(self._part)
+        if found is None or len(found.brokers) < 3 or found.leader not in found.brokers:
+            raise NoVictim("it takes three replicas, one of which leads")
+        self._before: Replicas = found
+        self._leader = self._broker(found.leader)
+        self._heir = self._broker(self._chance.choice([one for one in found.brokers if one != found.leader]))
+        try:
+            self._leave_to_the_leader()
+        except BaseException:
+            self._restore()
+            raise
+
+    def end(self) -> None:
+        try:
+            acknowledged = self._end()
+            self._leader.kill()
+            self._heir.start()
+            wait_for("an unclean election", lambda: self._now().leader == self._heir.node_id)
+            cut = self._cut()
+        finally:
+            self._restore()
+        self.lost = max(acknowledged - cut, 0)
+        self._meter.target_lost(self._part.topic, self._part.partition, cut)
+        self.victim += f": {self.lost} acknowledged records lost with broker {self._leader.node_id}"
+
+    def settle(self) -> None:
+        wait_in_sync(self._cluster)
+
+    def _leave_to_the_leader(self) -> None:
+        configure(self._cluster, self._part.topic, _UNCLEAN)
+        two = (self._leader.node_id, self._heir.node_id)
+        place(self._cluster, {self._part: two})
+        wait_for("two replicas", lambda: self._now().brokers == two)
+        self._heir.kill()
+        wait_for("one in sync", lambda: self._now().in_sync == {self._leader.node_id})
+        if self._now().leader != self._leader.node_id:
+            raise NoVictim("the leader moved meanwhile")
+        had, deadline = self._end(), time.monotonic() + _PROGRESS_TIMEOUT_S
+        while self._end() < had + _TO_LOSE:
+            if time.monotonic() > deadline:
+                raise NoVictim("nothing was copied that could be lost")
+            time.sleep(_POLL_S)
+
+    def _restore(self) -> None:
+        """Both brokers run, and the partition lies where it lay."""
+        for broker in (self._heir, self._leader):
+            if not broker.running:
+                broker.start()
+        place(self._cluster, {self._part: self._before.brokers})
+        wait_for("all replicas", lambda: self._now().in_sync == set(self._before.brokers))
+        configure(self._cluster, self._part.topic, dict.fromkeys(_UNCLEAN))
+
+    def _broker(self, node_id: int) -> Broker:
+        return next(broker for broker in self._cluster.brokers if broker.node_id == node_id)
+
+    def _now(self) -> Replicas:
+        return replicas(self._cluster, [self._part.topic]).get(self._part, Replicas(-1, (), frozenset()))
+
+    def _end(self) -> int:
+        """Return the end of what is acknowledged."""
+
+        def listed(admin: Any) -> int:
+            return int(admin.list_partition_offsets({self._part: OffsetSpec.LATEST})[self._part].offset)
+
+        return ask(self._cluster, listed)
+
+    def _cut(self) -> int:
+        """Return where the new leader's log ended when it was elected: there its first epoch begins."""
+        servers = tuple(self._cluster.direct_servers.split(","))
+        client = ClusterClient(ClusterConfig(alias="unclean", bootstrap_servers=servers), "chaos")
+        where = (self._part.topic, self._part.partition)
+        try:
+            deadline = time.monotonic() + _PROGRESS_TIMEOUT_S
+            while True:
+                try:
+                    epoch = client.metadata([self._part.topic])[self._part.topic].partitions[where[1]].epoch
+                    found = epoch_ends(client, self._heir.node_id, {where: epoch - 1})[where]
+                    if not found.error:
+                        return found.end
+                except (SparkMirrorError, ConnectionError):
+                    pass
+                if time.monotonic() > deadline:
+                    raise SetupError("the new leader does not say where its epoch begins")
+                time.sleep(_POLL_S)
+        finally:
+            client.close()

@@ -1,0 +1,167 @@
+"""Faults that take more than a signal do what they say, to a cluster of three under load."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from chaos.arena import Arena, wait_in_sync
+from chaos.expiry import ExpiryWatch, met
+from chaos.full_disk import FullDisk
+from chaos.leaders import LeaderMove, turned
+from chaos.meter import Meter, Watermarks
+from chaos.records import ID_HEADER, read_topic
+from chaos.replicas import replicas
+from chaos.unclean import UncleanElection
+from kafka import KafkaProducer
+from kafka.errors import KafkaError
+
+from sparkmirror.demo import KafkaCluster
+
+TOPIC = "copied"
+PARTITIONS = 2
+TWO_DAYS_MS = 2 * 86_400_000
+
+
+def test_the_next_in_line_is_to_lead() -> None:
+    assert turned((1, 2, 3), 1) == (2, 3, 1)
+    assert turned((1, 2, 3), 3) == (1, 2, 3)
+    assert turned((2, 3), 1) == (2, 3), "nobody leads"
+
+
+def test_what_was_forgotten_near_a_fault_counts_for_it() -> None:
+    assert not met([], 10, 20)
+    assert not met([7.0, 23.0], 10, 20)
+    assert met([8.5], 10, 20)
+    assert met([15.0], 10, 20)
+    assert met([21.5], 10, 20)
+
+
+@pytest.fixture(scope="module")
+def trio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
+    """The target of an arena of three brokers."""
+    arena = Arena(tmp_path_factory.mktemp("trio", numbered=False), brokers=3, keep_logs=True)
+    try:
+        arena.target.start()
+        arena.create_topic(arena.target, TOPIC, PARTITIONS)
+        yield arena.target
+    finally:
+        arena.close()
+
+
+class Written:
+    """Writes to every partition, until the end of a `with`; knows which records were acknowledged."""
+
+    def __init__(self, cluster: KafkaCluster, name: str, age_ms: int = 0) -> None:
+        self.acknowledged: set[str] = set()
+        self._cluster = cluster
+        self._name = name
+        self._age_ms = age_ms
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._write, daemon=True)
+
+    def __enter__(self) -> Written:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _write(self) -> None:
+        producer = KafkaProducer(bootstrap_servers=self._cluster.direct_servers, enable_idempotence=False, acks="all")
+        number = 0
+        while not self._ended.wait(0.02):
+            for partition in range(PARTITIONS):
+                number += 1
+                name = f"{self._name}-{partition}-{number}"
+                producer.send(
+                    TOPIC,
+                    b"x" * 300,
+                    partition=partition,
+                    headers=[(ID_HEADER, name.encode())],
+                    timestamp_ms=int(time.time() * 1000) - self._age_ms,
+                ).add_callback(lambda _, name=name: self.acknowledged.add(name))
+        with contextlib.suppress(KafkaError):
+            producer.flush(20)
+        producer.close(5)
+
+
+def kept(cluster: KafkaCluster) -> set[str]:
+    logs = read_topic(cluster.direct_servers, TOPIC, PARTITIONS, "read_uncommitted")
+    return {record.id for log in logs.values() for record in log}
+
+
+@pytest.mark.broker
+@pytest.mark.full
+def test_an_unclean_election_loses_what_was_acknowledged(trio: KafkaCluster) -> None:
+    meter = Meter(*(Watermarks([broker.port for broker in trio.brokers], TOPIC, PARTITIONS) for _ in range(2)))
+    fault = UncleanElection(trio, [TOPIC], PARTITIONS, meter, random.Random(3))
+    where = replicas(trio, [TOPIC])
+    with meter, Written(trio, "unclean") as load:
+        fault.begin()
+        time.sleep(2)
+        promised = set(load.acknowledged)
+        fault.end()
+        fault.settle()
+        assert sum(meter.latest().target) <= len(load.acknowledged), "the meter knows that they are gone"
+    missing = promised - kept(trio)
+    assert fault.lost >= len(missing) >= 20
+    assert len({name.split("-")[1] for name in missing}) == 1, "of one partition"
+    assert f"{fault.lost} acknowledged records lost" in fault.victim
+    assert {part: it.brokers for part, it in replicas(trio, [TOPIC]).items()} == {
+        part: it.brokers for part, it in where.items()
+    }
+
+
+@pytest.mark.broker
+@pytest.mark.full
+def test_a_full_disk_takes_a_directory_out_of_service_and_loses_nothing(trio: KafkaCluster) -> None:
+    fault = FullDisk(trio, random.Random(1))
+    with Written(trio, "full") as load:
+        time.sleep(1)
+        fault.begin()
+        assert fault.out_of_service()
+        time.sleep(1)
+        fault.end()
+        fault.settle()
+        assert not fault.out_of_service()
+        time.sleep(1)
+    log = fault.broker.log.read_text()
+    assert "java.io.IOException: File too large" in log
+    assert load.acknowledged
+    assert load.acknowledged <= kept(trio)
+
+
+@pytest.mark.broker
+@pytest.mark.full
+def test_leaders_move_and_nothing_is_lost(trio: KafkaCluster) -> None:
+    with Written(trio, "move") as load:
+        before = replicas(trio, [TOPIC])
+        fault = LeaderMove(trio, random.Random(1))
+        fault.begin()
+        fault.settle()
+        assert all(it.leader != before[part].leader for part, it in replicas(trio, [TOPIC]).items())
+        time.sleep(1)
+    assert load.acknowledged
+    assert load.acknowledged <= kept(trio)
+
+
+@pytest.mark.broker
+@pytest.mark.full
+def test_the_target_forgets_who_wrote_old_records_and_nobody_else(trio: KafkaCluster) -> None:
+    wait_in_sync(trio)
+    for age_ms in (TWO_DAYS_MS, 0):  # a state that is known stays for a day
+        with ExpiryWatch(trio.direct_servers, TOPIC, PARTITIONS) as watch:
+            producer = KafkaProducer(bootstrap_servers=trio.direct_servers)
+            for partition in range(PARTITIONS):
+                stamp = int(time.time() * 1000) - age_ms
+                producer.send(TOPIC, b"x", partition=partition, timestamp_ms=stamp).get(20)
+            watch.forgotten.clear()
+            time.sleep(4)
+            producer.close()
+        assert bool(watch.forgotten) == bool(age_ms)
