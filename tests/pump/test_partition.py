@@ -1001,6 +1001,21 @@ class LosingTargetsWithStrangers(LosingTargets, Strangers):
         """It may well be."""
 
 
+def test_what_lay_behind_a_strangers_records_is_found_where_they_are_lost_as_well() -> None:
+    """Lost, copied again behind a stranger's record, and lost with it: older claims say that it lies farther back."""
+    flow = LosingTargetsWithStrangers()
+    flow.begin(sizes=[1, 1, 1, 1, 1], start=0, most=80)
+    flow.goes_on(which=0)
+    flow.is_lost(records=3)
+    flow.is_written_by_somebody_else(records=1)
+    flow.goes_on(which=0)
+    flow.is_lost(records=4)
+    assert not flow.world.target.log
+    flow.goes_on(which=0)
+    assert flow.world.target.places() == [0, 1, 2, 3]
+    flow.teardown()
+
+
 SETTINGS = settings(max_examples=100, stateful_step_count=40, deadline=None)
 TestRivalsWithFreshRecords = Copies.TestCase
 TestRivalsWithFreshRecords.settings = SETTINGS

@@ -46,6 +46,8 @@ class Ruling:
     """Of those, the ones that are known to be true only now: to be written again."""
     false: tuple[Segment, ...] = ()
     """They did not happen and never will: to be retracted."""
+    moved: tuple[Segment, ...] = ()
+    """Not confirmed; they may be nearer to the front than was claimed, since what lay before them was lost."""
     healed: tuple[Segment, ...] = ()
     """Those of `confirmed` for which others were judged anew: written last, as that is not repeated then."""
     undecided: str = ""
@@ -159,15 +161,27 @@ class _Stretch:
 
 
 def unsettled(claims: Iterable[Segment]) -> list[Segment]:
-    """The claims that need evidence from the log."""
+    """The claims that need evidence from the log, each with the offset from which on it may be there."""
     claims = list(claims)
-    healing = min((claim.sequence for claim in claims if claim.heals and not claim.confirmed), default=None)
-    return [claim for claim in claims if claim.batches and (not claim.confirmed or _reaches(claim, healing))]
+    healing = [claim for claim in claims if claim.heals and not claim.confirmed]
+    first = min((claim.sequence for claim in healing), default=None)
+    asked = [claim for claim in claims if claim.batches and (not claim.confirmed or _reaches(claim, first))]
+    return [_looked_for(claim, healing) for claim in asked] if healing else asked
+
+
+def _looked_for(claim: Segment, healing: Iterable[Segment]) -> Segment:
+    """The same, but no farther behind the healing claims than it was claimed to be.
+
+    Where the target has lost somebody else's records, too, what lay behind them is copied again farther to the front.
+    """
+    ahead = [one.downstream + claim.sequence - one.sequence for one in healing if one.sequence <= claim.sequence]
+    lowest = min(ahead, default=claim.downstream)
+    return dataclasses.replace(claim, downstream=lowest) if lowest < claim.downstream else claim
 
 
 def arbitrate(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) -> Ruling:
     """Judge all claims of one producer id and epoch on one target partition."""
-    settled, asked, doubted, shortened = _judged_anew(claims, evidence, log)
+    settled, asked, doubted, shortened, healing = _judged_anew(claims, evidence, log)
     confirmed = [RunsBySequence(claim) for claim in settled if claim.confirmed]
     places: dict[int, _Place] = defaultdict(_Place)
     for claim in settled:
@@ -192,11 +206,16 @@ def arbitrate(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) -> 
                 return Ruling((), undecided=_undecidable([piece]))
     rewritten = {claim.key for claim in (*shortened, *ruling.confirmed)}
     gone = [claim for claim in doubted if claim.key not in rewritten]
+    healed = tuple(claim for claim in ruling.confirmed if claim.heals)
+    settled_keys = rewritten | {claim.key for claim in ruling.false}
+    unsettled_yet = (one.claim for one in asked if not one.sent and one.claim.key not in settled_keys)
+    nearer = ((claim, _looked_for(claim, healing)) for claim in unsettled_yet)
     return dataclasses.replace(
         ruling,
         confirmed=(*shortened, *ruling.confirmed),
         false=(*ruling.false, *gone),
-        healed=tuple(claim for claim in ruling.confirmed if claim.heals),
+        moved=tuple(moved for claim, moved in nearer if moved is not claim),
+        healed=healed,
     )
 
 
@@ -211,18 +230,20 @@ class _Anew(NamedTuple):
     """As they were confirmed; those that the log does not show are false."""
     shortened: tuple[Segment, ...] = ()
     """Those of them that begin before: so much is confirmed all the same."""
+    healing: tuple[Segment, ...] = ()
+    """What the others are judged anew for."""
 
 
 def _judged_anew(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) -> _Anew:
     """Take the confirmation from what lies behind the first healing claim that may be in the log."""
     claims = list(claims)
-    healing = [
-        claim.sequence
+    healing = tuple(
+        claim
         for claim in claims
         if claim.heals and not claim.confirmed
         if matches(claim, evidence.get(claim.key, Seen()), log)[0].match >= Match.POSSIBLE
-    ]
-    first = min(healing, default=None)
+    )
+    first = min((claim.sequence for claim in healing), default=None)
     settled: list[Segment] = []
     asked: list[_Judged] = []
     doubted: list[Segment] = []
@@ -246,7 +267,7 @@ def _judged_anew(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) 
             begins = claim.downstream + sum(batch.records for batch in claim.batches[:kept])
             part = claim.part(kept, len(claim.batches), begins, confirmed=False, shared=claim.shared)
             asked.append(_Judged(dataclasses.replace(part, heals=False), seen, sent=True))
-    return _Anew(settled, asked, tuple(doubted), tuple(shortened))
+    return _Anew(settled, asked, tuple(doubted), tuple(shortened), healing)
 
 
 def _batches_below(claim: Segment, sequence: int) -> int:

@@ -101,7 +101,8 @@ class Settler:
         between = foreign_between(self._probe, where, ruling)
         self._note(where, reading, between)
         if ruling.confirmed or ruling.false:
-            self._segments.settle([claim for claim in ruling.confirmed if claim not in ruling.healed], ruling.false)
+            claimed = [claim for claim in ruling.confirmed if claim not in ruling.healed]
+            self._segments.settle([*claimed, *ruling.moved], ruling.false)
         if ruling.healed:
             self._segments.settle(ruling.healed, ())
         tail = self._known_tail(where, reading, ruling.true)
