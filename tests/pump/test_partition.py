@@ -1016,6 +1016,19 @@ def test_what_lay_behind_a_strangers_records_is_found_where_they_are_lost_as_wel
     flow.teardown()
 
 
+def test_strangers_who_write_where_our_lost_records_were_are_told_from_them() -> None:
+    """As far as older claims lead, the log is somebody else's now; our last sequence tells that."""
+    flow = LosingTargetsWithStrangers()
+    flow.begin(sizes=[1] * 11, start=0, most=80)
+    flow.goes_on(which=0)
+    flow.is_lost(records=6)
+    flow.is_written_by_somebody_else(records=1)
+    flow.goes_on(which=0)
+    flow.is_lost(records=7)
+    flow.is_written_by_somebody_else(records=2)
+    flow.teardown()
+
+
 SETTINGS = settings(max_examples=100, stateful_step_count=40, deadline=None)
 TestRivalsWithFreshRecords = Copies.TestCase
 TestRivalsWithFreshRecords.settings = SETTINGS

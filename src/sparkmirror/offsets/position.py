@@ -107,7 +107,7 @@ def decide(
         log_end_after=reading.log_end_after - foreign_tail,
         has_records=reading.has_records and reading.log_start < reading.log_end_after - foreign_tail,
     )
-    there = [segment for segment in segments if segment.downstream <= reading.log_end_after]
+    there = reached(segments, reading)
     first = min(segments, key=_sequence)
 
     def begins(segment: Segment) -> bool:
@@ -159,6 +159,16 @@ def decide(
         supposed,
         lost,
     )
+
+
+def reached(claims: Sequence[Segment], reading: TargetReading) -> list[Segment]:
+    """Those that the log has come to. Where it lost records, somebody else may have written as far as they once led."""
+    sequence = appended(reading.last_sequence, reading.log_end_after, claims)
+    return [
+        claim
+        for claim in claims
+        if claim.downstream <= reading.log_end_after and (sequence is None or claim.sequence <= sequence)
+    ]
 
 
 def appended(last_sequence: int | None, log_end: int, claims: Sequence[Segment]) -> int | None:

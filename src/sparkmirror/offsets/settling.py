@@ -12,7 +12,7 @@ from sparkmirror.offsets.foreign import ForeignRecords, explain, foreign_between
 from sparkmirror.offsets.foreign_notes import ForeignNotes
 from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.matching import TargetLog
-from sparkmirror.offsets.position import Doubt, Position, TargetReading, appended, decide
+from sparkmirror.offsets.position import Doubt, Position, TargetReading, appended, decide, reached
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Segment
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -120,11 +120,12 @@ class Settler:
             return Settled(position, self._told(where, reading, stretches))
         if reading.log_end_before != reading.log_end_after:
             return Settled(dataclasses.replace(position, wait=True))
-        sequence = reading.log_end_after - ruling.true[-1].downstream + ruling.true[-1].sequence - position.surplus
+        there = tuple(reached(ruling.true, reading)) or ruling.true[:1]
+        sequence = reading.log_end_after - there[-1].downstream + there[-1].sequence - position.surplus
         found = explain(
             self._probe,
             where,
-            ruling.true,
+            there,
             sequence,
             reading.log_start,
             reading.log_end_after,
