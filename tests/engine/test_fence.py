@@ -109,6 +109,13 @@ class Fenced:
         self.client.close()
 
 
+@pytest.fixture(autouse=True)
+def _as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine; what took too long would be waited for instead, without a marker."""
+    monkeypatch.setattr("sparkmirror.engine.fence.SEEN_S", 60.0)
+    monkeypatch.setattr("sparkmirror.cluster.transactions.PATIENCE_S", 60.0)
+
+
 @pytest.fixture
 def fenced(
     source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
