@@ -155,7 +155,9 @@ class TransactionalId:
         if self._coordinator is None:
             if not self._client.brokers:
                 self._client.metadata([])
-            broker = self._client.brokers[0]
+            broker = next(iter(self._client.brokers), None)
+            if broker is None:
+                raise TransactionRefused(self.name, "no coordinator", min(_AGAIN))
             newest = self._client.broker(broker).version(
                 FindCoordinatorRequest.API_KEY, (0, FindCoordinatorRequest.max_version), "FindCoordinator"
             )

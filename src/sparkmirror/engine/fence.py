@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
+from sparkmirror.cluster.list_offsets import DEBUG_CONSUMER, LATEST, list_offsets
 from sparkmirror.cluster.producers import describe_producers
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.cluster.transactions import Given, TransactionalId
@@ -67,7 +68,11 @@ class Fence:
         The new one is agreed first: if the rest fails nobody is left with a fenced one.
         """
         self._client.metadata([])
-        agreed = self._segments.succeed(present, fenceable(self._client, self._flow.source.alias))
+        proposal = fenceable(self._client, self._flow.source.alias)
+        agreed = self._segments.succeed(present, proposal)
+        if not agreed or agreed[-1].producer != proposal.producer:
+            # Somebody else takes over as well, and is the same producer as we are then: that one is waited for.
+            return Fenced(agreed[-1] if agreed else present, frozenset())
         present = agreed[-1]
         self._kept_at[present.transactional_id] = time.monotonic()
         fenced = frozenset(self._begun(targets, present))
@@ -80,7 +85,8 @@ class Fence:
         """After an end that was in order: one that can be fenced later follows one that can't, and needn't be."""
         self._client.metadata([])
         proposal = fenceable(self._client, self._flow.source.alias)
-        return self._segments.succeed(present, dataclasses.replace(proposal, agreed_ms=0))[-1]
+        agreed = self._segments.succeed(present, dataclasses.replace(proposal, agreed_ms=0))
+        return agreed[-1] if agreed else present
 
     def keep(self, present: Identity) -> None:
         """See to it that the coordinator doesn't forget the transactional id: a marker in our own segments topic."""
@@ -105,6 +111,7 @@ class Fence:
         if not before.transactional_id or not partitions:
             return frozenset()
         transactional_id = TransactionalId(self._client, before.transactional_id)
+        done: frozenset[TopicPartition] = frozenset()
         try:
             done = self._seen(before.producer, partitions, 0.0)  # by another takeover, a moment ago
             left = set(partitions) - done
@@ -122,12 +129,12 @@ class Fence:
             return done | self._seen(before.producer, left - refused.keys(), SEEN_S)
         except (ConnectionError, SparkMirrorError) as error:
             log.warning("flow %s: no fence, so predecessors are waited for: %s", self._flow.name, error)
-            return frozenset()
+            return done
 
     def _seen(
         self, before: Producer, partitions: Collection[TopicPartition], patience_s: float
     ) -> frozenset[TopicPartition]:
-        """Those whose leaders know that a newer epoch has come."""
+        """Those whose leaders know that a newer epoch has come, and whose replicas have it too."""
         seen: set[TopicPartition] = set()
         deadline = time.monotonic() + patience_s
         while True:
@@ -143,13 +150,18 @@ class Fence:
             time.sleep(_PAUSE_S)
 
     def _seen_at(self, leader: int, partitions: Mapping[str, list[int]], before: Producer) -> set[TopicPartition]:
+        described = describe_producers(self._client, leader, partitions)
+        # Any replica answers that, from what is not replicated as well; these only the leader does.
+        ends = list_offsets(self._client, leader, partitions, LATEST, replica_id=DEBUG_CONSUMER)
+        marks = list_offsets(self._client, leader, partitions, LATEST)
         return {
             where
-            for where, described in describe_producers(self._client, leader, partitions).items()
-            if not described.error
+            for where, one in described.items()
+            if not (one.error or ends[where].error or marks[where].error)
+            and marks[where].offset >= ends[where].offset
             and any(
-                one.producer_id == before.producer_id and one.producer_epoch > before.producer_epoch
-                for one in described.producers
+                entry.producer_id == before.producer_id and entry.producer_epoch > before.producer_epoch
+                for entry in one.producers
             )
         }
 

@@ -263,7 +263,11 @@ class FlowDriver:
                 for key, target in self._targets().items()
                 if Route(key.topic, target, key.partition) not in refused
             }
-            self._identity, self._fenced = self._fence.succeed(self.identity, targets)
+            try:
+                self._identity, self._fenced = self._fence.succeed(self.identity, targets)
+            except (ConnectionError, SparkMirrorError) as error:
+                self._fenced = frozenset()
+                log.warning("flow %s: no fence, so predecessors are waited for: %s", self.name, error)
             log.info("flow %s: %d of %d partitions are fenced", self.name, len(self._fenced), len(targets))
         elif not self.identity.transactional_id:
             self._identity = self._fence.upgrade(self.identity)
