@@ -173,6 +173,7 @@ def test_who_was_fenced_writes_nothing_any_more(fenced: Fenced, monkeypatch: pyt
     ]
 
 
+@pytest.mark.full
 def test_fences_of_an_idle_partition_outlive_its_records(fenced: Fenced) -> None:
     """Retention takes records and markers, and a restarted broker's state would be gone: the log's end alone tells."""
     fenced.write(5)
