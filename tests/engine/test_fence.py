@@ -14,6 +14,7 @@ from bench.records import TopicReader
 from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 from loaded_flow import PARTITIONS, LoadedFlow, running
 from test_every_batch import contents, read
+from test_old_records import run_overlapping
 from test_rival_views import SteppedPump
 
 from sparkmirror.cluster.client import ClusterClient
@@ -28,7 +29,6 @@ from sparkmirror.pump.partition import Stage
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
-TWO_DAYS_MS = 2 * 86_400_000
 FENCE = {"sparkmirror.takeover.fence": "marker"}
 
 
@@ -261,18 +261,7 @@ def test_overlapping_takeovers_of_old_records(
 ) -> None:
     """As in `test_old_records`, with predecessors that go on: the successor fences them, and waits for nobody."""
     flow = LoadedFlow(source_cluster, forgetful_target, topic_name, tmp_path, FENCE)
-    with flow.load(age_ms=TWO_DAYS_MS):
-        present = flow.start("--no-lease")
-        try:
-            for _ in range(6):
-                flow.wait_for_progress()
-                successor = flow.start("--no-lease")
-                mp.wait_for(lambda: bool(successor.workers()), 180, "the successor's pumps")  # noqa: B023
-                time.sleep(2)
-                present.kill_all()
-                present = successor
-        finally:
-            present.kill_all()
+    run_overlapping(flow)
     with flow.start("--once", log="last") as mirror:
         assert mirror.process.wait(90) == 0, mirror.log.read_text()[-3000:]
     assert "4 of 4 partitions are fenced" in (tmp_path / "mirror.log").read_text()

@@ -40,8 +40,8 @@ def test_kills(flow: LoadedFlow) -> None:
     run_killed(flow, kills=6, age_ms=TWO_DAYS_MS)
 
 
-def test_overlapping_takeovers(flow: LoadedFlow) -> None:
-    """The successor starts while the predecessor still writes, with no lease between them."""
+def run_overlapping(flow: LoadedFlow) -> None:
+    """Under load each successor starts while its predecessor still writes, with no lease between them."""
     with flow.load(age_ms=TWO_DAYS_MS):
         present = flow.start("--no-lease")
         try:
@@ -54,4 +54,8 @@ def test_overlapping_takeovers(flow: LoadedFlow) -> None:
                 present = successor
         finally:
             present.kill_all()
+
+
+def test_overlapping_takeovers(flow: LoadedFlow) -> None:
+    run_overlapping(flow)
     flow.finish()

@@ -13,6 +13,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest
 from kafka.protocol.producer import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
 
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.coordinators import NOT_AVAILABLE, PASSING, SEVERAL_KEYS
 from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -27,8 +28,6 @@ _LAST_FOR_CLIENTS = 3
 _LAST_WITHOUT_BUMP = 4
 """Of EndTxn: from version 5 on each one bumps the epoch (KIP-890)."""
 _LAST_WITHOUT_2PC = 5
-_SEVERAL_KEYS = 4
-_AGAIN = frozenset({14, 15, 16})
 _STILL_AT_WORK = 51
 _NOT_TRIED = 55
 _NOT_AUTHORIZED = 53
@@ -130,19 +129,18 @@ class TransactionalId:
     ) -> Any:
         deadline = time.monotonic() + PATIENCE_S
         while True:
-            answer = None
             try:
                 answer = self._client.ask(self._located(), request(), newest=newest)
                 error = code(answer)
             except TransactionRefused as refused:
                 error = refused.code
             except ConnectionError:
-                error = min(_AGAIN)
+                error = NOT_AVAILABLE
                 if time.monotonic() > deadline:
                     raise
             if not error:
                 return answer
-            if error in _AGAIN:
+            if error in PASSING:
                 self._coordinator = None
                 self._client.metadata([])
             elif error != _STILL_AT_WORK:
@@ -157,11 +155,11 @@ class TransactionalId:
                 self._client.metadata([])
             broker = next(iter(self._client.brokers), None)
             if broker is None:
-                raise TransactionRefused(self.name, "no coordinator", min(_AGAIN))
+                raise TransactionRefused(self.name, "no coordinator", NOT_AVAILABLE)
             newest = self._client.broker(broker).version(
                 FindCoordinatorRequest.API_KEY, (0, FindCoordinatorRequest.max_version), "FindCoordinator"
             )
-            if newest < _SEVERAL_KEYS:
+            if newest < SEVERAL_KEYS:
                 found = self._client.ask_any(lambda: FindCoordinatorRequest(key=self.name, key_type=_TRANSACTION_KEY))
             else:
                 found = self._client.ask_any(
@@ -178,7 +176,7 @@ def _first_general(answer: Any) -> int:
     codes = {
         one.partition_error_code for topic in answer.results_by_topic_v3_and_below for one in topic.results_by_partition
     }
-    return next((code for code in codes if code in _AGAIN or code in _GENERAL), 0)
+    return next((code for code in codes if code in PASSING or code in _GENERAL), 0)
 
 
 _GENERAL = frozenset({_STILL_AT_WORK, 47, 48, 49, _NOT_AUTHORIZED, 90})
