@@ -48,7 +48,9 @@ class SteppedPump(FlowPump):
     def turn_until(self, reached: Callable[[], bool]) -> None:
         deadline = time.monotonic() + 60
         while not reached():
-            assert time.monotonic() < deadline, f"{self.copy.stage}: {self.copy.reason}"
+            copy = self.copy
+            at = f"{copy.stage} at {copy.acked_upstream} (target {copy.acked_downstream}): {copy.reason}"
+            assert time.monotonic() < deadline, at
             self.flush()
             self.loop.turn(0.05)
 
