@@ -195,6 +195,19 @@ def test_fences_of_an_idle_partition_outlive_its_records(fenced: Fenced) -> None
     assert contents(fenced.copied()) == contents(read(fenced.source, fenced.topic)[5:])
 
 
+def test_a_marker_that_was_deleted_before_it_was_noted_is_not_taken_for_a_record(fenced: Fenced) -> None:
+    fenced.write(5)
+    copies_up_to(fenced.pump(fenced.driver()), 5)
+    fenced.driver()  # it fences, and its pumps never get to read
+    with contextlib.closing(KafkaAdminClient(bootstrap_servers=fenced.target.bootstrap_servers)) as admin:
+        admin.delete_records({TopicPartition(fenced.remote, 0): 6})
+    fenced.write(3)
+    pump = fenced.pump(fenced.driver())
+    pump.turn_until(lambda: pump.copy.stage is Stage.PARKED)
+    assert "nobody has noted how many of its offsets were markers of a fence" in pump.copy.reason
+    pump.close()
+
+
 def test_a_partition_into_which_nothing_was_claimed_gets_no_marker(fenced: Fenced) -> None:
     fenced.driver()
     driver = fenced.driver()

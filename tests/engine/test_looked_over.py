@@ -14,6 +14,7 @@ from sparkmirror.config import ClusterConfig, FlowConfig, MirrorConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.mirror import Mirror
+from sparkmirror.pump.quiet import GRACE_S
 
 
 class StubDriver:
@@ -101,3 +102,21 @@ def test_what_a_turn_that_failed_has_found_the_next_one_tells(
         driver.take_charge_again()
         driver.take_charge()
         assert not looked_over()
+
+
+def test_who_was_feared_alive_is_until_the_quiet_rules_wait_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An epoch that ends in order within it has waited for nobody (R5)."""
+    source, target = (ClusterConfig(alias=alias, bootstrap_servers=(f"{alias}:1",)) for alias in "ab")
+    driver = FlowDriver(FlowConfig(source=source, target=target), "one", use_lease=False, once=False)
+    now = 100.0
+    monkeypatch.setattr("sparkmirror.engine.flow_driver.time.monotonic", lambda: now)
+    driver.note_end(unclean=False)
+    assert not driver.unclean
+    driver.note_end(unclean=True)
+    assert driver.unclean
+    now += GRACE_S - 1
+    driver.note_end(unclean=False)
+    assert driver.unclean
+    now += 1
+    driver.note_end(unclean=False)
+    assert not driver.unclean

@@ -9,7 +9,7 @@ import pytest
 
 from sparkmirror.config import LossPolicy
 from sparkmirror.offsets.foreign import ForeignRecords
-from sparkmirror.offsets.losses import LossKind
+from sparkmirror.offsets.losses import Loss, LossKind
 from sparkmirror.offsets.position import Position
 from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segments import Segment
@@ -53,6 +53,25 @@ def test_markers_that_were_passed_over_are_no_loss() -> None:
 def test_what_was_passed_over_counts_only_of_the_same_place_and_log(changed: dict[str, Any]) -> None:
     (loss,) = look(GO_ON, source_start=73, **changed).losses
     assert (loss.first, loss.end) == (70, 73)
+
+
+def test_what_was_passed_over_counts_behind_fences_that_came_since() -> None:
+    """Markers of the source were passed over and deleted, then a takeover fenced its predecessor (R16)."""
+    fenced = replace(COPIED, downstream=28, end=25)
+    two = ForeignRecords(25, 26, fence=True), ForeignRecords(26, 28, fence=True)
+
+    def passed_at(downstream: int, *foreign: ForeignRecords) -> int:
+        return next((loss.first for loss in found(downstream, foreign) if loss.kind is LossKind.EXPIRED), 73)
+
+    def found(downstream: int, foreign: tuple[ForeignRecords, ...]) -> tuple[Loss, ...]:
+        return look_for_losses(
+            ROUTE, fenced, foreign, OLD, 73, GO_ON, target_topic_id=TARGET, passed=(73, downstream)
+        ).losses
+
+    assert [passed_at(at, *two) for at in (24, 25, 26, 27, 28, 29)] == [70, 73, 73, 73, 73, 70]
+    assert passed_at(25, ForeignRecords(25, 28)) == 70, "a stranger may have written where ours were lost"
+    assert passed_at(26, ForeignRecords(25, 26), ForeignRecords(26, 28, fence=True)) == 73
+    assert passed_at(25, ForeignRecords(25, 26), ForeignRecords(26, 28, fence=True)) == 70
 
 
 def test_what_was_passed_over_is_looked_at_again_while_the_source_has_it() -> None:

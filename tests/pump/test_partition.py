@@ -677,6 +677,23 @@ def test_an_empty_log_that_ends_behind_what_is_known_to_be_ours_is_parked(known:
         assert "offsets 30 to 32 may have been somebody else's" in pump.copy.reason
 
 
+def test_where_we_were_fenced_an_empty_log_alone_tells_nothing() -> None:
+    """A marker may have gone with the records before anybody noted it: it would be taken for one of them."""
+    world = a_world()
+    pump = running(world)
+    pump.lose()
+    world.now = max(world.now, pump.copy.seek_at)
+    assert pump.ask()
+    reading = pump.reading
+    assert isinstance(reading, Bearings)
+    pump.copy.appended = reading.target_topic_id, -1
+    pump.copy._was_fenced = True  # noqa: SLF001 - the copy's identity has nobody before it
+    pump.reading = replace(reading, position=replace(reading.position, end=33, supposed=True))
+    pump.hear()
+    assert pump.copy.stage is Stage.PARKED
+    assert "markers of a fence" in pump.copy.reason
+
+
 def test_a_rivals_claim_alone_moves_nothing() -> None:
     world = a_world()
     pump = Pump(world)

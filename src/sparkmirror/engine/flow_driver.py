@@ -32,6 +32,7 @@ from sparkmirror.offsets.standing import StandingLog, Stood
 from sparkmirror.offsets.topic_memory import TopicMemory
 from sparkmirror.pump.control import TICK_S, Control, ControlState, Epoch, Leader, Phase, control_topic
 from sparkmirror.pump.orders import AddedRoutes, FlowOrder, FlowReport, Receipt, RouteOrder
+from sparkmirror.pump.quiet import GRACE_S
 from sparkmirror.pump.receipts import read_reports, receipts_topic
 from sparkmirror.sync.group_takeover import GroupTakeover
 from sparkmirror.sync.takeover import Takeover
@@ -83,7 +84,8 @@ class FlowDriver:
         self.owed: dict[str, str] = {}
         """With `once`: topics and partitions that could not be taken on at the start, and why."""
         self.unclean = False
-        """Pumps of the last epoch may still be alive."""
+        """Pumps of an epoch before may still be alive."""
+        self._unclean_at = float("-inf")
         self._fenced: frozenset[TopicPartition] | None = None
         """Target partitions where they can't write any more; None: nobody has tried to fence them."""
         self._fence = Fence(flow)
@@ -248,9 +250,15 @@ class FlowDriver:
         self._charge_term = term
 
     def note_end(self, *, unclean: bool) -> None:
-        """How the pumps before the next epoch ended; if `unclean` they may still be alive."""
-        self.unclean = unclean
-        self._fenced = None
+        """How the pumps before the next epoch ended; if `unclean` they may still be alive.
+
+        So may those that were feared before, though pumps have ended in order since: nobody has waited yet (R5).
+        """
+        now = time.monotonic()
+        if unclean:
+            self._unclean_at = now
+            self._fenced = None
+        self.unclean = now - self._unclean_at < GRACE_S
 
     def fence(self) -> None:
         """Where the flow asks for it, see to it that no pump of before can write any more (R16)."""

@@ -423,12 +423,13 @@ class Mirror:
         for driver in held:
             if job.receipts is not None:
                 driver.take_receipts(self.epoch, receipts[driver.name])
-            driver.note_end(unclean=job.receipts is None or any(one.in_doubt for one in receipts[driver.name].values()))
+            in_order = job.receipts is not None and not any(one.in_doubt for one in receipts[driver.name].values())
+            driver.note_end(unclean=not in_order)
             if not driver.unclean:
                 self._say(driver, "ended")
             mine = receipts[driver.name]
             complete = driver.partitions().keys() <= mine.keys() and all(map(_is_settled, mine.values()))
-            if self._once and complete and not driver.unclean:
+            if self._once and complete and in_order:
                 self._finish(driver)
         self._show(now=True)
         early = False

@@ -59,17 +59,26 @@ def look_for_losses(
         losses.append(_truncated(route, at, cut_at, position.upstream, policy))
         resume_at = max(cut_at, source_start)
     elif position.upstream is not None and position.upstream < source_start:
-        known = _done_below(position, cut_at, passed)
+        known = _done_below(position, foreign, cut_at, passed)
         if known < source_start:
             losses.append(_expired(route, at, known, source_start, policy))
         resume_at = max(known, source_start)
     return Found(tuple(losses), resume_at)
 
 
-def _done_below(position: Position, cut_at: int | None, passed: tuple[int, int]) -> int:
-    """Up to where nothing was left: what was passed over counts while the log is the one in which it was."""
+def _done_below(
+    position: Position, foreign: Sequence[ForeignRecords], cut_at: int | None, passed: tuple[int, int]
+) -> int:
+    """Up to where nothing was left: what was passed over counts while the log is the one in which it was.
+
+    Fences that came since are nobody's records.
+    """
     upstream, downstream = passed
-    if position.upstream is None or downstream != position.downstream:
+    end = position.downstream
+    for stretch in sorted(foreign, reverse=True):
+        if stretch.fence and stretch.end == end > downstream >= position.end:
+            end = max(stretch.first, downstream)
+    if position.upstream is None or downstream != end:
         return position.upstream or 0
     return max(position.upstream, upstream if cut_at is None else min(upstream, cut_at))
 

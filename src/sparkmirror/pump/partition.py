@@ -96,6 +96,7 @@ class PartitionCopy:
         """When the reading of the position was asked for that is under way."""
         self.bearings: Bearings | None = None
         self._intake = intake
+        self._was_fenced = bool(identity.former)
         self._claimer = Claimer(route, identity, incarnation)
         self.backlog = Backlog(identity, intake, self._claimer, until)
         self.queue = self.backlog.queue
@@ -225,19 +226,19 @@ class PartitionCopy:
         """Whether a position is believed, by what was known of the partition before."""
         position, (topic_id, end) = bearings.position, self.appended
         if bearings.target_topic_id != topic_id:
+            end = -1
             if topic_id and self._from_latest and position.source_topic_id is None:
                 reason = "its target topic is a new one: where the copy into the old one began is looked up"
                 self.refuse(Refusal(reason, transient=True), now)
                 return False
-        elif position.supposed and 0 <= end < position.end:
-            others = f"offsets {end} to {position.end - 1}"
-            self.park(f"the target has deleted all records, and {others} may have been somebody else's: {TELL_US}", now)
+        if position.supposed and end < position.end and (end >= 0 or self._was_fenced):
+            others = f"offsets {end} to {position.end - 1} may have been somebody else's"
+            markers = "nobody has noted how many of its offsets were markers of a fence"
+            reason = others if end >= 0 else markers
+            self.park(f"the target has deleted all records, and {reason}: {TELL_US}", now)
             return False
         if not position.supposed and bearings.replicated and position.sequence:
-            self.appended = (
-                bearings.target_topic_id,
-                max(position.end, end if bearings.target_topic_id == topic_id else -1),
-            )
+            self.appended = bearings.target_topic_id, max(position.end, end)
         return True
 
     def _resume_at(self, bearings: Bearings) -> int:
