@@ -10,7 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 import psutil
 
@@ -23,13 +23,18 @@ _COMMAND = str(Path(sys.executable).with_name("sparkmirror"))
 _STOP_TIMEOUT_S = 30.0
 _RESTART_AFTER_S = 1.0
 
+Fence = Literal["none", "marker"]
+"""`sparkmirror.takeover.fence`."""
+
 
 def remote(topic: str) -> str:
     """The topic's name at the target."""
     return f"{SOURCE}.{topic}"
 
 
-def write_properties(path: Path, arena: Arena, topics: str, isolation: Isolation, spark: Mapping[str, str]) -> Path:
+def write_properties(
+    path: Path, arena: Arena, topics: str, isolation: Isolation, fence: Fence, spark: Mapping[str, str]
+) -> Path:
     """Write the mirror's file, for topics that match the expression `topics`."""
     settings = {
         "clusters": f"{SOURCE}, {TARGET}",
@@ -47,6 +52,7 @@ def write_properties(path: Path, arena: Arena, topics: str, isolation: Isolation
         f"{TARGET}.session.timeout.ms": "6000",
         "heartbeats.replication.enabled": "false",
         **({f"{SOURCE}->{TARGET}.consumer.isolation.level": isolation} if isolation == "read_committed" else {}),
+        "sparkmirror.takeover.fence": fence,
         **spark,
     }
     path.write_text("".join(f"{key} = {value}\n" for key, value in settings.items()))

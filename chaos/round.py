@@ -16,7 +16,7 @@ from chaos.expiry import ExpiryWatch, met
 from chaos.history import OLD, PLAIN, read_history
 from chaos.load import TRANSACTIONAL, Load, LoadPlan, close_logs, last_name
 from chaos.meter import Meter, Sample, Stall, Watermarks
-from chaos.mirror import Deployment, remote, write_properties
+from chaos.mirror import Deployment, Fence, remote, write_properties
 from chaos.nemesis import Happened, Nemesis, Pace, draw
 from chaos.records import Isolation, last_names, read_topic, without_strangers
 from chaos.world import World
@@ -48,6 +48,8 @@ class RoundPlan:
     timeout_s: float
     """For the faults alone."""
     kinds: frozenset[str]
+    fence: Fence = "none"
+    """Whether a takeover fences its predecessor."""
     transactions: bool = True
     old_records: bool = True
     """A topic whose records are too old for the target to keep producer state."""
@@ -98,9 +100,10 @@ def run_round(arena: Arena, plan: RoundPlan, spark: Mapping[str, str], say: Say)
         arena.create_topic(arena.source, topic, PARTITIONS)
     place = arena.directory / f"round{plan.number}"
     place.mkdir()
-    properties = write_properties(place / "mm2.properties", arena, rf"round{plan.number}\..*", plan.isolation, spark)
+    every = rf"round{plan.number}\..*"
+    properties = write_properties(place / "mm2.properties", arena, every, plan.isolation, plan.fence, spark)
     guarded = rf"round{plan.number}\.(orders|payments)"  # two at once need the target's producer state
-    rivals = write_properties(place / "rival.properties", arena, guarded, plan.isolation, spark)
+    rivals = write_properties(place / "rival.properties", arena, guarded, plan.isolation, plan.fence, spark)
     load_plan = LoadPlan(
         arena.source.bootstrap_servers,
         place / "history",

@@ -23,7 +23,7 @@ from sparkmirror.demo.jars import KAFKA_VERSION
 _RECOVERY = "recovery p50 / max, s"
 _FAULT = ["fault", "times", _RECOVERY]
 _ROUND = [
-    *("round", "seed", "Spark", "isolation", "faults", "records", *OF_THE_MIRROR, Anomaly.UNSEEN),
+    *("round", "seed", "Spark", "isolation", "fence", "faults", "records", *OF_THE_MIRROR, Anomaly.UNSEEN),
     *("worst stall, s", _RECOVERY, "drained, s", "mirror starts"),
 ]
 _LONG_STALL_S = 3.0
@@ -56,6 +56,7 @@ class Scoreboard:
 
     def write(self, directory: Path) -> None:
         """Write both files."""
+        directory.mkdir(parents=True, exist_ok=True)
         (directory / MARKDOWN).write_text(self.markdown())
         (directory / JSON).write_text(json.dumps(self.as_json(), indent=1) + "\n")
 
@@ -151,7 +152,7 @@ class Scoreboard:
 def _row(result: RoundResult) -> list[str]:
     plan, findings = result.plan, result.findings
     return [
-        *(str(plan.number), str(plan.seed), plan.spark, plan.isolation),
+        *(str(plan.number), str(plan.seed), plan.spark, plan.isolation, plan.fence),
         *(str(len(result.happened)), f"{findings.records:,}"),
         *(str(findings.counts[anomaly]) for anomaly in (*OF_THE_MIRROR, Anomaly.UNSEEN)),
         f"{result.worst_stall_s:.1f}",
@@ -180,6 +181,7 @@ def _round_json(result: RoundResult) -> dict[str, Any]:
         "seed": plan.seed,
         "spark": plan.spark,
         "isolation": plan.isolation,
+        "fence": plan.fence,
         "transactions": plan.transactions,
         "records": result.findings.records,
         "anomalies": {anomaly: result.findings.counts[anomaly] for anomaly in Anomaly},
