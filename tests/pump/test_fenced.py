@@ -22,7 +22,7 @@ from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.pump import pump as pump_module
 from sparkmirror.pump.dialer import Dialer
 from sparkmirror.pump.loop import Loop
-from sparkmirror.pump.orders import FlowOrder, FlowReport, PumpOrder, RouteOrder
+from sparkmirror.pump.orders import FlowOrder, FlowReport, PumpOrder, Receipt, RouteOrder
 from sparkmirror.pump.pump import _Run
 from sparkmirror.pump.source_leg import SourceLeg
 from sparkmirror.pump.target_leg import TargetLeg
@@ -76,6 +76,9 @@ class Line:
     def __init__(self, reports: list[FlowReport]) -> None:
         self.report = reports.append
 
+    def close(self, _: float) -> None:
+        """Nothing is on its way."""
+
 
 class Running:
     """A run of three partitions, of which two brokers lead the targets; the test answers what they are sent."""
@@ -101,6 +104,7 @@ class Running:
         whole = PumpOrder(epoch=1, task=0, incarnation="i", seconds=60, flows=(order,))
         self.run = _Run(whole, order, self.loop, "a pump", 8 << 20)
         self.pump = self.run.flow_pump
+        self.closed = False
 
     def _read(
         self, routes: Mapping[Route, object], ready: Callable[[Mapping[Route, Bearings | Refusal]], None]
@@ -176,9 +180,14 @@ class Running:
     def records(self) -> list[int]:
         return [one.records for one in self.pump.receipts()]
 
-    def close(self) -> None:
-        self.pump.close()
+    def close(self) -> list[Receipt]:
+        """Once is enough."""
+        if self.closed:
+            return []
+        self.closed = True
+        receipts = self.run.close()
         self.loop.close()
+        return receipts
 
 
 @pytest.fixture
@@ -209,6 +218,7 @@ def test_a_fenced_pump_sends_nothing_more_to_any_broker(running: Running, error:
     running.turn_until(lambda: running.pump.ended)
     running.run.tell_end()
     assert (running.reports[-1].ended, running.reports[-1].ended_because) == (True, why)
+    assert all(one.in_doubt for one in running.close()), "who has fenced it may be alive"
 
 
 def test_a_pump_that_is_not_fenced_goes_on_with_the_others(running: Running) -> None:
@@ -218,3 +228,4 @@ def test_a_pump_that_is_not_fenced_goes_on_with_the_others(running: Running) -> 
     running.acknowledge(2, {})
     running.turn_until(lambda: running.sent == {1, 2})
     assert running.pump.fenced == ""
+    assert [one.in_doubt for one in running.close()] == [False, True, True], "what is in flight"

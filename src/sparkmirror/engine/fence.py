@@ -41,6 +41,7 @@ hosts' clocks differ."""
 KEEP_S = 3600.0
 """How often a transactional id is used: the coordinator forgets it after `transactional.id.expiration.ms`, a week."""
 
+_MOST_TRIES = 20
 _PAUSE_S = 0.05
 
 log = logging.getLogger(__name__)
@@ -54,10 +55,14 @@ class Fenced(NamedTuple):
 
 
 class Fence:
-    """For one flow, by whoever holds its lease. Methods raise `ConnectionError` and `SparkMirrorError`."""
+    """For one flow, by whoever holds its lease, if it is `leased`.
 
-    def __init__(self, flow: FlowConfig) -> None:
+    Methods raise `ConnectionError` and `SparkMirrorError`.
+    """
+
+    def __init__(self, flow: FlowConfig, *, leased: bool) -> None:
         self._flow = flow
+        self._leased = leased
         self._client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-fence")
         self._segments = SegmentLog(TopicLog(self._client, segments_topic(flow.source.alias)))
         self._kept_at: dict[str, float] = {}
@@ -70,8 +75,13 @@ class Fence:
         self._client.metadata([])
         proposal = fenceable(self._client, self._flow.source.alias)
         agreed = self._segments.succeed(present, proposal)
+        # Somebody else takes over as well, and is the same producer as we would be. Who holds the lease is the one
+        # who works, so it is enough to wait; without a lease nobody gives way, and each is fenced in turn.
+        tries = 0 if self._leased else _MOST_TRIES
+        while agreed and agreed[-1].producer != proposal.producer and tries:
+            agreed = self._segments.succeed(agreed[-1], proposal)
+            tries -= 1
         if not agreed or agreed[-1].producer != proposal.producer:
-            # Somebody else takes over as well, and is the same producer as we are then: that one is waited for.
             return Fenced(agreed[-1] if agreed else present, frozenset())
         present = agreed[-1]
         self._kept_at[present.transactional_id] = time.monotonic()

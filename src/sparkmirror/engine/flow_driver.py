@@ -88,7 +88,7 @@ class FlowDriver:
         self._unclean_at = float("-inf")
         self._fenced: frozenset[TopicPartition] | None = None
         """Target partitions where they can't write any more; None: nobody has tried to fence them."""
-        self._fence = Fence(flow)
+        self._fence = Fence(flow, leased=use_lease)
         self.cluster_ids: dict[str, str] = {}
         """Of both aliases, once it is open."""
         self._rules = topic_rules(flow, flow.originals)

@@ -123,7 +123,7 @@ class Receipt(_Value):
     downstream: int = -1
     source_end: int = -1
     in_doubt: bool = False
-    """Something was still in flight when it ended: it may be appended later (R5)."""
+    """Something may be appended later (R5): it was in flight when it ended, or somebody else works on this flow."""
     halted: LossKind | None = None
     """The loss that halts it, while it is parked."""
     timestamp_ms: int = -1

@@ -43,6 +43,7 @@ class _Run:
         self._pump_name = pump
         self._heard_at = loop.now
         self._ended_because = ""
+        self._taken_over = False
         self._end_told = False
         self._last: dict[TopicPartition, Receipt] = {}
         self.flow_pump = FlowPump(flow, loop, memory_bytes=memory_bytes)
@@ -53,6 +54,7 @@ class _Run:
         ours = state.epochs.get(self._order.incarnation)
         rank = self._flow.leader_rank
         if rank >= 0 and state.leader is not None and state.leader.rank > rank:
+            self._taken_over = True
             self.end("another process leads this flow now")
         elif ours is not None and (ours.number, ours.phase != "running") > (self._order.epoch, False):
             self.end("")
@@ -77,6 +79,7 @@ class _Run:
     def check(self) -> None:
         self.flow_pump.check()
         if self.flow_pump.fenced:
+            self._taken_over = True
             self.end(self.flow_pump.fenced)
         if self._loop.now - self._heard_at > SILENCE_S:
             self.end(f"no word from the driver for {SILENCE_S:.0f} s")
@@ -109,6 +112,8 @@ class _Run:
 
     def close(self) -> list[Receipt]:
         receipts = self.flow_pump.receipts()
+        if self._taken_over:
+            receipts = [one.model_copy(update={"in_doubt": True}) for one in receipts]
         self.report(ended=True)
         self._line.close(2.0)
         self.flow_pump.close()
