@@ -68,6 +68,14 @@ class TransactionalId:
         )
         return Given(answer.producer_id, answer.producer_epoch)
 
+    def may_be_written(self) -> bool:
+        """Whether our principal may. Asked for is the end of a transaction that nobody has begun: nothing changes."""
+        try:
+            self._end(Given(0, 0))
+        except TransactionRefused as refused:
+            return refused.code != _NOT_AUTHORIZED
+        return True
+
     def mark(self, given: Given, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Have the coordinator write an abort marker into each partition, soon; those it may not, by Kafka's code."""
         left = set(partitions)
@@ -83,17 +91,20 @@ class TransactionalId:
             refused |= causes
             left -= causes.keys()
         if left:
-            self._ask(
-                "the transaction did not end",
-                lambda: EndTxnRequest(
-                    transactional_id=self.name,
-                    producer_id=given.producer_id,
-                    producer_epoch=given.producer_epoch,
-                    committed=False,
-                ),
-                newest=_LAST_WITHOUT_BUMP,
-            )
+            self._end(given)
         return refused
+
+    def _end(self, given: Given) -> None:
+        self._ask(
+            "the transaction did not end",
+            lambda: EndTxnRequest(
+                transactional_id=self.name,
+                producer_id=given.producer_id,
+                producer_epoch=given.producer_epoch,
+                committed=False,
+            ),
+            newest=_LAST_WITHOUT_BUMP,
+        )
 
     def _add(self, given: Given, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         topics: dict[str, list[int]] = {}

@@ -13,12 +13,9 @@ from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.cluster.transactions import TransactionalId
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.offsets.identity import Identity
+from sparkmirror.offsets.identity import Identity, transactional_ids
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import segments_topic
-
-TRANSACTIONAL_ID_PREFIX = "mm2-sparkmirror."
-"""Of the transactional ids that fences need (R16); our principal needs WRITE on them."""
 
 _NOT_YET = {14, 15, 16}
 _ID_TRIES, _ID_PAUSE_S = 50, 0.2
@@ -53,7 +50,7 @@ def fenceable(client: ClusterClient, source_alias: str) -> Identity:
 
     Raises `ConnectionError` and `ClusterUnreachable`.
     """
-    name = f"{TRANSACTIONAL_ID_PREFIX}{source_alias}.{os.urandom(8).hex()}"
+    name = transactional_ids(source_alias) + os.urandom(8).hex()
     given = TransactionalId(client, name).begin()
     return Identity(client.cluster_id, *given, transactional_id=name, agreed_ms=int(time.time() * 1000))
 

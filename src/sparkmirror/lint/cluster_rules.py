@@ -8,6 +8,7 @@ from sparkmirror.cluster.admin import INVALID_REPLICATION_FACTOR, TOPIC_ALREADY_
 from sparkmirror.lint.findings import Rule, Severity, Spot
 from sparkmirror.lint.probe import FlowProbe, Side, lease_group, missing, named_groups
 from sparkmirror.lint.rights import allowed, principal
+from sparkmirror.offsets.identity import transactional_ids
 
 MOST_SKEW_S = 5.0
 """Seconds; latencies and heartbeats are wrong by as much, and the rules for old records look at hours."""
@@ -62,6 +63,9 @@ def forbidden_at_target(probe: FlowProbe) -> Iterator[Spot]:
         yield from _cluster_lacks(probe, side, {"ALTER"}, "to add ACLs")
     yield from _groups_lack(probe, side, "READ", [lease_group(flow), *named_groups(flow)])
     yield from _internal_forbidden(probe, side)
+    if not side.may_fence:
+        ids = transactional_ids(flow.source.alias)
+        yield _spot(probe, side.cluster.alias, f"WRITE on transactional ids that begin with {ids}")
 
 
 def rights_unknown(probe: FlowProbe) -> Iterator[Spot]:

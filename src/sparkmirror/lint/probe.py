@@ -16,12 +16,14 @@ from sparkmirror.cluster.dry_creation import try_creation
 from sparkmirror.cluster.list_offsets import EARLIEST, list_offsets
 from sparkmirror.cluster.permissions import cluster_operations, group_operations, topic_operations
 from sparkmirror.cluster.quorum_clock import clock_skew_s
+from sparkmirror.cluster.transactions import TransactionalId
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.lint.rights import EVERYTHING
 from sparkmirror.lint.sample_names import names_like
 from sparkmirror.lint.versions import AT_SOURCE, AT_TARGET, unspoken
 from sparkmirror.offsets.connect_offsets import offsets_topics
+from sparkmirror.offsets.identity import transactional_ids
 from sparkmirror.offsets.losses import losses_topic
 from sparkmirror.offsets.segments import segments_topic
 from sparkmirror.pump.control import control_topic
@@ -66,6 +68,8 @@ class Side:
     """Of the groups that the flow names, and at the target of the one that its processes agree through."""
     pattern_operations: dict[str, frozenset[str]] = field(default_factory=dict)
     """What we may do with groups that a pattern of the flow's matches: tried with a name that is like it."""
+    may_fence: bool = True
+    """Asked where the flow has its predecessors fenced."""
     unspoken: tuple[str, ...] = ()
     """What its brokers are too old for."""
     limits: dict[str, int] = field(default_factory=dict)
@@ -164,6 +168,8 @@ def _about_target(admin: ClusterAdmin, client: ClusterClient, found: FlowProbe) 
     side.group_operations = group_operations(client, [lease_group(flow), *groups])
     if flow.group.emit_checkpoints_enabled and flow.group.sync_group_offsets_enabled:
         side.pattern_operations = _pattern_operations(client, flow)
+    if flow.takeover_fence == "marker":
+        side.may_fence = TransactionalId(client, transactional_ids(flow.source.alias)).may_be_written()
     _about_missing(client, found, side)
 
 

@@ -86,6 +86,11 @@ def succession(proposals: Sequence[Identity], cluster_id: str) -> list[Identity]
     return agreed
 
 
+def transactional_ids(source_alias: str) -> str:
+    """How all begin that a flow's fences need (R16); our principal needs WRITE on them."""
+    return f"mm2-sparkmirror.{source_alias}."
+
+
 def identity_value(identity: Identity) -> bytes:
     """A proposal; one that cannot be fenced and follows nobody is written as it always was."""
     plain = not identity.former and not identity.transactional_id
