@@ -37,6 +37,7 @@ class Log:
         self.gone = range(0)
         """What compaction took."""
         self.end = self.sequence = 0
+        self.searched = 0
         for whose, count in batches:
             if whose == OURS:
                 self.ours.append(StoredBatch(self.sequence, self.end, count, count, 100, 0, 0, 0, 0))
@@ -44,6 +45,7 @@ class Log:
             self.end += count
 
     def next_of_ours(self, where: tuple[str, int], offset: int, near: int) -> StoredBatch | None:
+        self.searched += 1
         if offset < self.start:
             return None  # out of range
         return next((one for one in self.ours if one.offset + one.span > offset), None)
@@ -56,7 +58,8 @@ class Log:
 
     def explain(self, *, from_the_log: bool = False) -> Explained | None:
         probe = cast("LogProbe", self)
-        return explain(probe, WHERE, (CLAIM,), self.sequence, self.start, self.end, from_the_log=from_the_log)
+        shown_to = self.ours[-1].offset + self.ours[-1].span if from_the_log else None
+        return explain(probe, WHERE, (CLAIM,), self.sequence, self.start, self.end, shown_to=shown_to)
 
 
 @settings(max_examples=200, deadline=None)
@@ -68,6 +71,7 @@ def test_every_foreign_stretch_is_found(batches: list[tuple[str, int]], deleted:
     log = Log([(OURS, 10), *batches], start=min(deleted, 9))
     found = log.explain()
     assert found is not None
+    assert log.explain(from_the_log=True) == found
     true = [CLAIM, *found.claims]
     for batch in log.ours:
         for ahead in range(batch.span):
@@ -80,6 +84,14 @@ def test_every_foreign_stretch_is_found(batches: list[tuple[str, int]], deleted:
     assert stretches == set(range(log.end)) - ours
     assert found.tail == log.end - max(ours) - 1
     assert all(claim.confirmed for claim in found.claims)
+
+
+def test_what_lies_behind_all_of_ours_is_found_without_a_search() -> None:
+    """As a fence's marker in each of thousands of partitions."""
+    log = Log([(OURS, 10), (OURS, 3), (FOREIGN, 1)])
+    found = log.explain(from_the_log=True)
+    assert found == Explained((), (ForeignRecords(13, 14),), 1)
+    assert log.searched == 0
 
 
 @pytest.mark.parametrize("again", [0, 5, 8])

@@ -56,13 +56,13 @@ def explain(
     log_start: int,
     log_end: int,
     *,
-    from_the_log: bool = False,
+    shown_to: int | None = None,
 ) -> Explained | None:
     """Account for every offset between the newest segment's start and the log's end.
 
-    None if that can't be: records of ours are there twice. `sequence` is the next one of ours, `from_the_log` as far as
-    the log shows: where compaction took something, it may have been ours. `segments` are the true claims, in order, and
-    what is before the newest is settled.
+    None if that can't be: records of ours are there twice. `sequence` is the next one of ours. `shown_to`: where our
+    last batch ends, as far as the log shows; what compaction took behind that may have been ours. `segments` are the
+    true claims, in order, and what is before the newest is settled.
     """
     newest = segments[-1]
     claims: list[Segment] = []
@@ -70,10 +70,11 @@ def explain(
     at, shift = max(newest.downstream, log_start), newest.downstream - newest.sequence
     surplus = (log_end - sequence) - shift
     while surplus:
-        jump = _first_jump(probe, where, at, log_end, shift, sequence)
+        dense = shown_to is not None and shown_to - sequence == shift  # so nothing lies between ours
+        jump = None if dense else _first_jump(probe, where, at, log_end, shift, sequence)
         found = jump or StoredBatch(sequence, log_end, 0, 0, 0, 0, 0, 0, 0)
         before = found.sequence + shift
-        foreign = probe.foreign_throughout if from_the_log and jump is None else probe.foreign_only
+        foreign = probe.foreign_only if shown_to is None or jump is not None else probe.foreign_throughout
         if before > found.offset or not foreign(where, before, found.offset):
             return None
         stretches.append(ForeignRecords(before, found.offset))

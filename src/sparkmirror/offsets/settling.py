@@ -129,7 +129,7 @@ class Settler:
             sequence,
             reading.log_start,
             reading.log_end_after,
-            from_the_log=reading.state is None,
+            shown_to=reading.tail.next_offset if reading.state is None and reading.tail else None,
         )
         if found is None:
             return Settled(position)
