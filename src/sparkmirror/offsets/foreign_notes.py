@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from sparkmirror.offsets.foreign import ForeignRecords
-from sparkmirror.offsets.losses import NOT_OURS, Loss, LossKind, LossLedger
+from sparkmirror.offsets.losses import NOT_OURS, LossKind, LossLedger
 from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.sentinel import not_ours
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -28,13 +29,14 @@ class ForeignNotes:
 
     def known(self, where: TopicPartition) -> list[ForeignRecords]:
         """All stretches of the partition that were ever noted."""
-        ours = self._topic_ids[where[0]].hex(), where[1]
-        return [
-            ForeignRecords(loss.first, loss.end, fence=loss.kind is LossKind.FENCED)
-            for loss in self._foreign
-            if (loss.target_topic_id, loss.partition) == ours
-        ]
+        return list(self._noted[self._topic_ids[where[0]].hex(), where[1]])
 
     @cached_property
-    def _foreign(self) -> Sequence[Loss]:
-        return [loss for loss in self._ledger.read() if loss.kind in NOT_OURS]
+    def _noted(self) -> Mapping[tuple[str, int], Sequence[ForeignRecords]]:
+        """By target topic id and partition."""
+        noted: dict[tuple[str, int], list[ForeignRecords]] = defaultdict(list)
+        for loss in self._ledger.read():
+            if loss.kind in NOT_OURS:
+                stretch = ForeignRecords(loss.first, loss.end, fence=loss.kind is LossKind.FENCED)
+                noted[loss.target_topic_id, loss.partition].append(stretch)
+        return noted
