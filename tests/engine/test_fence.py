@@ -220,6 +220,22 @@ def test_a_partition_into_which_nothing_was_claimed_gets_no_marker(fenced: Fence
     assert fenced.assert_exact() == []
 
 
+def test_who_was_fenced_everywhere_is_feared_no_longer(fenced: Fenced) -> None:
+    """However soon the next epoch ends; until somebody else is met again."""
+    fenced.write(5)
+    copies_up_to(fenced.pump(fenced.driver()), 5)
+    driver = fenced.driver()
+    assert driver.unclean
+    driver.note_end(unclean=False)
+    assert driver.unclean, "nothing was ordered from it, so nobody says that all is fenced"
+    copies_up_to(fenced.pump(driver), 5)
+    driver.note_end(unclean=False)
+    assert not driver.unclean
+    driver.note_end(unclean=True)
+    driver.note_end(unclean=False)
+    assert driver.unclean
+
+
 def test_who_comes_second_gives_way_to_who_holds_the_lease_and_else_fences_them(fenced: Fenced) -> None:
     """Two take over from the same: the loser is the same producer as the winner, until it follows it."""
     fenced.write(5)

@@ -252,13 +252,16 @@ class FlowDriver:
     def note_end(self, *, unclean: bool) -> None:
         """How the pumps before the next epoch ended; if `unclean` they may still be alive.
 
-        So may those that were feared before, though pumps have ended in order since: nobody has waited yet (R5).
+        So may those that were feared before, though pumps have ended in order since: unless they were fenced, nobody
+        has waited long enough yet (R5).
         """
         now = time.monotonic()
         if unclean:
             self._unclean_at = now
             self._fenced = None
-        self.unclean = now - self._unclean_at < GRACE_S
+        ordered = self._ordered.values()
+        fenced = self._fenced is not None and bool(ordered) and all(route.fenced for route in ordered)
+        self.unclean = now - self._unclean_at < GRACE_S and not fenced
 
     def fence(self) -> None:
         """Where the flow asks for it, see to it that no pump of before can write any more (R16)."""
