@@ -214,6 +214,42 @@ def test_truncated_at_the_target_is_healed(
     assert proof.records == 70
 
 
+@pytest.mark.parametrize("more", [0, 10])
+def test_truncated_at_the_target_between_two_processes_and_somebody_else_wrote_there(
+    source_cluster: KafkaCluster, trio: KafkaCluster, topic_name: str, tmp_path: Path, spark: SparkSession, more: int
+) -> None:
+    """The offset that is stored for Connect says that all was copied. It is our own word, and no MirrorMaker 2's."""
+    path = mp.write_properties(
+        tmp_path / "mm2.properties",
+        source_cluster.bootstrap_servers,
+        trio.bootstrap_servers,
+        topic_name,
+        {"replication.factor": "3"},
+    )
+    remote = f"A.{topic_name}"
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    create_unclean_topic(trio, remote)
+    mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 40)
+    with run_mirror(path, spark):
+        mp.wait_for(lambda: end(trio, remote) == 40, 180, "copied")
+        leave_to_the_first(trio, remote)
+        mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 20)
+        mp.wait_for(lambda: end(trio, remote) == 60, 180, "copied")
+    elect_the_second(trio, remote)
+    assert end(trio, remote) == 40
+    strangers = KafkaProducer(bootstrap_servers=trio.bootstrap_servers, acks=1)
+    for number in range(5):
+        strangers.send(remote, key=b"stranger", value=b"%d" % number, partition=0)
+    strangers.close()
+    assert end(trio, remote) == 45
+    bring_back_the_first(trio, remote)
+    mp.produce(source_cluster.bootstrap_servers, topic_name, 1, more)
+    lt.copy_once(path, spark)
+    ours, theirs = lt.records(source_cluster, topic_name, 0), lt.records(trio, remote, 0)
+    assert list(theirs) == list(range(65 + more))
+    assert [theirs[at] for at in (*range(40), *range(45, 65 + more))] == [ours[at] for at in range(60 + more)]
+
+
 def test_truncated_at_the_target_between_two_processes_while_the_source_is_compacted(
     source_cluster: KafkaCluster, trio: KafkaCluster, topic_name: str, tmp_path: Path, spark: SparkSession
 ) -> None:

@@ -8,6 +8,8 @@ from kafka.protocol.admin import DescribeConfigsRequest
 
 from sparkmirror.cluster.client import ClusterClient
 
+CLEANUP_POLICY = "cleanup.policy"
+
 _TOPIC = 2
 
 

@@ -34,6 +34,8 @@ class SoFar(NamedTuple):
     both: BothLogs
     sequence: int
     upstream: int | None
+    end: int = -1
+    """Where its records end at the target; -1: there are none."""
 
 
 class ForeignEnds:
@@ -102,7 +104,7 @@ class ForeignEnds:
                     upstream = position.upstream
                     if whoever and position.supposed:
                         upstream = _proven(self._claims(both)[-1])
-                    found.append(SoFar(both, position.sequence, upstream) if theirs else None)
+                    found.append(SoFar(both, position.sequence, upstream, position.end) if theirs else None)
         return found
 
     def _never_sent(self, both: BothLogs, reading: TargetReading) -> SoFar | None:

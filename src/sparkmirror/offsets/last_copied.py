@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
 from sparkmirror.cluster.log_range import RangeUnread, read_batches
+from sparkmirror.cluster.topic_configs import CLEANUP_POLICY, topic_configs
 from sparkmirror.offsets.log_bounds import BothLogs, Bounds
 from sparkmirror.offsets.mirror_records import OffsetSync
 from sparkmirror.offsets.tail_match import ANY_TIME, LogRecord, Unclear, possible_ends
@@ -24,6 +26,9 @@ CONTEXT = 256
 
 FIRST_TAIL, WIDER, LONGEST_TAIL = 1024, 8, 4 << 20
 """Records of the target that are looked at, at first and at most."""
+
+MOST_MISSING = 1 << 20
+"""Different records that the target may lack of what it is said to have."""
 
 ONE_STRETCH = 4096
 """Nearer than this, both places of the source are read in one go."""
@@ -38,6 +43,13 @@ class LastCopied:
     upstream: int
     log_end: int
     """Of the target, with all that it wrote."""
+
+
+class Ours(NamedTuple):
+    """What this flow has in a partition: where it would go on at the source, and where that ends at the target."""
+
+    upstream: int
+    end: int
 
 
 class Untold(Exception):
@@ -77,13 +89,18 @@ class LastCopiedReader:
         self._target = target
         self._read_committed = read_committed
 
-    def find(self, both: BothLogs, bounds: Bounds, stored: int, sync: OffsetSync | None) -> LastCopied:
+    def find(
+        self, both: BothLogs, bounds: Bounds, stored: int, sync: OffsetSync | None, ours: Ours | None
+    ) -> LastCopied:
         """Raises `Untold`, and `ConnectionError`s.
 
         `stored` is the upstream offset that MirrorMaker 2 says it has copied, where `told_by_bounds` is not enough;
-        `sync` its newest offset sync.
+        `sync` its newest offset sync. `ours` is given where that is more than what we have: if the target has nothing
+        of it, it was our own word on records that the target has lost since, and what we have is what is found.
         """
         logs = _Logs(self._source, self._target, both, bounds, self._read_committed)
+        if ours is not None and self._is_without(logs, both, ours, stored):
+            return LastCopied(ours.upstream - 1, bounds.target_end)
         if next(logs.source_records(stored + 1), None) is None:
             return LastCopied(stored, bounds.target_end)  # what it stored is copied, and there is nothing else
         try:
@@ -106,6 +123,26 @@ class LastCopiedReader:
             f"MirrorMaker 2 may have copied more than it has stored (offset {stored}), and records that look alike "
             f"don't tell how many ({many} readings): {STOP_CLEANLY}"
         )
+
+    def _is_without(self, logs: _Logs, both: BothLogs, ours: Ours, stored: int) -> bool:
+        """Whether the target surely has none of the source's records from where we would go on to the stored offset.
+
+        MirrorMaker 2 copies them in order, so it can't have written anything behind them either.
+        """
+        if ours.end < logs.target_start:
+            return False
+        configs = topic_configs(self._target, [both.target.name], (CLEANUP_POLICY,)).get(both.target.name, {})
+        if "compact" in configs.get(CLEANUP_POLICY, "compact"):
+            return False
+        missing: set[bytes] = set()
+        for record in logs.source_records(ours.upstream):
+            if record.offset > stored:
+                break
+            if len(missing) == MOST_MISSING:
+                return False
+            missing.add(record.content)
+        tail = logs.tail(ours.end, LONGEST_TAIL)
+        return bool(missing) and tail is not None and not any(record.content in missing for record in tail)
 
     def _from_sync(self, logs: _Logs, stored: int, sync: OffsetSync | None) -> set[int]:
         """What the records from the newest offset sync on can be; none where that is of no use."""

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig
-from sparkmirror.offsets.last_copied import LastCopied, LastCopiedReader, Untold
+from sparkmirror.offsets.last_copied import LastCopied, LastCopiedReader, Ours, Untold
 from sparkmirror.offsets.log_bounds import BothLogs, Bounds
 from sparkmirror.offsets.mirror_records import OffsetSync
 from sparkmirror.offsets.target_reading import Unserved
@@ -28,6 +28,7 @@ class Unread(NamedTuple):
     bounds: Bounds
     stored: int
     sync: OffsetSync | None
+    ours: Ours | None = None
 
 
 class LastCopiedOfMany:

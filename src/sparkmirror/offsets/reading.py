@@ -14,7 +14,7 @@ from sparkmirror.cluster.client import TOPICS_PER_REQUEST, ClusterClient, TopicL
 from sparkmirror.cluster.leader_epochs import EpochEnd, epoch_ends
 from sparkmirror.cluster.list_offsets import DEBUG_CONSUMER, EARLIEST, LATEST, list_offsets
 from sparkmirror.cluster.log_tail import TailUnread, each_readable
-from sparkmirror.cluster.topic_configs import topic_configs
+from sparkmirror.cluster.topic_configs import CLEANUP_POLICY, topic_configs
 from sparkmirror.config import LossPolicy
 from sparkmirror.offsets.evidence import LogProbe
 from sparkmirror.offsets.foreign_notes import ForeignNotes
@@ -31,8 +31,6 @@ from sparkmirror.wire.topic_partition import TopicPartition
 
 LONG_AGO_S = 1.0
 """Positions that took longer to judge are asked about once more: a pump believes none for more than 3 s (R6)."""
-
-CLEANUP_POLICY = "cleanup.policy"
 
 
 class PositionReader:

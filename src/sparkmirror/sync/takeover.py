@@ -20,7 +20,7 @@ from sparkmirror.config import FlowConfig
 from sparkmirror.offsets.connect_offsets import offsets_topics
 from sparkmirror.offsets.foreign_ends import ForeignEnds, SoFar
 from sparkmirror.offsets.identity import Identity
-from sparkmirror.offsets.last_copied import LastCopied, Untold, told_by_bounds
+from sparkmirror.offsets.last_copied import LastCopied, Ours, Untold, told_by_bounds
 from sparkmirror.offsets.last_copied_of_many import Answer, LastCopiedOfMany, Unread
 from sparkmirror.offsets.log_bounds import BothLogs, Bounds, by_target_leader, read_bounds
 from sparkmirror.offsets.losses import LossLedger, losses_topic
@@ -151,11 +151,13 @@ class Takeover:
         unread: list[tuple[SoFar, Unread]] = []
         for one in begun:
             source, known = one.both.route.source, bounds[one.both.route]
-            answer = known if isinstance(known, Unserved) else told_by_bounds(known, copied[source].upstream)
-            if answer is not None:
+            stored = copied[source].upstream
+            ours = Ours(one.upstream, one.end) if one.upstream is not None and stored >= one.upstream else None
+            answer = known if isinstance(known, Unserved) else told_by_bounds(known, stored)
+            if isinstance(known, Bounds) and (answer is None or (ours is not None and isinstance(answer, LastCopied))):
+                unread.append((one, Unread(one.both, known, stored, syncs.get(source), ours)))
+            elif answer is not None:
                 answers.append((one, answer))
-            elif isinstance(known, Bounds):
-                unread.append((one, Unread(one.both, known, copied[source].upstream, syncs.get(source))))
         read = self._reader.find([one for _, one in unread])
         answers += zip((one for one, _ in unread), read, strict=True)
         found = []
