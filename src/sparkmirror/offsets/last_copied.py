@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import islice
 from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
@@ -28,7 +29,7 @@ FIRST_TAIL, WIDER, LONGEST_TAIL = 1024, 8, 4 << 20
 """Records of the target that are looked at, at first and at most."""
 
 MOST_MISSING = 1 << 20
-"""Different records that the target may lack of what it is said to have."""
+"""Records that the target may lack of what it is said to have."""
 
 ONE_STRETCH = 4096
 """Nearer than this, both places of the source are read in one go."""
@@ -99,7 +100,7 @@ class LastCopiedReader:
         of it, it was our own word on records that the target has lost since, and what we have is what is found.
         """
         logs = _Logs(self._source, self._target, both, bounds, self._read_committed)
-        if ours is not None and self._is_without(logs, both, ours, stored):
+        if ours is not None and self._is_our_word(logs, both, ours, stored):
             return LastCopied(ours.upstream - 1, bounds.target_end)
         if next(logs.source_records(stored + 1), None) is None:
             return LastCopied(stored, bounds.target_end)  # what it stored is copied, and there is nothing else
@@ -113,36 +114,37 @@ class LastCopiedReader:
             if len(ends) == 1:
                 return LastCopied(ends.pop(), bounds.target_end)
             if not ends:
-                raise Untold(
-                    f"the target does not end with the source's records behind offset {stored}, the last that "
-                    "MirrorMaker 2 says it copied: somebody else wrote there, or a cleaner removed what would tell; "
-                    f"{STOP_CLEANLY}, or delete {both.target.name}",
-                    strange=True,
-                )
+                raise Untold(_strange(stored, both), strange=True)
         raise Untold(
             f"MirrorMaker 2 may have copied more than it has stored (offset {stored}), and records that look alike "
             f"don't tell how many ({many} readings): {STOP_CLEANLY}"
         )
 
-    def _is_without(self, logs: _Logs, both: BothLogs, ours: Ours, stored: int) -> bool:
+    def _is_our_word(self, logs: _Logs, both: BothLogs, ours: Ours, stored: int) -> bool:
         """Whether the target surely has none of the source's records from where we would go on to the stored offset.
 
-        MirrorMaker 2 copies them in order, so it can't have written anything behind them either.
+        MirrorMaker 2 copies them in order, so it can't have written anything behind them either. Raises `Untold` where
+        the target may have some of them, but not the last one.
         """
-        if ours.end < logs.target_start:
+        missing = list(islice(logs.source_records(ours.upstream), MOST_MISSING))
+        until = next((nth for nth, record in enumerate(missing) if record.offset > stored), None)
+        if until is None and len(missing) == MOST_MISSING:
             return False
-        configs = topic_configs(self._target, [both.target.name], (CLEANUP_POLICY,)).get(both.target.name, {})
-        if "compact" in configs.get(CLEANUP_POLICY, "compact"):
-            return False
-        missing: set[bytes] = set()
-        for record in logs.source_records(ours.upstream):
-            if record.offset > stored:
-                break
-            if len(missing) == MOST_MISSING:
-                return False
-            missing.add(record.content)
+        missing = missing[:until]
         tail = logs.tail(ours.end, LONGEST_TAIL)
-        return bool(missing) and tail is not None and not any(record.content in missing for record in tail)
+        if not missing or tail is None or (not tail and ours.end < logs.target_start):
+            return False
+        # A header converter alters contents, but not times.
+        times = {record.timestamp for record in (missing[0], missing[-1], *tail)}
+        last = any(_alike(record, missing[-1]) for record in tail)
+        if ANY_TIME in times or last:
+            return False
+        contents = {record.content for record in missing}
+        configs = topic_configs(self._target, [both.target.name], (CLEANUP_POLICY,)).get(both.target.name, {})
+        complete = ours.end >= logs.target_start and "compact" not in configs.get(CLEANUP_POLICY, "compact")
+        if complete and not any(record.content in contents or _alike(record, missing[0]) for record in tail):
+            return True
+        raise Untold(_strange(stored, both), strange=True)
 
     def _from_sync(self, logs: _Logs, stored: int, sync: OffsetSync | None) -> set[int]:
         """What the records from the newest offset sync on can be; none where that is of no use."""
@@ -183,6 +185,18 @@ class LastCopiedReader:
             if found or start == logs.target_start or size >= LONGEST_TAIL:
                 return found
             size *= WIDER
+
+
+def _strange(stored: int, both: BothLogs) -> str:
+    return (
+        f"the target does not end with the source's records behind offset {stored}, the last that MirrorMaker 2 says "
+        f"it copied: somebody else wrote there, or a cleaner removed what would tell; {STOP_CLEANLY}, or delete "
+        f"{both.target.name}"
+    )
+
+
+def _alike(one: LogRecord, other: LogRecord) -> bool:
+    return one.content == other.content or one.timestamp == other.timestamp
 
 
 class _Logs:
