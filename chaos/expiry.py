@@ -21,7 +21,7 @@ class ExpiryWatch:
 
     def __init__(self, servers: str, topic: str, partitions: int) -> None:
         self.forgotten: list[float] = []
-        """When a partition's leader knew no producer, though there were records: times of the monotonic clock."""
+        """When a partition's leader knew of nobody's records, though there were some: times of the monotonic clock."""
         self._servers = servers
         self._parts = [TopicPartition(topic, partition) for partition in range(partitions)]
         self._closing = threading.Event()
@@ -54,7 +54,10 @@ class ExpiryWatch:
 
     def _looks_forgotten(self, admin: Any) -> bool:
         known = admin.describe_producers(self._parts)
-        unknown = [part for part, state in known.items() if not state.active_producers]
+        # A fence's marker, which is new, leaves its producer behind without a sequence.
+        unknown = [
+            part for part, state in known.items() if not any(one.last_sequence >= 0 for one in state.active_producers)
+        ]
         return bool(unknown) and any(
             it.offset for it in admin.list_partition_offsets(dict.fromkeys(unknown, -1)).values()
         )
