@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,12 +15,15 @@ from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
 from mirror_thread import run_mirror
 from pyspark.sql import SparkSession
 
-from sparkmirror.config import load_mm2_properties
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.groups import Groups
+from sparkmirror.config import ClusterConfig, load_mm2_properties
 from sparkmirror.demo import KafkaCluster, RealMirrorMaker
 from sparkmirror.demo.jvm import QUICK_START
 from sparkmirror.demo.ports import free_ports
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.offsets.connect_offsets import java_partition
+from sparkmirror.sync.group_offsets import IDLE
 
 PARTITIONS = 4
 FLUSH_MS = 5_000
@@ -94,6 +98,16 @@ class Handover:
             return sum(more) >= records and min(more) > 0
 
         mp.wait_for(enough, 300, f"{records} more records by {what}")
+
+    def wait_until_forgotten(self) -> None:
+        """After a kill: a MirrorMaker 2 that comes before the group has forgotten us can't join it, and ends."""
+        client = ClusterClient(
+            ClusterConfig(alias="B", bootstrap_servers=(self.target.bootstrap_servers,)), "sparkmirror-test"
+        )
+        with contextlib.closing(client):
+            client.metadata([])
+            groups = Groups(client)
+            mp.wait_for(lambda: groups.listed()[f"{self.alias}-mm2"].state in IDLE, 60, "the lease's group is empty")
 
     def wait_for_all(self, repeated: int = 0) -> None:
         """Until the target has as many as the source, and those that are there more than once."""

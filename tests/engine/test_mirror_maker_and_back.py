@@ -104,6 +104,7 @@ def test_we_are_killed(handover: Handover) -> None:
             stored = handover.stored()
             ends = mp.end_offsets(handover.target.bootstrap_servers, handover.remote, PARTITIONS)
             bound = {index: end - 1 - stored[index] for index, end in enumerate(ends)}
+            handover.wait_until_forgotten()
             stack.enter_context(handover.mirror_maker)
             handover.wait_for_more(20_000, "MirrorMaker 2")
         handover.wait_for_all(repeated=sum(bound.values()))
