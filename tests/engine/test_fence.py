@@ -225,15 +225,16 @@ def test_who_was_fenced_everywhere_is_feared_no_longer(fenced: Fenced) -> None:
     fenced.write(5)
     copies_up_to(fenced.pump(fenced.driver()), 5)
     driver = fenced.driver()
-    assert driver.unclean
-    driver.note_end(unclean=False)
-    assert driver.unclean, "nothing was ordered from it, so nobody says that all is fenced"
+
+    def feared(*, unclean: bool = False) -> bool:
+        driver.note_end(unclean=unclean)
+        return driver.unclean
+
+    assert feared(), "nothing was ordered from it, so nobody says that all is fenced"
     copies_up_to(fenced.pump(driver), 5)
-    driver.note_end(unclean=False)
-    assert not driver.unclean
-    driver.note_end(unclean=True)
-    driver.note_end(unclean=False)
-    assert driver.unclean
+    assert not feared()
+    assert feared(unclean=True)
+    assert feared()
 
 
 def test_who_comes_second_gives_way_to_who_holds_the_lease_and_else_fences_them(fenced: Fenced) -> None:

@@ -110,13 +110,14 @@ def test_who_was_feared_alive_is_until_the_quiet_rules_wait_is_over(monkeypatch:
     driver = FlowDriver(FlowConfig(source=source, target=target), "one", use_lease=False, once=False)
     now = 100.0
     monkeypatch.setattr("sparkmirror.engine.flow_driver.time.monotonic", lambda: now)
-    driver.note_end(unclean=False)
-    assert not driver.unclean
-    driver.note_end(unclean=True)
-    assert driver.unclean
-    now += GRACE_S - 1
-    driver.note_end(unclean=False)
-    assert driver.unclean
-    now += 1
-    driver.note_end(unclean=False)
-    assert not driver.unclean
+
+    def feared_after(seconds: float, *, unclean: bool) -> bool:
+        nonlocal now
+        now += seconds
+        driver.note_end(unclean=unclean)
+        return driver.unclean
+
+    assert not feared_after(0, unclean=False)
+    assert feared_after(0, unclean=True)
+    assert feared_after(GRACE_S - 1, unclean=False)
+    assert not feared_after(1, unclean=False)
