@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -92,8 +92,8 @@ def test_what_the_target_lost_is_healed() -> None:
         (LossKind.EXPIRED, {"source_start": 82}, 70, 82, 82, "continued"),
         (LossKind.TRUNCATED, {"cut_at": 60}, 60, 70, 60, "continued"),
         (LossKind.TRUNCATED, {"cut_at": 60, "source_start": 65}, 60, 70, 65, "continued"),
-        (LossKind.RECREATED, {"source_topic_id": NEW, "source_start": 5}, 70, 70, 5, "restarted"),
-        (LossKind.RECREATED, {"source_topic_id": NEW, "source_start": 90, "cut_at": 8}, 70, 70, 90, "restarted"),
+        (LossKind.RECREATED, {"source_topic_id": NEW}, 70, 70, 0, "restarted"),
+        (LossKind.RECREATED, {"source_topic_id": NEW, "cut_at": 8}, 70, 70, 0, "restarted"),
     ],
 )
 def test_a_loss_halts_or_is_stepped_over_as_the_user_says(
@@ -116,6 +116,25 @@ def test_what_somebody_else_wrote_halts_nothing() -> None:
         (LossKind.FOREIGN, 12, 13, 12, "continued"),
     ]
     assert found.resume_at == 70
+
+
+@pytest.mark.parametrize(("expired", "action"), [("continue", "continued"), ("halt", "halted")])
+def test_what_a_new_topic_lost_before_it_was_met_is_named_too(
+    expired: Literal["continue", "halt"], action: str
+) -> None:
+    found = look(
+        LossPolicy(expired=expired, truncated="halt", recreated="restart"), source_topic_id=NEW, source_start=90
+    )
+    recreated, gone = found.losses
+    assert (recreated.kind, recreated.first, recreated.action) == (LossKind.RECREATED, 70, "restarted")
+    assert (gone.kind, gone.first, gone.end, gone.action) == (LossKind.EXPIRED, 0, 90, action)
+    assert gone.key != recreated.key
+    assert found.resume_at == 90
+
+
+def test_a_new_topic_that_is_not_copied_has_lost_nothing_yet() -> None:
+    (recreated,) = look(HALT, source_topic_id=NEW, source_start=90).losses
+    assert (recreated.kind, recreated.action) == (LossKind.RECREATED, "halted")
 
 
 def test_the_same_loss_has_the_same_key_while_it_grows() -> None:

@@ -55,6 +55,8 @@ def look_for_losses(
     if position.source_topic_id is not None and position.source_topic_id != source_topic_id:
         losses.append(_recreated(route, at, position.upstream or 0, policy))
         resume_at = source_start
+        if source_start and policy.recreated != "halt":
+            losses.append(_expired(route, at, 0, source_start, policy))
     elif position.upstream is not None and cut_at is not None and cut_at < position.upstream:
         losses.append(_truncated(route, at, cut_at, position.upstream, policy))
         resume_at = max(cut_at, source_start)
