@@ -20,6 +20,7 @@ from sparkmirror.offsets.reading import PositionReader
 from sparkmirror.offsets.route import Bearings, Refusal, Route
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.pump import pump as pump_module
+from sparkmirror.pump.control import ControlState
 from sparkmirror.pump.dialer import Dialer
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.orders import FlowOrder, FlowReport, PumpOrder, Receipt, RouteOrder
@@ -104,6 +105,7 @@ class Running:
         whole = PumpOrder(epoch=1, task=0, incarnation="i", seconds=60, flows=(order,))
         self.run = _Run(whole, order, self.loop, "a pump", 8 << 20)
         self.pump = self.run.flow_pump
+        self.pump.control(ControlState())
         self.closed = False
 
     def _read(

@@ -11,10 +11,12 @@ import pytest
 from model_broker import FRESH_MS, Source, World
 
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.topic_log import Entry
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.offsets.reading import PositionReader
 from sparkmirror.offsets.route import Bearings, Refusal, Route
 from sparkmirror.pump import flow_pump as flow_pump_module
+from sparkmirror.pump.control import ControlState
 from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.orders import FlowOrder, Receipt, RouteOrder
@@ -77,6 +79,7 @@ def flow(monkeypatch: pytest.MonkeyPatch) -> Iterator[Flow]:
 
 
 def test_a_connection_that_takes_long_is_a_reason(flow: Flow) -> None:
+    flow.pump.control(ControlState())
     flow.turn_until(flow.dialed.is_set)
     flow.turn_until(lambda: all(one.reason for one in flow.receipts()))
     assert {(one.state, one.reason) for one in flow.receipts()} == {
@@ -86,9 +89,25 @@ def test_a_connection_that_takes_long_is_a_reason(flow: Flow) -> None:
 
 def test_connections_are_made_while_other_positions_are_read(flow: Flow) -> None:
     flow.read = lambda route: route.partition == 0
+    flow.pump.control(ControlState())
     flow.turn_until(flow.dialed.is_set)
     flow.turn_until(lambda: all(one.reason for one in flow.receipts()))
     assert [one.reason for one in flow.receipts()] == [
         "source broker 1 is being connected to",
         "its position is being read",
     ]
+
+
+def test_nothing_is_fetched_before_it_is_known_what_is_paused(flow: Flow) -> None:
+    flow.turn_until(lambda: all(one.state == "running" and one.reason for one in flow.receipts()))
+    assert {one.reason for one in flow.receipts()} == {
+        "what is paused and capped is not known yet: the flow's control topic is being read"
+    }
+    assert not flow.dialed.is_set()
+    paused = ControlState()
+    paused.apply([Entry(0, b"pause", b'{"topics": ["t"]}')])
+    flow.pump.control(paused)
+    assert {(one.state, one.reason) for one in flow.receipts()} == {("waiting", "paused")}
+    assert not flow.dialed.is_set()
+    flow.pump.control(ControlState())
+    flow.turn_until(flow.dialed.is_set)

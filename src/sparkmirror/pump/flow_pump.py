@@ -112,7 +112,9 @@ class FlowPump:
         """Those for which a timer runs until the caps allow a fetch."""
         self._alarms: dict[PartitionCopy, float] = {}
         """When each waiting partition is looked at again."""
-        self._control = ControlState()
+        self._control: ControlState | None = None
+        """None: not heard yet; nothing is fetched, as pauses and caps last over restarts."""
+        self._began = loop.now
         self._limits = Limits(self._pool, memory_bytes, order.share)
         self._ending = False
         self._end_deadline = 0.0
@@ -252,7 +254,8 @@ class FlowPump:
     def _settle_fetching(self, copy: PartitionCopy) -> None:
         position = copy.fetch_position()
         leg = self._fetching.get(copy)
-        if self._control.is_paused(copy.route.source_topic) or (position is None and not copy.backlog.unprepared):
+        held = self._control is None or self._control.is_paused(copy.route.source_topic)
+        if held or (position is None and not copy.backlog.unprepared):
             self._stop_fetching(copy)
             return
         if position is None:
@@ -543,7 +546,7 @@ class FlowPump:
         return [self._receipt(copy) for copy in self.copies]
 
     def _receipt(self, copy: PartitionCopy) -> Receipt:
-        if copy.stage is Stage.RUNNING and self._control.is_paused(copy.route.source_topic):
+        if copy.stage is Stage.RUNNING and self._control and self._control.is_paused(copy.route.source_topic):
             return receipt_of(self.name, copy, "waiting", "paused")
         return receipt_of(self.name, copy, STATES[copy.stage], copy.reason or self._waits_for(copy))
 
@@ -551,6 +554,8 @@ class FlowPump:
         """What takes long just now."""
         if copy.asked_at is not None and self._loop.now - copy.asked_at > SLOW_S:
             return "its position is being read"
+        if self._control is None and self._loop.now - self._began > SLOW_S:
+            return "what is paused and capped is not known yet: the flow's control topic is being read"
         legs: list[Leg | None] = [self._fetching.get(copy)]
         if copy.queue and copy.bearings is not None:
             legs.insert(0, self._target_legs.get(copy.bearings.target_leader))
