@@ -6,7 +6,7 @@ It must be called with offsets at which the high watermark has reached the log e
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from sparkmirror.cluster.client import ClusterClient
@@ -16,8 +16,8 @@ from sparkmirror.wire.topic_partition import TopicPartition
 
 _MAX_BYTES = 8 << 20
 _PARTITION_BYTES = 1 << 20
-_MAX_STEPS = 256
-"""Answers read, foreign batches stepped over among them, before giving up."""
+_MAX_STEPS = 1024
+"""Answers read before giving up: about 1 GB of somebody else's batches in a partition."""
 _LONGEST_THROTTLE_S = 1.0
 REQUEST_TIMED_OUT = 7
 
@@ -82,10 +82,10 @@ def last_batches(
     """
     connection = client.broker(leader)
     version = connection.version(fetch.API_KEY, fetch.VERSIONS, "Fetch")
-    found: dict[TopicPartition, LastBatch | None] = {}
-    looking = {where: end - 1 for where, end in ends.items()}
+    searches = {where: BackwardSearch(end, floors.get(where, 0), wrote) for where, end in ends.items()}
+    looking = dict(searches)
     for _ in range(_MAX_STEPS):
-        looking = {where: offset for where, offset in looking.items() if offset >= floors.get(where, 0)}
+        looking = {where: search for where, search in looking.items() if not search.done}
         if not looking:
             break
         session = fetch.FetchSession(
@@ -97,8 +97,8 @@ def last_batches(
             partition_max_bytes=_PARTITION_BYTES,
             incremental=False,
         )
-        for (topic, index), offset in looking.items():
-            session.want(topic, topic_ids[topic], index, fetch.FetchPosition(offset, -1, -1))
+        for (topic, index), search in looking.items():
+            session.want(topic, topic_ids[topic], index, fetch.FetchPosition(search.asks, -1, -1))
         try:
             head, parts = session.read(connection.exchange_raw([session.request(0)]))
         except ConnectionError:
@@ -111,28 +111,56 @@ def last_batches(
         for part in parts:
             where = part.topic, part.partition
             if part.error == fetch.OFFSET_OUT_OF_RANGE:
-                del looking[where]  # the log is empty below its end
+                looking[where].is_deleted()
             elif part.error:
                 raise TailUnread(*where, part.error)
             else:
-                last = _first_header(part.records)
-                if last is None:
-                    continue  # the answer was full; asked again
-                if is_ours(last, wrote):
-                    sequence = (last.base_sequence + last.last_offset_delta) % SEQUENCE_MODULUS
-                    found[where] = LastBatch(sequence, last.next_offset, last.max_timestamp)
-                    del looking[where]
-                else:
-                    looking[where] = min(last.base_offset, looking[where]) - 1
-    left = [where for where, offset in looking.items() if offset >= floors.get(where, 0)]
+                looking[where].take(header for _, header in batch_headers(part.records))
+    left = [where for where, search in looking.items() if not search.done]
     if left:
         raise TailUnread(*left[0], REQUEST_TIMED_OUT)
-    return {where: found.get(where) for where in ends}
+    return {where: search.found for where, search in searches.items()}
 
 
-def _first_header(records: memoryview) -> BatchHeader | None:
-    """Of the batch that holds the offset asked for; others that follow it were seen before."""
-    return next((header for _, header in batch_headers(records)), None)
+class BackwardSearch:
+    """For our last batch in one log: windows of offsets, each twice as wide as the one behind it, read forwards."""
+
+    def __init__(self, end: int, floor: int, wrote: Wrote) -> None:
+        self.found: LastBatch | None = None
+        """Ours, the last one that was seen."""
+        self._wrote = wrote
+        self._floor = floor
+        self._low = end
+        """From here on nothing is ours."""
+        self._width = 1
+        self._begin_window()
+
+    def _begin_window(self) -> None:
+        self.done = self.found is not None or self._low <= self._floor
+        self.asks = self._window = max(self._low - self._width, self._floor)
+        self._width *= 2
+
+    def take(self, headers: Iterable[BatchHeader]) -> None:
+        """What was read from `asks` on; nothing: the answer was full, and is asked for again."""
+        for header in headers:
+            if header.base_offset >= self._low:
+                self.asks = self._low
+                break
+            self._window = min(self._window, header.base_offset)
+            if is_ours(header, self._wrote):
+                sequence = (header.base_sequence + header.last_offset_delta) % SEQUENCE_MODULUS
+                self.found = LastBatch(sequence, header.next_offset, header.max_timestamp)
+            self.asks = header.next_offset
+        if self.asks >= self._low:
+            self._low = self._window
+            self._begin_window()
+
+    def is_deleted(self) -> None:
+        """The log begins above `asks`."""
+        self._floor = self.asks + 1
+        if self._floor >= self._low:
+            self.done = True
+        self.asks = self._window = (self.asks + self._low) // 2
 
 
 def is_ours(header: BatchHeader, wrote: Wrote) -> bool:
