@@ -15,6 +15,7 @@ from kafka.admin import NewTopic
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
+from sparkmirror.offsets import last_copied
 from sparkmirror.offsets.last_copied import LastCopied, LastCopiedReader, Ours, Untold
 from sparkmirror.offsets.log_bounds import Bounds, by_target_leader, read_bounds
 from sparkmirror.offsets.route import Route
@@ -112,3 +113,24 @@ def test_where_the_target_lacks_the_last_but_not_all_it_cannot_be_told(
 def test_nor_can_it_where_a_cleaner_may_have_removed_some(partition: Partition) -> None:
     partition.make([*THEIRS[:COPIED], *STRANGERS], policy="compact")
     assert isinstance(partition.find(), Untold)
+
+
+@pytest.mark.parametrize("limit", ["MOST_MISSING", "LONGEST_TAIL"])
+def test_nor_is_it_believed_where_there_is_too_much_to_look_at_all(
+    partition: Partition, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    monkeypatch.setattr(last_copied, limit, 3)
+    partition.make([*THEIRS[:COPIED], *STRANGERS])
+    found = partition.find()
+    assert isinstance(found, Untold)
+    assert found.strange
+
+
+@pytest.mark.parametrize("limit", ["MOST_MISSING", "LONGEST_TAIL"])
+@pytest.mark.parametrize("copies", [THEIRS, ALTERED])
+def test_the_end_is_enough_where_a_mirror_maker_copied_much(
+    partition: Partition, monkeypatch: pytest.MonkeyPatch, limit: str, copies: list[Record]
+) -> None:
+    monkeypatch.setattr(last_copied, limit, 3)
+    partition.make([*THEIRS[:COPIED], *copies[COPIED:]])
+    assert partition.find() == LastCopied(STORED, STORED + 1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import islice
+from itertools import islice, takewhile
 from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
@@ -126,23 +126,27 @@ class LastCopiedReader:
         MirrorMaker 2 copies them in order, so it can't have written anything behind them either. Raises `Untold` where
         the target may have some of them, but not the last one.
         """
-        missing = list(islice(logs.source_records(ours.upstream), MOST_MISSING))
-        until = next((nth for nth, record in enumerate(missing) if record.offset > stored), None)
-        if until is None and len(missing) == MOST_MISSING:
+        records = takewhile(lambda record: record.offset <= stored, logs.source_records(ours.upstream))
+        missing = list(islice(records, MOST_MISSING))
+        if not missing:
             return False
-        missing = missing[:until]
-        tail = logs.tail(ours.end, LONGEST_TAIL)
-        if not missing or tail is None or (not tail and ours.end < logs.target_start):
-            return False
-        # A header converter alters contents, but not times.
-        times = {record.timestamp for record in (missing[0], missing[-1], *tail)}
-        last = any(_alike(record, missing[-1]) for record in tail)
-        if ANY_TIME in times or last:
-            return False
+        newest = missing[-1] if next(records, None) is None else logs.newest(stored)
+        start = max(ours.end, logs.target_start, logs.target_end - LONGEST_TAIL)
         contents = {record.content for record in missing}
+        # A header converter alters contents, but not times.
+        stamped = ANY_TIME in (missing[0].timestamp, newest.timestamp)
+        empty, some = True, False
+        for record in logs.copies(start):
+            empty = False
+            stamped |= record.timestamp == ANY_TIME
+            some |= record.content in contents or _alike(record, missing[0])
+            if stamped or _alike(record, newest):
+                return False
+        if stamped or (empty and start > ours.end):
+            return False
         configs = topic_configs(self._target, [both.target.name], (CLEANUP_POLICY,)).get(both.target.name, {})
-        complete = ours.end >= logs.target_start and "compact" not in configs.get(CLEANUP_POLICY, "compact")
-        if complete and not any(record.content in contents or _alike(record, missing[0]) for record in tail):
+        whole = start == ours.end and newest is missing[-1] and "compact" not in configs.get(CLEANUP_POLICY, "compact")
+        if whole and not some:
             return True
         raise Untold(_strange(stored, both), strange=True)
 
@@ -214,17 +218,24 @@ class _Logs:
 
     def tail(self, start: int, most: int) -> list[LogRecord] | None:
         """The target's records from an offset on; None if they are more than that."""
-        found: list[LogRecord] = []
-        if start < self.target_end:
-            for record in _records(
-                self._target, self._target_topic, self._partition, start, read_committed=True, own_times=False
-            ):
-                if record.offset >= self.target_end:
-                    break
-                if len(found) == most:
-                    return None
-                found.append(record)
-        return found
+        found = list(islice(self.copies(start), most + 1))
+        return found if len(found) <= most else None
+
+    def copies(self, start: int) -> Iterator[LogRecord]:
+        """The target's records from an offset on."""
+        if start >= self.target_end:
+            return iter(())
+        records = _records(
+            self._target, self._target_topic, self._partition, start, read_committed=True, own_times=False
+        )
+        return takewhile(lambda record: record.offset < self.target_end, records)
+
+    def newest(self, last: int) -> LogRecord:
+        """The source's last record up to an offset, as there is one."""
+        before = CONTEXT
+        while not (found := self.stretch(last - before, last, 0)):
+            before *= WIDER
+        return found[-1]
 
     def source_records(self, offset: int) -> Iterator[LogRecord]:
         """The source's records from an offset on, as far as there are any."""
