@@ -19,11 +19,12 @@ from test_rival_views import SteppedPump
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
-from sparkmirror.cluster.transactions import TransactionalId
+from sparkmirror.cluster.transactions import Given, TransactionalId
 from sparkmirror.config import FlowConfig, load_mm2_properties
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.engine.fence import Fence
 from sparkmirror.engine.flow_driver import FlowDriver
+from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.offsets.losses import Loss, LossKind, LossLedger, losses_topic
 from sparkmirror.offsets.map_keeper import MapKeeper, PartitionMap
 from sparkmirror.pump.partition import Stage
@@ -289,6 +290,26 @@ def test_a_flow_that_could_not_be_fenced_can_be_from_its_next_start_on(
     copies_up_to(plain.pump(driver), 12)
     assert plain.assert_exact() == [9]
     plain.close()
+
+
+def test_a_flow_that_may_not_use_transactional_ids_is_copied_all_the_same(
+    fenced: Fenced, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also after an end in order, when it would become one that can be fenced."""
+
+    def refused(one: TransactionalId) -> Given:
+        raise ClusterUnreachable("not authorized")
+
+    monkeypatch.setattr(TransactionalId, "begin", refused)
+    with caplog.at_level("WARNING"):
+        for number, records in enumerate((5, 3), 1):
+            fenced.write(records)
+            driver = fenced.driver()
+            assert not driver.identity.transactional_id
+            copies_up_to(fenced.pump(driver), records if number == 1 else 8)
+            driver.say(number, "ended")
+    assert fenced.assert_exact() == []
+    assert caplog.text.count("not authorized") == 3, "the first identity, and each epoch"
 
 
 @pytest.fixture(scope="module")

@@ -280,11 +280,11 @@ class FlowDriver:
                 self._fenced = frozenset()
                 log.warning("flow %s: no fence, so predecessors are waited for: %s", self.name, error)
             log.info("flow %s: %d of %d partitions are fenced", self.name, len(self._fenced), len(targets))
-        elif not self.identity.transactional_id:
-            self._identity = self._fence.upgrade(self.identity)
         try:
+            if not self.unclean and not self.identity.transactional_id:
+                self._identity = self._fence.upgrade(self.identity)
             self._fence.keep(self.identity)
-        except (ConnectionError, SparkMirrorError) as error:  # it is kept for days
+        except (ConnectionError, SparkMirrorError) as error:  # without a fence R5 holds, and an id is kept for days
             log.warning("flow %s: %s", self.name, error)
 
     def take_charge_again(self) -> None:
@@ -406,7 +406,9 @@ class FlowDriver:
     def add(self, epoch: int, taken: Mapping[int, Iterable[PartitionKey]], shares: Mapping[int, float]) -> None:
         """Have tasks that run copy more partitions; `shares` as in `AddedRoutes`."""
         for task, keys in taken.items():
-            self._added.setdefault(task, []).extend(self._order_routes(keys))
+            # A second attempt of the task is the same producer as the first, which nothing has fenced (R5).
+            waiting = [route.model_copy(update={"fenced": False}) for route in self._order_routes(keys)]
+            self._added.setdefault(task, []).extend(waiting)
         routes = {task: tuple(added) for task, added in self._added.items()}
         with self._lock:
             self._control.add(

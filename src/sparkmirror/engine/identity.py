@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 
@@ -12,7 +13,7 @@ from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.cluster.transactions import TransactionalId
 from sparkmirror.config import FlowConfig
-from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.errors import ClusterUnreachable, SparkMirrorError
 from sparkmirror.offsets.identity import Identity, transactional_ids
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import segments_topic
@@ -20,22 +21,21 @@ from sparkmirror.offsets.segments import segments_topic
 _NOT_YET = {14, 15, 16}
 _ID_TRIES, _ID_PAUSE_S = 50, 0.2
 
+log = logging.getLogger(__name__)
+
 
 def agree_identity(flow: FlowConfig) -> Identity:
     """The identity that all processes of this flow have at this target; raises `ClusterUnreachable`.
 
-    The first one can be fenced if the flow asks for fences.
+    The first one can be fenced if the flow asks for fences and the target allows it.
     """
     client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-identity")
     try:
         segments = SegmentLog(TopicLog(client, segments_topic(flow.source.alias)))
         client.metadata([])
         agreed = segments.agree(client.cluster_id, None)
-        if agreed is None and flow.takeover_fence == "marker":
-            agreed = segments.agree(client.cluster_id, fenceable(client, flow.source.alias))
-        elif agreed is None:
-            producer_id, epoch = _new_producer_id(client)
-            agreed = segments.agree(client.cluster_id, Identity(client.cluster_id, producer_id, epoch))
+        if agreed is None:
+            agreed = segments.agree(client.cluster_id, _first(flow, client))
         if agreed is None:
             raise ClusterUnreachable(
                 f"cluster {flow.target.alias}: our own record in {segments_topic(flow.source.alias)} can't be read back"
@@ -43,6 +43,15 @@ def agree_identity(flow: FlowConfig) -> Identity:
         return agreed
     finally:
         client.close()
+
+
+def _first(flow: FlowConfig, client: ClusterClient) -> Identity:
+    if flow.takeover_fence == "marker":
+        try:
+            return fenceable(client, flow.source.alias)
+        except (ConnectionError, SparkMirrorError) as error:
+            log.warning("flow %s: nobody can be fenced yet, so predecessors are waited for: %s", flow.name, error)
+    return Identity(client.cluster_id, *_new_producer_id(client))
 
 
 def fenceable(client: ClusterClient, source_alias: str) -> Identity:
