@@ -356,6 +356,9 @@ class Clerk:
     def fences(self, where: TopicPartition, offset: int, end: int) -> list[tuple[int, int]]:
         return [(at, at + 1) for at in range(offset, end) if self.target.log[at] == MARKER]
 
+    def fences_only(self, where: TopicPartition, offset: int, end: int) -> bool:
+        return all(self.target.log[at] == MARKER for at in range(offset, end))
+
     def next_of_ours(self, where: TopicPartition, offset: int, near: int) -> StoredBatch | None:
         return next((one for one in self.target.stored if one.offset + one.span > offset), None)
 

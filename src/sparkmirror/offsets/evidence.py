@@ -6,6 +6,7 @@ Blocking. Only below the high watermark: what is above it can't be read, and may
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.log_tail import TailUnread, is_ours
@@ -160,15 +161,23 @@ class LogProbe:
         for header in self._from(where, offset):
             if header.base_offset >= end:
                 break
-            if header.is_control and self._identity.fenced_with(header.producer_id):
+            if self._is_fence(header):
                 first = found.pop()[0] if found and found[-1][1] == header.base_offset else header.base_offset
                 found.append((first, header.next_offset))
         return found
+
+    def fences_only(self, where: TopicPartition, offset: int, end: int) -> bool:
+        """Whether all batches in a range of offsets are markers of our fences; reads no further than one that isn't."""
+        headers = takewhile(lambda header: header.base_offset < end, self._from(where, offset))
+        return all(map(self._is_fence, headers))
 
     @property
     def was_fenced(self) -> bool:
         """Whether there may be markers of ours anywhere."""
         return bool(self._identity.former)
+
+    def _is_fence(self, header: BatchHeader) -> bool:
+        return header.is_control and self._identity.fenced_with(header.producer_id)
 
     def _is_ours(self, header: BatchHeader) -> bool:
         return is_ours(header, self._identity.wrote)

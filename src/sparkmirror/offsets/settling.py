@@ -149,18 +149,20 @@ class Settler:
         """The same, our own fences told from what somebody else wrote."""
         if not stretches or not self._probe.was_fenced:
             return tuple(stretches)
-        fences = self._fences(where, reading, min(stretches).first)
+        fences = self._fences(where, reading, min(stretches).first, max(one.end for one in stretches))
         return tuple(part for stretch in stretches for part in told_apart(stretch, fences))
 
-    def _fences(self, where: TopicPartition, reading: TargetReading, first: int) -> list[tuple[int, int]]:
-        """From an offset on: those that the log shows, and those that were noted before it lost them."""
+    def _fences(self, where: TopicPartition, reading: TargetReading, first: int, end: int) -> list[tuple[int, int]]:
+        """In a range of offsets: those that the log shows; and all that were noted before it lost them."""
         noted = [(one.first, one.end) for one in self._foreign.known(where) if one.fence]
-        shown = self._probe.fences(where, max(first, reading.log_start), reading.log_end_after)
+        shown = self._probe.fences(where, max(first, reading.log_start), end)
         return [*noted, *shown]
 
     def _fences_only(self, where: TopicPartition, reading: TargetReading) -> int:
         """How many offsets a log has where nothing ever got through before the fences, if it has nothing else."""
         if not reading.has_records or not self._probe.was_fenced:
+            return 0
+        if not self._probe.fences_only(where, reading.log_start, reading.log_end_after):
             return 0
         whole = ForeignRecords(reading.log_start, reading.log_end_after)
         parts = self._told(where, reading, [whole])
@@ -182,7 +184,7 @@ class Settler:
             return max(end - newest.downstream, 0)
         known = self._foreign.known(where)
         if self._probe.was_fenced:
-            known += [ForeignRecords(*fence) for fence in self._fences(where, reading, newest.downstream)]
+            known += [ForeignRecords(*fence) for fence in self._fences(where, reading, newest.downstream, end)]
         tail = foreign_tail(known, newest.downstream, end)
         unknown = (
             one.first >= reading.log_start and self._probe.foreign_throughout(where, one.first, one.end)
