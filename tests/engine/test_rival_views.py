@@ -16,6 +16,7 @@ from test_every_batch import assert_mapped, contents, read
 from sparkmirror.config import load_mm2_properties
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.engine.flow_driver import FlowDriver
+from sparkmirror.pump.control import ControlState
 from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.orders import FlowOrder
@@ -36,6 +37,7 @@ class SteppedPump(FlowPump):
     def __init__(self, order: FlowOrder) -> None:
         self.loop = Loop()
         super().__init__(order, self.loop, memory_bytes=8 << 20)
+        self.control(ControlState())
         self.copy = self.copies[0]
         self.fetching = self._fetching
 
