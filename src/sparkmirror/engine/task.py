@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ from pyspark import TaskContext
 
 from sparkmirror.pump.orders import PumpOrder, Receipt
 from sparkmirror.pump.pump import pump
+from sparkmirror.pump.quiet import GRACE_S
 
 RECEIPTS = (
     "flow string, source_topic string, target_topic string, partition int, state string, reason string, "
@@ -48,9 +50,16 @@ def run_task(orders: Mapping[int, str], batches: Iterator[pa.RecordBatch]) -> It
     for batch in batches:
         for task in batch.column(0).to_pylist():
             order = PumpOrder.model_validate_json(orders[int(task)])
-            if again:
-                order = order.model_copy(update={"flows": tuple(flow.again() for flow in order.flows)})
-            yield _table(pump(order))
+            yield _table(_pump_again(order) if again else pump(order))
+
+
+def _pump_again(order: PumpOrder) -> list[Receipt]:
+    """Until the first attempt can't live any more, an end is not in order, whatever came of this one."""
+    began = time.monotonic()
+    receipts = pump(order.model_copy(update={"flows": tuple(flow.again() for flow in order.flows)}))
+    if time.monotonic() - began > GRACE_S:
+        return receipts
+    return [receipt.model_copy(update={"in_doubt": True}) for receipt in receipts]
 
 
 def _table(receipts: list[Receipt]) -> pa.RecordBatch:

@@ -1,0 +1,37 @@
+"""A second attempt of a Spark task: the first one may still be alive when it ends (R5)."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+from pyspark import TaskContext
+
+from sparkmirror.engine import task
+from sparkmirror.pump.orders import PumpOrder, Receipt
+from sparkmirror.pump.quiet import GRACE_S
+
+ORDER = PumpOrder(epoch=1, task=0, incarnation="i", seconds=60, flows=())
+
+
+@pytest.mark.parametrize(
+    ("attempt", "seconds", "in_doubt"),
+    [(0, 1.0, False), (1, 1.0, True), (1, GRACE_S + 1, False), (2, 0.0, True)],
+)
+def test_an_early_end_of_a_second_attempt_is_in_doubt(
+    monkeypatch: pytest.MonkeyPatch, attempt: int, seconds: float, in_doubt: bool
+) -> None:
+    """The next epoch must wait as long as this one should have."""
+    now = [100.0]
+
+    def pump(order: PumpOrder) -> list[Receipt]:
+        now[0] += seconds
+        return [Receipt(flow="A->B", source_topic="t", target_topic="A.t", partition=0, state="done")]
+
+    monkeypatch.setattr(task, "pump", pump)
+    monkeypatch.setattr(task, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(TaskContext, "get", lambda: SimpleNamespace(attemptNumber=lambda: attempt))
+    rows = pa.RecordBatch.from_pydict({"task": [0]})
+    (table,) = task.run_task({0: ORDER.model_dump_json()}, iter([rows]))
+    assert [row["in_doubt"] for row in table.to_pylist()] == [in_doubt]
