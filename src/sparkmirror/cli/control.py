@@ -38,6 +38,8 @@ def pause(
     Example: sparkmirror pause mm2.properties --topics orders.*,bills
     """
     patterns = [pattern.strip() for pattern in topics.split(",") if pattern.strip()]
+    if not patterns:
+        raise ConfigError("name the topics to pause; `resume` goes on with all", where="--topics", key=topics)
     for pattern in patterns:
         try:
             re.compile(pattern)

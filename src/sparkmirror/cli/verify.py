@@ -103,7 +103,7 @@ def _time(text: str | None, option: str) -> datetime | None:
         return None
     try:
         return datetime.fromisoformat(text).astimezone()
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise ConfigError("write a time as 2026-01-31T12:00:00Z", where=option, key=text) from error
 
 

@@ -11,6 +11,8 @@ from sparkmirror.errors import ConfigError
 from sparkmirror.frames.ranges import PartitionPlan
 from sparkmirror.frames.report import RangeReport
 
+_BEGINS = '{"scope": '
+
 
 class Journal:
     """One file. `scope` is what was asked for: a journal of something else is refused."""
@@ -26,8 +28,13 @@ class Journal:
             lines = self._path.read_text().splitlines()
         except FileNotFoundError:
             return None
+        except UnicodeDecodeError as error:
+            raise self._not_one(1) from error
         except OSError as error:
             raise ConfigError(error.strerror or str(error), where=str(self._path)) from error
+        first = lines[0] if lines else ""
+        if not (first.startswith(_BEGINS) or (len(lines) == 1 and _BEGINS.startswith(first)) or not any(lines)):
+            raise self._not_one(1)
         plans: list[PartitionPlan] = []
         reports: list[RangeReport] = []
         planned = False
@@ -47,10 +54,7 @@ class Journal:
                     reports.append(RangeReport.model_validate(value))
             except (ValueError, AttributeError) as error:
                 if not cut_off:
-                    raise ConfigError(
-                        f"line {number + 1} is not of a verification's journal; name another file",
-                        where=str(self._path),
-                    ) from error
+                    raise self._not_one(number + 1) from error
         return (plans, reports) if planned else None
 
     def begin(self, plans: Iterable[PartitionPlan]) -> None:
@@ -86,6 +90,9 @@ class Journal:
         if self._file is not None:
             json.dump({kind: value}, self._file)
             self._file.write("\n")
+
+    def _not_one(self, line: int) -> ConfigError:
+        return ConfigError(f"line {line} is not of a verification's journal; name another file", where=str(self._path))
 
     def _check(self, scope: object) -> None:
         if scope != self._scope:
