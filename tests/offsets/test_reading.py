@@ -324,7 +324,7 @@ def test_one_partition_that_is_searched_in_vain_holds_up_no_other(
     wait_for(lambda: flow.bearings().position.newest_timestamp_ms is None, "the state expires")
     for _ in range(4):
         flow.target.append(flow.target_topic, 1)
-    monkeypatch.setattr(log_tail, "_MAX_STEPS", 3)
+    monkeypatch.setattr(log_tail, "_MAX_STEPS", 2)
     other = Route(flow.topic, flow.target_topic, 1)
     found = read_all(flow.reader(), [flow.route, other])
     refused = found[flow.route]
