@@ -15,7 +15,7 @@ SPAN = RangePlan(range=0, first_upstream=0, end_upstream=9, first_downstream=1, 
 PLAN = PartitionPlan(
     flow="A->B",
     partition=3,
-    source=LogPlan(topic="t", topic_id="00ff", start=0, end=9, compacted=True, tombstones_before_ms=5),
+    source=LogPlan(topic="t", topic_id="00ff", start=0, end=9, compacted=True, tombstones_kept_ms=5),
     target=LogPlan(topic="A.t", topic_id="ff00", start=1, end=10),
     isolation="read_committed",
     timestamps=True,
@@ -65,6 +65,12 @@ def test_half_a_plan_is_none(tmp_path: Path) -> None:
     assert Journal(path, "scope").load() is None
 
 
+@pytest.mark.parametrize("left", ["", "\n", '{"sco', '{"scope": "scope'])
+def test_one_that_was_cut_off_at_once_is_begun_anew(tmp_path: Path, left: str) -> None:
+    (tmp_path / "journal").write_text(left)
+    assert Journal(tmp_path / "journal", "scope").load() is None
+
+
 def test_other_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     journal = Journal(path, "scope")
@@ -75,5 +81,9 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     path.write_text("clusters = A, B\ntopics = t\n")
     with pytest.raises(ConfigError, match="line 1 is not of a verification's journal"):
         Journal(path, "scope").load()
+    for foreign in (b"one line", b'{"equal": true, "partitions": []}\n', b"\x00\xff\xfe", b"[1]\n\n", b"\n\nnotes\n"):
+        path.write_bytes(foreign)
+        with pytest.raises(ConfigError, match="line 1 is not of a verification's journal"):
+            Journal(path, "scope").load()
     with pytest.raises(ConfigError, match="Is a directory"):
         Journal(tmp_path, "scope").load()

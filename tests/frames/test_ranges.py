@@ -64,6 +64,33 @@ def test_what_was_before_the_copys_start_is_not_compared() -> None:
     assert (found.upstream, found.downstream, found.expired) == ((60, 100), (0, 40), 60)
 
 
+def test_what_somebody_else_copied_before_ours_is_not_compared() -> None:
+    """A MirrorMaker 2 copied up to 500, and the source still has all of it."""
+    offsets = dense(500, 510, 500)
+    found = extent(log(0, 1000), log(0, 1010), offsets, Window(), taken_over=True)
+    assert (found.upstream, found.downstream) == ((500, 1000), (510, 1010))
+    assert (found.expired, found.others) == (500, 510)
+    (plan,) = cut(found, offsets, 1.0, 0)
+    assert (plan.first_upstream, plan.first_downstream) == (500, 510)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "upstream", "downstream", "others"),
+    [
+        (log(700, 1000), log(0, 1010), (700, 1000), (710, 1010), 510),
+        (log(0, 1000), log(600, 1010), (590, 1000), (600, 1010), 0),
+        (log(0, 1000), log(200, 1010), (500, 1000), (510, 1010), 310),
+        (log(0, 1000), log(1010, 1010), (1000, 1000), (1010, 1010), 0),
+    ],
+    ids=["source's retention", "target's", "target's, before ours", "all of the target"],
+)
+def test_retention_after_a_takeover(
+    source: LogPlan, target: LogPlan, upstream: tuple[int, int], downstream: tuple[int, int], others: int
+) -> None:
+    found = extent(source, target, dense(500, 510, 500), Window(), taken_over=True)
+    assert (found.upstream, found.downstream, found.others) == (upstream, downstream, others)
+
+
 def test_a_window_bounds_both_sides() -> None:
     offsets = dense(0, 7, 100)
     found = extent(log(0, 100), log(7, 107), offsets, Window(20, 30))

@@ -29,6 +29,8 @@ class CopyMap(NamedTuple):
 
     offsets: OffsetMap
     source_topic_id: bytes
+    taken_over: bool
+    """Whether it goes on behind somebody else's copy."""
 
 
 class FlowClaims:
@@ -95,5 +97,5 @@ class FlowClaims:
         for where, one in claims.items():
             one.bound(LogBounds(*logs[where]))
             if one.judge(evidence.get(where, {}), tails[where], None) is None:
-                found[where] = CopyMap(one.offsets, one.source_topic_id)
+                found[where] = CopyMap(one.offsets, one.source_topic_id, one.taken_over)
         return found

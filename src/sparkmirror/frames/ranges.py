@@ -34,8 +34,8 @@ class LogPlan(Model):
     end: int
     """The last offset that may be read, and one: high watermark or last stable offset."""
     compacted: bool = False
-    tombstones_before_ms: int = 0
-    """Older tombstones may have been cleaned away."""
+    tombstones_kept_ms: int = 86_400_000
+    """`delete.retention.ms`: older tombstones may have been cleaned away."""
 
 
 class PartitionPlan(Model):
@@ -75,12 +75,17 @@ class Extent:
     """Offsets of either side whose counterparts are gone, or were before the copy's start."""
     former: int = 0
     """Offsets of the target that hold copies of a source topic, or log, that is no more."""
+    others: int = 0
+    """Offsets of the target before the copy's start, where somebody else copied."""
 
 
-def extent(source: LogPlan, target: LogPlan, offsets: OffsetMap | None, window: Window) -> Extent:
+def extent(
+    source: LogPlan, target: LogPlan, offsets: OffsetMap | None, window: Window, *, taken_over: bool = False
+) -> Extent:
     """What can be compared of a partition. Without a map all of both logs is.
 
     Left out is what was not copied yet, what retention deleted on one side, and what was before the copy's start.
+    `taken_over`: the copy goes on behind somebody else's; else nothing may lie before ours.
     """
     wanted_first = max(source.start, window.first or 0)
     wanted_end = max(min(source.end, source.end if window.end is None else window.end), wanted_first)
@@ -91,10 +96,11 @@ def extent(source: LogPlan, target: LogPlan, offsets: OffsetMap | None, window: 
     first = wanted_first if wanted_first >= copied else max(wanted_first, kept_first)
     end = max(min(wanted_end, copied), first)
     former = offsets.downstream(0) if offsets.downstream_start < (offsets.downstream(0) or 0) else None
-    first_downstream = target.start  # foreign records before ours are seen, too
+    begin = min(max(offsets.downstream_start, target.start), target.end) if taken_over else target.start
+    first_downstream = begin  # foreign records before ours are seen, too
     if first > kept_first or former is not None:
         found = offsets.downstream(first)
-        first_downstream = target.end if found is None else min(max(found, target.start), target.end)
+        first_downstream = target.end if found is None else min(max(found, begin), target.end)
     end_downstream = target.end
     if window.end is not None and window.end < copied:
         found = offsets.downstream(end)
@@ -107,6 +113,7 @@ def extent(source: LogPlan, target: LogPlan, offsets: OffsetMap | None, window: 
         not_copied_yet=max(wanted_end - max(copied, wanted_first), 0),
         expired=max(min(first, wanted_end) - wanted_first, 0) + _expired_at_source(source, target, offsets),
         former=disowned + (max(former - max(offsets.downstream_start, target.start), 0) if former is not None else 0),
+        others=begin - target.start,
     )
 
 

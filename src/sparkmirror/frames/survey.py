@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sparkmirror.cluster.admin import ClusterAdmin, ConfigEntry, PartitionDescription, TopicDescription
@@ -25,6 +24,7 @@ _CONNECT_S = 10.0
 _ROLE = "sparkmirror-verify"
 _GUESSED_BYTES_PER_OFFSET = 500.0
 _DAY_MS = 86_400_000
+_TOPIC_NOT_AUTHORIZED = 29
 
 
 _ALL = Window()
@@ -79,9 +79,19 @@ class FlowSurvey:
             here, there = source.topics(names), target.topics(names.values())
             configs = source.topic_configs(here), target.topic_configs(there)
         try:
+            self._see_that_they_may_be_read(names.values())
             return self._plan(names, here, there, *configs, first_range)
         except ConnectionError as error:
             raise ClusterUnreachable(f"flow {self._flow.name}: {error}") from error
+
+    def _see_that_they_may_be_read(self, targets: Iterable[str]) -> None:
+        """A topic that may not be described looks like one that isn't there, and like nothing that differs."""
+        for name, topic in self._target.metadata(targets).items():
+            if topic.error == _TOPIC_NOT_AUTHORIZED:
+                raise ClusterUnreachable(
+                    f"flow {self._flow.name}: cluster {self._flow.target.alias} does not let us read {name}: nothing "
+                    "tells whether it is equal: grant our principal READ and DESCRIBE on it"
+                )
 
     def _plan(
         self,
@@ -127,8 +137,17 @@ class FlowSurvey:
                 plans.append(self._uncopied(source[1], log, copy, note))
                 continue
             per_offset = sizes.get(source, 0) / max(log.end - log.start, 1) or _GUESSED_BYTES_PER_OFFSET
+            unread = [
+                f"the settings of {topic} on cluster {cluster.alias} can't be read, so it is taken for one that is not "
+                "compacted and not stamped by brokers: grant our principal DESCRIBE_CONFIGS on it"
+                for cluster, topic, read in (
+                    (self._flow.source, source[0], source_configs),
+                    (self._flow.target, target[0], target_configs),
+                )
+                if topic not in read
+            ]
             plans.append(
-                self._partition(source[1], log, copy, configs, known, windows[source], per_offset, first_range)
+                self._partition(source[1], log, copy, configs, known, windows[source], per_offset, first_range, unread)
             )
             first_range += len(plans[-1].ranges)
         return plans
@@ -143,8 +162,9 @@ class FlowSurvey:
         window: Window,
         bytes_per_offset: float,
         first_range: int,
+        unread: Sequence[str],
     ) -> PartitionPlan:
-        notes = []
+        notes = [*unread]
         offsets = None if known is None else known.offsets
         if offsets is None:
             if self._scope.bounded:
@@ -154,12 +174,14 @@ class FlowSurvey:
                     where=f"flow {self._flow.name}",
                 )
             notes.append("not copied by sparkmirror: compared by content alone, as one range")
-        found = extent(source, target, offsets, window)
+        found = extent(source, target, offsets, window, taken_over=known is not None and known.taken_over)
         stamped = _value(target_configs, "message.timestamp.type") == "LogAppendTime"
         if stamped:
             notes.append("timestamps are not compared: the target stamps records itself (LogAppendTime)")
         if found.former:
             notes.append(f"{found.former} target offsets hold copies of an earlier source topic or log: not compared")
+        if found.others:
+            notes.append(f"{found.others} target offsets are from before this copy's start: not compared")
         ranges = cut(found, offsets, bytes_per_offset, first_range)
         if offsets is not None:
             offsets.close()
@@ -268,7 +290,7 @@ def _log(topic: TopicDescription, start: int, end: int, configs: Iterable[Config
         start=start,
         end=end,
         compacted="compact" in (_value(configs, "cleanup.policy") or ""),
-        tombstones_before_ms=int(time.time() * 1000) - kept_ms,
+        tombstones_kept_ms=kept_ms,
     )
 
 

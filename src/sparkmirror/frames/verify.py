@@ -320,7 +320,7 @@ class _Run:
 
 
 def _cleaning(log: LogPlan) -> Cleaning:
-    return Cleaning(log.compacted, log.tombstones_before_ms)
+    return Cleaning(log.compacted, int(time.time() * 1000) - log.tombstones_kept_ms)
 
 
 def _millis(when: datetime | None) -> int | None:

@@ -134,6 +134,11 @@ class PartitionMap:
         return max((start.downstream for start in self._starts.values()), default=0)
 
     @property
+    def taken_over(self) -> bool:
+        """Whether we went on behind somebody else's copy when we began here first."""
+        return any(start.downstream <= self.offsets.downstream_start for start in self._starts.values())
+
+    @property
     def end(self) -> int:
         """Downstream: behind the last record that was copied."""
         return self.offsets.copied.downstream
