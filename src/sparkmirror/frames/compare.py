@@ -2,17 +2,24 @@
 
 Pure. Where the streams part, a window of records is aligned (`alignment`) and widened until they are together again.
 What stays without an equal is reported with the place where it was; what it means is decided later (`judge`).
+
+Of several equal records any may be the one without an equal; the lowest place is told (`equal_records`).
+
+Where retention took offsets of one side before they were read, as many of the other side's records are counted as
+expired, the first of those that have no equal there.
 """
 
 from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from sparkmirror.frames.alignment import align
+from sparkmirror.frames.equal_records import MOST_BEHIND, Lowest, Past, Step
 from sparkmirror.frames.report import SOURCE, TARGET, Side, Unmatched
 from sparkmirror.wire.batches import CODEC_MASK, HEADER_SIZE, MAGIC, TIMESTAMP_TYPE_BIT, BatchHeader
 from sparkmirror.wire.records import Records
@@ -48,18 +55,51 @@ class Comparison:
     whole_batches: int = 0
     unmatched: list[Unmatched] = field(default_factory=list)
     not_listed: int = 0
+    expired: int = 0
+    """Records whose equals retention took before they were read."""
 
 
 class _Stream:
-    """One side: batches in, records out; some records may have been decoded ahead."""
+    """One side: batches in, records out; some records may have been decoded ahead.
 
-    def __init__(self, batches: Iterable[Batch], bounds: Bounds) -> None:
+    `expired` are offsets that are gone; those before a batch are in it when the batch comes.
+    """
+
+    def __init__(self, batches: Iterable[Batch], bounds: Bounds, expired: Sequence[Bounds]) -> None:
         self._batches: Iterator[Batch] = iter(batches)
         self._next = next(self._batches, None)
+        self._expired = expired
+        self._last = bounds.first - 1
+        """Offset of the last record that has an equal."""
+        self._excused = 0
+        """Records of the other side since then that count as expired."""
         self.bounds = bounds
         self.records = Records()
         self.at = 0
         self.bytes = 0
+
+    def offset_at(self, index: int) -> int:
+        """Of the record `index` places on, or what it is at least if it isn't decoded; the end if there is none."""
+        place = self.at + index
+        if place < len(self.records):
+            return self.records.offsets[place]
+        if self._next is None or self._next.header.magic != MAGIC:
+            return self.bounds.end
+        return min(max(self._next.header.base_offset, self.bounds.first), self.bounds.end)
+
+    def meet(self, offset: int) -> None:
+        """The record at this offset has an equal."""
+        self._last, self._excused = offset, 0
+
+    def lost_before(self, offset: int) -> int:
+        """How many offsets retention took between the last equal record and this one; less those excused with them."""
+        first = self._last + 1
+        lost = sum(max(min(span.end, offset) - max(span.first, first), 0) for span in self._expired)
+        return max(lost - self._excused, 0)
+
+    def excuse(self, records: int) -> None:
+        """Count so many records of the other side as lost here."""
+        self._excused += records
 
     def whole(self) -> Batch | None:
         """The next batch, if it is next as a whole."""
@@ -112,7 +152,10 @@ class _Stream:
 
 
 class Comparer:
-    """Compares one range. `timestamps`: whether they must be equal, too."""
+    """Compares one range. `timestamps`: whether they must be equal, too; `cleaned`: whether a side is compacted.
+
+    `source_expired` and `target_expired`: offsets that retention took; they may grow with the batches.
+    """
 
     def __init__(
         self,
@@ -121,12 +164,17 @@ class Comparer:
         source_bounds: Bounds,
         target_bounds: Bounds,
         *,
+        source_expired: Sequence[Bounds] = (),
+        target_expired: Sequence[Bounds] = (),
         timestamps: bool = True,
+        cleaned: bool = True,
         most_unmatched: int = MOST_UNMATCHED,
     ) -> None:
-        self._source = _Stream(source, source_bounds)
-        self._target = _Stream(target, target_bounds)
+        self._source = _Stream(source, source_bounds, source_expired)
+        self._target = _Stream(target, target_bounds, target_expired)
+        self._past = Past()
         self._timestamps = timestamps
+        self._cleaned = cleaned
         self._most_unmatched = most_unmatched
         self._gap = 0
         self._found = Comparison()
@@ -139,6 +187,7 @@ class Comparer:
             if ours is not None and theirs is not None and self._same(ours, theirs):
                 found.records += ours.header.records
                 found.whole_batches += 1
+                self._pass_batches(ours, theirs)
                 source.skip()
                 target.skip()
                 continue
@@ -146,9 +195,8 @@ class Comparer:
             if not ready:
                 break
             equal = self._equal_records(ready)
-            found.records += equal
-            source.at += equal
-            target.at += equal
+            if equal:
+                self._pass_records(equal)
             if equal < ready:
                 self._realign()
         while source.decoded() or target.decoded():
@@ -186,6 +234,28 @@ class Comparer:
             for one, other in columns
         )
 
+    def _pass_batches(self, ours: Batch, theirs: Batch) -> None:
+        self._source.meet(ours.header.next_offset - 1)
+        self._target.meet(theirs.header.next_offset - 1)
+        if self._cleaned:
+            size = len(ours.view) + len(theirs.view)
+            self._past.add(ours.header.records, size, partial(_steps_of_batches, ours, theirs, self._timestamps))
+
+    def _pass_records(self, count: int) -> None:
+        source, target = self._source, self._target
+        source.at += count
+        target.at += count
+        source.meet(source.records.offsets[source.at - 1])
+        target.meet(target.records.offsets[target.at - 1])
+        self._found.records += count
+        if self._cleaned:
+            kept = min(count, MOST_BEHIND)
+            part = slice(source.at - kept, source.at)
+            contents = _contents(source.records, part, self._timestamps)
+            ours, theirs = source.records.offsets[part], target.records.offsets[target.at - kept : target.at]
+            size = sum(map(len, source.records.bodies[part]))
+            self._past.add(kept, size, partial(_steps_of_records, contents, ours, theirs), cut=kept < count)
+
     def _realign(self) -> None:
         """Pass over what is not equal here."""
         source, target = self._source, self._target
@@ -199,33 +269,93 @@ class Comparer:
                 break
             size *= WIDER
         complete = source.ended and target.ended and not any(full)
-        cut = bool(pairs) and not complete  # what follows the last pair may have its equal further on
-        end = (pairs[-1][0] + 1, pairs[-1][1] + 1) if cut else (len(ours), len(theirs))
-        self._take(pairs, end)
+        end = len(ours), len(theirs)
+        if pairs and not complete:  # what follows the last pair may have its equal further on
+            end = pairs[-1][0] + 1, pairs[-1][1] + 1
+        elif not complete and 0 < len(ours) <= target.lost_before(target.offset_at(0)):
+            end = len(ours), 0
+        elif not complete and 0 < len(theirs) <= source.lost_before(source.offset_at(0)):
+            end = 0, len(theirs)
+        self._take(pairs, ours, theirs, end)
         source.at += end[0]
         target.at += end[1]
 
-    def _contents(self, stream: _Stream, count: int) -> list[bytes] | list[tuple[int, bytes]]:
+    def _contents(self, stream: _Stream, count: int) -> Sequence[Hashable]:
         part = slice(stream.at, stream.at + count)
-        if self._timestamps:
-            return list(zip(stream.records.timestamps[part], stream.records.bodies[part], strict=True))
-        return stream.records.bodies[part]
+        return _contents(stream.records, part, self._timestamps)
 
-    def _take(self, pairs: list[tuple[int, int]], end: tuple[int, int]) -> None:
+    def _take(
+        self,
+        pairs: list[tuple[int, int]],
+        ours: Sequence[Hashable],
+        theirs: Sequence[Hashable],
+        end: tuple[int, int],
+    ) -> None:
         """Note what lies between the pairs."""
+        source, target = self._source, self._target
+        steps = self._steps(pairs, ours, theirs, end) if self._cleaned else []
+        our_places = self._places(steps, 0, target.offset_at(end[1]))
+        their_places = self._places(steps, 1, source.offset_at(end[0]))
         our, their = 0, 0
         for pair in [*pairs, end]:
             if pair != (our, their):
-                self._note(SOURCE, self._source, self._target, (our, pair[0]), pair[1])
-                self._note(TARGET, self._target, self._source, (their, pair[1]), pair[0])
+                self._note(SOURCE, source, target, range(our, pair[0]), pair[1], our_places)
+                self._note(TARGET, target, source, range(their, pair[1]), pair[0], their_places)
                 self._gap += 1
+            if pair != end:
+                source.meet(source.offset_at(pair[0]))
+                target.meet(target.offset_at(pair[1]))
             our, their = pair[0] + 1, pair[1] + 1
         self._found.records += len(pairs)
+        if self._cleaned:
+            size = sum(map(len, source.records.bodies[source.at : source.at + end[0]]))
+            size += sum(map(len, target.records.bodies[target.at : target.at + end[1]]))
+            kept = steps[-MOST_BEHIND:]
+            self._past.add(len(kept), size, lambda: kept, cut=len(kept) < len(steps))
 
-    def _note(self, side: Side, stream: _Stream, other: _Stream, indexes: tuple[int, int], across: int) -> None:
-        place = other.at + across
-        offset_across = other.records.offsets[place] if place < len(other.records) else other.bounds.end
-        for index in range(stream.at + indexes[0], stream.at + indexes[1]):
+    def _steps(
+        self,
+        pairs: list[tuple[int, int]],
+        ours: Sequence[Hashable],
+        theirs: Sequence[Hashable],
+        end: tuple[int, int],
+    ) -> list[Step]:
+        our_offsets = self._source.records.offsets[self._source.at :]
+        their_offsets = self._target.records.offsets[self._target.at :]
+        steps: list[Step] = []
+        our, their = 0, 0
+        for pair in [*pairs, end]:
+            steps += [Step(ours[index], (our_offsets[index], -1)) for index in range(our, pair[0])]
+            steps += [Step(theirs[index], (-1, their_offsets[index])) for index in range(their, pair[1])]
+            if pair != end:
+                steps.append(Step(ours[pair[0]], (our_offsets[pair[0]], their_offsets[pair[1]])))
+            our, their = pair[0] + 1, pair[1] + 1
+        return steps
+
+    def _places(self, steps: Sequence[Step], here: int, after: int) -> dict[int, int]:
+        """For records of one side without an equal the lowest place on the other side, where that is a lower one."""
+        if not any(step.offsets[1 - here] < 0 for step in steps):
+            return {}
+        lowest = Lowest(here, after)
+        for step in reversed(steps):
+            lowest.add(step)
+        if not lowest.settled():
+            for step in self._past.backwards():
+                lowest.add(step)
+                if lowest.settled():
+                    return lowest.places
+        there = (self._source, self._target)[1 - here]
+        lowest.end(there.bounds.first - 1 if self._past.whole else None)
+        return lowest.places
+
+    def _note(
+        self, side: Side, stream: _Stream, other: _Stream, indexes: range, across: int, places: dict[int, int]
+    ) -> None:
+        offset_across = other.offset_at(across)
+        expired = min(other.lost_before(offset_across), len(indexes))
+        other.excuse(expired)
+        self._found.expired += expired
+        for index in range(stream.at + indexes.start + expired, stream.at + indexes.stop):
             if len(self._found.unmatched) >= self._most_unmatched:
                 self._found.not_listed += 1
                 continue
@@ -233,9 +363,25 @@ class Comparer:
             body = stream.records.bodies[index]
             key, tombstone = key_digest(body)
             content = content_digest(body, timestamp if self._timestamps else None)
-            self._found.unmatched.append(
-                Unmatched(side, offset, self._gap, offset_across, timestamp, content, key, tombstone)
-            )
+            place = places.get(offset, offset_across)
+            self._found.unmatched.append(Unmatched(side, offset, self._gap, place, timestamp, content, key, tombstone))
+
+
+def _contents(records: Records, part: slice, timestamps: bool) -> Sequence[Hashable]:
+    if timestamps:
+        return list(zip(records.timestamps[part], records.bodies[part], strict=True))
+    return records.bodies[part]
+
+
+def _steps_of_batches(ours: Batch, theirs: Batch, timestamps: bool) -> Sequence[Step]:
+    one, other = Records(), Records()
+    one.add(*ours)
+    other.add(*theirs)
+    return _steps_of_records(_contents(one, slice(None), timestamps), one.offsets, other.offsets)
+
+
+def _steps_of_records(contents: Iterable[Hashable], ours: Iterable[int], theirs: Iterable[int]) -> list[Step]:
+    return [Step(content, pair) for content, pair in zip(contents, zip(ours, theirs, strict=True), strict=True)]
 
 
 def _cut_out(records: Records, first: int, end: int) -> None:

@@ -7,8 +7,8 @@ Pure. A record is never excused by guesswork:
   may have been written twice there, and the first one cleaned away;
 - two of one key in the same gap are one record, `changed`;
 - where the other side's topic is compacted, a record counts as compacted away if that side has a later record of
-  its key. A tombstone that is older than the other side's delete.retention.ms may be gone too, and with it,
-  on that side, all that it deleted;
+  its key: one at or behind the lowest place that it can have had there (`compare`). A tombstone that is older than
+  the other side's delete.retention.ms may be gone too, and with it, on that side, all that it deleted;
 - what is left in the same gap is paired as `changed`; the rest is `missing` or `extra`.
 """
 

@@ -57,8 +57,8 @@ class RangeReader:
         self._answers: queue.Queue[list[Batch] | BaseException | None] = queue.Queue(AHEAD)
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"read {topic}-{partition}", daemon=True)
-        self.expired = 0
-        """Offsets that retention deleted before they were read."""
+        self.expired: list[Bounds] = []
+        """Offsets that retention deleted before they were read; those before a batch are here when it comes."""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -123,7 +123,7 @@ class RangeReader:
                     raise ClusterUnreachable(
                         f"cluster {self._config.alias}: {self._name} was cut below offset {offset}"
                     )
-                self.expired += min(start, self._bounds.end) - offset
+                self.expired.append(Bounds(offset, min(start, self._bounds.end)))
                 offset = start
                 continue
             batches, following = self._batches(part, offset)

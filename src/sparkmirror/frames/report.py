@@ -28,7 +28,7 @@ class Unmatched(NamedTuple):
     gap: int
     """Which stretch between equal records it is in; one number a stretch of a range."""
     across: int
-    """Offset on the other side after that stretch."""
+    """The lowest offset on the other side that it may have been before: any of several equal records may be gone."""
     timestamp: int
     content: str
     """Digest of key, value, headers and, where it is compared, the timestamp."""
@@ -48,7 +48,7 @@ class RangeReport(Model):
     whole_batches: int
     """That were equal as a whole, and not decompressed."""
     expired: int = 0
-    """Offsets of the source that were deleted by retention before they were read."""
+    """Records of one side whose equals on the other were deleted by retention before they were read."""
     unmatched: tuple[Unmatched, ...] = ()
     not_listed: int = 0
     """Unmatched records past the most that a range tells."""

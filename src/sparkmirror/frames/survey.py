@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sparkmirror.cluster.admin import ClusterAdmin, ConfigEntry, PartitionDescription, TopicDescription
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.error_codes import error_name
-from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, ListedOffset, list_offsets
+from sparkmirror.cluster.list_offsets import EARLIEST, LATEST
 from sparkmirror.cluster.log_sizes import log_sizes
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import ClusterUnreachable, ConfigError
 from sparkmirror.frames.claims import CopyMap, FlowClaims
+from sparkmirror.frames.listed_offsets import ROLE, Offsets, by_leader, by_topic, listed
 from sparkmirror.frames.ranges import LogPlan, PartitionPlan, Window, cut, extent
 from sparkmirror.sync.topic_rules import topic_rules
 from sparkmirror.wire.topic_partition import TopicPartition
 
-Offsets = dict[TopicPartition, int]
-
 _CONNECT_S = 10.0
-_ROLE = "sparkmirror-verify"
 _GUESSED_BYTES_PER_OFFSET = 500.0
 _DAY_MS = 86_400_000
 _TOPIC_NOT_AUTHORIZED = 29
@@ -52,8 +48,8 @@ class FlowSurvey:
     def __init__(self, flow: FlowConfig, scope: Scope) -> None:
         self._flow = flow
         self._scope = scope
-        self._source = ClusterClient(flow.source, _ROLE)
-        self._target = ClusterClient(flow.target, _ROLE)
+        self._source = ClusterClient(flow.source, ROLE)
+        self._target = ClusterClient(flow.target, ROLE)
         self._read_committed = flow.fetch.isolation_level == "read_committed"
 
     def __enter__(self) -> FlowSurvey:
@@ -67,8 +63,8 @@ class FlowSurvey:
         """A plan of each partition that the flow copies; ranges are numbered from `first_range` on."""
         timeout_s = min(self._flow.admin_timeout_ms / 1000, _CONNECT_S)
         with (
-            ClusterAdmin.connect(self._flow.source, _ROLE, timeout_s) as source,
-            ClusterAdmin.connect(self._flow.target, _ROLE, timeout_s) as target,
+            ClusterAdmin.connect(self._flow.source, ROLE, timeout_s) as source,
+            ClusterAdmin.connect(self._flow.target, ROLE, timeout_s) as target,
         ):
             rules = topic_rules(self._flow)
             names = {
@@ -111,12 +107,12 @@ class FlowSurvey:
             theirs for _, theirs in pairs if any(p.partition == theirs[1] for p in _partitions(there, theirs[0]))
         }
         # The target before the source: what is there was at the source by then.
-        target_ends = self._listed(self._target, copied_to, LATEST)
-        target_starts = self._listed(self._target, copied_to, EARLIEST)
+        target_ends = listed(self._target, copied_to, LATEST)
+        target_starts = listed(self._target, copied_to, EARLIEST)
         maps = self._maps(there, target_starts, target_ends)
         ours = [source for source, _ in pairs]
-        source_starts = self._listed(self._source, ours, EARLIEST)
-        source_ends = self._listed(self._source, ours, LATEST, isolation_level=int(self._read_committed))
+        source_starts = listed(self._source, ours, EARLIEST)
+        source_ends = listed(self._source, ours, LATEST, isolation_level=int(self._read_committed))
         windows = self._windows(ours)
         sizes = self._sizes(ours)
         plans: list[PartitionPlan] = []
@@ -221,7 +217,7 @@ class FlowSurvey:
         read = claims.read((ids[topic], partition) for topic, partition in ends)
         by_partition = {where: read[ids[where[0]], where[1]] for where in ends if (ids[where[0]], where[1]) in read}
         found: dict[TopicPartition, CopyMap] = {}
-        for leader, group in self._by_leader(self._target, by_partition):
+        for leader, group in by_leader(self._target, by_partition):
             logs = {where: (starts[where], ends[where]) for where in group}
             found |= claims.maps(leader, ids, logs, {where: by_partition[where] for where in group})
         return found
@@ -231,9 +227,9 @@ class FlowSurvey:
         windows = dict.fromkeys(partitions, scope.offsets)
         if scope.from_ms is None and scope.to_ms is None:
             return windows
-        ends = self._listed(self._source, partitions, LATEST)
+        ends = listed(self._source, partitions, LATEST)
         first, last = (
-            self._listed(self._source, partitions, at) if at is not None else {} for at in (scope.from_ms, scope.to_ms)
+            listed(self._source, partitions, at) if at is not None else {} for at in (scope.from_ms, scope.to_ms)
         )
         for where in partitions:  # -1: no record is so late
             starts_at = first.get(where)
@@ -245,41 +241,13 @@ class FlowSurvey:
 
     def _sizes(self, partitions: Iterable[TopicPartition]) -> Offsets:
         found: Offsets = {}
-        for leader, group in self._by_leader(self._source, partitions):
-            found |= log_sizes(self._source, leader, _by_topic(group))
+        for leader, group in by_leader(self._source, partitions):
+            found |= log_sizes(self._source, leader, by_topic(group))
         return found
-
-    def _listed(
-        self, client: ClusterClient, partitions: Iterable[TopicPartition], which: int, isolation_level: int = 0
-    ) -> Offsets:
-        found: dict[TopicPartition, ListedOffset] = {}
-        for leader, group in self._by_leader(client, partitions):
-            found |= list_offsets(client, leader, _by_topic(group), which, isolation_level=isolation_level)
-        for (topic, partition), listed in found.items():
-            if listed.error:
-                raise ConnectionError(f"{client.config.alias}: {topic}-{partition}: {error_name(listed.error)}")
-        return {where: listed.offset for where, listed in found.items()}
-
-    def _by_leader(
-        self, client: ClusterClient, partitions: Iterable[TopicPartition]
-    ) -> Iterator[tuple[int, list[TopicPartition]]]:
-        groups: dict[int, list[TopicPartition]] = defaultdict(list)
-        asked = list(partitions)
-        topics = client.metadata(topic for topic, _ in asked) if asked else {}
-        for where in asked:
-            groups[topics[where[0]].partitions[where[1]].leader].append(where)
-        return iter(groups.items())
 
 
 def _partitions(topics: Mapping[str, TopicDescription], name: str) -> Iterable[PartitionDescription]:
     return topics[name].partitions if name in topics else ()
-
-
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    grouped: dict[str, list[int]] = defaultdict(list)
-    for topic, partition in partitions:
-        grouped[topic].append(partition)
-    return grouped
 
 
 def _log(topic: TopicDescription, start: int, end: int, configs: Iterable[ConfigEntry]) -> LogPlan:

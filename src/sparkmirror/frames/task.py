@@ -45,6 +45,7 @@ class LookOrder(Model):
     end: int
     wanted: int
     """Index of the keys and contents to look for."""
+    keys_only: bool
 
 
 class Wanted(Model):
@@ -102,7 +103,16 @@ def compare_range(order_json: str) -> str:
     target = _reader(order.target_cluster, order.target, order.partition, theirs, False)
     try:
         with source, target:
-            found = Comparer(source, target, ours, theirs, timestamps=order.timestamps).compare()
+            found = Comparer(
+                source,
+                target,
+                ours,
+                theirs,
+                source_expired=source.expired,
+                target_expired=target.expired,
+                timestamps=order.timestamps,
+                cleaned=order.source.compacted or order.target.compacted,
+            ).compare()
     except ClusterUnreachable as error:
         return Answer(failed=str(error)).model_dump_json()
     except ValueError as error:
@@ -113,7 +123,7 @@ def compare_range(order_json: str) -> str:
         records=found.records,
         bytes=found.bytes,
         whole_batches=found.whole_batches,
-        expired=source.expired + target.expired,
+        expired=found.expired,
         unmatched=tuple(found.unmatched),
         not_listed=found.not_listed,
     )
@@ -125,12 +135,14 @@ def look(wanted: Sequence[Wanted], order_json: str) -> str:
     order = LookOrder.model_validate_json(order_json)
     bounds = Bounds(order.first, order.end)
     seen = Seen()
+    keys = wanted[order.wanted].keys
+    contents = frozenset() if order.keys_only else wanted[order.wanted].contents
     try:
         with _reader(order.cluster, order.log, order.partition, bounds, order.read_committed) as batches:
             for header, view in batches:
                 for offset, timestamp, body in raw_parts(header, view):
                     if bounds.first <= offset < bounds.end:
-                        _see(seen, wanted[order.wanted], offset, timestamp, body, order.timestamps)
+                        _see(seen, keys, contents, offset, timestamp, body, order.timestamps)
     except ClusterUnreachable as error:
         return Answer(failed=str(error)).model_dump_json()
     except ValueError:  # a damaged batch; the comparison has said so
@@ -138,16 +150,24 @@ def look(wanted: Sequence[Wanted], order_json: str) -> str:
     return Answer(newest=seen.newest, tombstones=seen.tombstones, contents=seen.contents).model_dump_json()
 
 
-def _see(seen: Seen, wanted: Wanted, offset: int, timestamp: int, body: bytes, timestamps: bool) -> None:
-    if wanted.keys:
+def _see(
+    seen: Seen,
+    keys: frozenset[int],
+    contents: frozenset[str],
+    offset: int,
+    timestamp: int,
+    body: bytes,
+    timestamps: bool,
+) -> None:
+    if keys:
         key, tombstone = key_digest(body)
-        if key in wanted.keys:
+        if key in keys:
             seen.newest[key] = offset
             if tombstone:
                 seen.tombstones[key] = offset, timestamp
-    if wanted.contents:
+    if contents:
         content = content_digest(body, timestamp if timestamps else None)
-        if content in wanted.contents:
+        if content in contents:
             seen.contents.setdefault(content, offset)
 
 

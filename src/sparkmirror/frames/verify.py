@@ -7,7 +7,7 @@ import json
 import random
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,6 +21,7 @@ from sparkmirror.engine.session import guard_secrets
 from sparkmirror.errors import ConfigError
 from sparkmirror.frames.journal import Journal
 from sparkmirror.frames.judge import Cleaning, Placed, Seen, judge
+from sparkmirror.frames.listed_offsets import ends_now
 from sparkmirror.frames.ranges import RANGE_BYTES, LogPlan, PartitionPlan, RangePlan, Window
 from sparkmirror.frames.report import (
     SOURCE,
@@ -243,13 +244,14 @@ class _Run:
         placed = [
             [Placed(report.range, record) for report in reports for record in report.unmatched] for reports in by_plan
         ]
+        now_ms = int(time.time() * 1000)
         seen = self._look_for(plans, [some[:MOST_JUDGED] for some in placed])
         results: list[PartitionResult] = []
         differences: list[Difference] = []
         for index, plan in enumerate(plans):
             judgement = judge(
                 placed[index][:MOST_JUDGED],
-                {SOURCE: _cleaning(plan.source), TARGET: _cleaning(plan.target)},
+                {SOURCE: _cleaning(plan.source, now_ms), TARGET: _cleaning(plan.target, now_ms)},
                 seen[index],
                 timestamps=plan.timestamps,
             )
@@ -279,18 +281,26 @@ class _Run:
         return Verification(tuple(results), tuple(differences), len(chosen), all_ranges)
 
     def _look_for(self, plans: Sequence[PartitionPlan], placed: Sequence[Sequence[Placed]]) -> list[dict[Side, Seen]]:
-        """What both logs of each partition hold of its unmatched records."""
+        """What both logs of each partition hold of its unmatched records.
+
+        Keys are looked for in what was written since the plan, too: it is why a cleaner may have taken a record.
+        """
         wanted: list[Wanted] = []
         orders: list[tuple[int, Side, str]] = []
+        cleaned: dict[int, PartitionPlan] = {}
         for index, (plan, unmatched) in enumerate(zip(plans, placed, strict=True)):
-            cleaned = plan.source.compacted or plan.target.compacted
-            keys = {one.record.key for one in unmatched if cleaned and one.record.key >= 0}
+            compacted = plan.source.compacted or plan.target.compacted
+            keys = {one.record.key for one in unmatched if compacted and one.record.key >= 0}
             contents = {one.record.content for one in unmatched if one.record.side == TARGET}
             wanted.append(Wanted(keys=frozenset(keys), contents=frozenset(contents)))
             if keys or contents:
-                orders += [(index, SOURCE, order) for order in self._look_orders(plan, plan.source, index)]
+                orders += self._look_orders(plan, index, SOURCE, plan.source.start, plan.source.end)
             if keys:
-                orders += [(index, TARGET, order) for order in self._look_orders(plan, plan.target, index)]
+                orders += self._look_orders(plan, index, TARGET, plan.target.start, plan.target.end)
+                cleaned[index] = plan
+        for (index, side), end in self._ends_now(cleaned).items():
+            planned = (plans[index].source if side == SOURCE else plans[index].target).end
+            orders += self._look_orders(plans[index], index, side, planned, end, keys_only=True)
         seen: list[dict[Side, Seen]] = [{SOURCE: Seen(), TARGET: Seen()} for _ in plans]
         self._began = time.monotonic()
         size = self._slots * _TASKS_A_SLOT
@@ -302,25 +312,39 @@ class _Run:
                 seen[index][side].add(answer.seen())
         return seen
 
-    def _look_orders(self, plan: PartitionPlan, log: LogPlan, wanted: int) -> Iterator[str]:
+    def _look_orders(
+        self, plan: PartitionPlan, index: int, side: Side, first: int, end: int, *, keys_only: bool = False
+    ) -> Iterator[tuple[int, Side, str]]:
         flow = self._flows[plan.flow]
         step = max(int(RANGE_BYTES / max(plan.bytes_per_offset, 1e-3)), 1)
-        at_source = log is plan.source
-        for first in range(log.start, log.end, step):
-            yield LookOrder(
-                cluster=flow.source if at_source else flow.target,
-                log=log,
+        for start in range(first, end, step):
+            order = LookOrder(
+                cluster=flow.source if side == SOURCE else flow.target,
+                log=plan.source if side == SOURCE else plan.target,
                 partition=plan.partition,
-                read_committed=at_source and plan.isolation == "read_committed",
+                read_committed=side == SOURCE and plan.isolation == "read_committed",
                 timestamps=plan.timestamps,
-                first=first,
-                end=min(first + step, log.end),
-                wanted=wanted,
-            ).model_dump_json(context=REVEAL)
+                first=start,
+                end=min(start + step, end),
+                wanted=index,
+                keys_only=keys_only,
+            )
+            yield index, side, order.model_dump_json(context=REVEAL)
+
+    def _ends_now(self, plans: Mapping[int, PartitionPlan]) -> dict[tuple[int, Side], int]:
+        """Where both logs of these partitions end by now, but for those that are no more."""
+        found: dict[tuple[int, Side], int] = {}
+        for flow in self._flows.values():
+            isolation = int(flow.fetch.isolation_level == "read_committed")
+            ours = {(p.source.topic, p.partition): index for index, p in plans.items() if p.flow == flow.name}
+            theirs = {(p.target.topic, p.partition): index for index, p in plans.items() if p.flow == flow.name}
+            found |= {(ours[where], SOURCE): end for where, end in ends_now(flow.source, ours, isolation).items()}
+            found |= {(theirs[where], TARGET): end for where, end in ends_now(flow.target, theirs).items()}
+        return found
 
 
-def _cleaning(log: LogPlan) -> Cleaning:
-    return Cleaning(log.compacted, int(time.time() * 1000) - log.tombstones_kept_ms)
+def _cleaning(log: LogPlan, now_ms: int) -> Cleaning:
+    return Cleaning(log.compacted, now_ms - log.tombstones_kept_ms)
 
 
 def _millis(when: datetime | None) -> int | None:

@@ -1,0 +1,83 @@
+"""What the leaders of many partitions say of their logs. Blocking."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.list_offsets import LATEST, list_offsets
+from sparkmirror.config import ClusterConfig
+from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.wire.topic_partition import TopicPartition
+
+Offsets = dict[TopicPartition, int]
+
+ROLE = "sparkmirror-verify"
+_TRIES = 10
+_PAUSE_S = 1.0
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """The same, grouped as requests want it."""
+    grouped: dict[str, list[int]] = defaultdict(list)
+    for topic, partition in partitions:
+        grouped[topic].append(partition)
+    return grouped
+
+
+def by_leader(
+    client: ClusterClient, partitions: Iterable[TopicPartition]
+) -> Iterator[tuple[int, list[TopicPartition]]]:
+    """The same, grouped by the node that leads them now. Raises ConnectionError where one is no more."""
+    groups: dict[int, list[TopicPartition]] = defaultdict(list)
+    asked = list(partitions)
+    topics = client.metadata(topic for topic, _ in asked) if asked else {}
+    for topic, partition in asked:
+        known = topics[topic].partitions
+        if partition not in known:
+            raise ConnectionError(f"{client.config.alias}: {topic}-{partition} is no more")
+        groups[known[partition].leader].append((topic, partition))
+    return iter(groups.items())
+
+
+def listed(
+    client: ClusterClient, partitions: Iterable[TopicPartition], which: int, isolation_level: int = 0
+) -> Offsets:
+    """The offset of each: `EARLIEST`, `LATEST` or that of a time. Raises ConnectionError."""
+    found: Offsets = {}
+    for leader, group in by_leader(client, partitions):
+        answer = list_offsets(client, leader, by_topic(group), which, isolation_level=isolation_level)
+        for (topic, partition), one in answer.items():
+            if one.error:
+                raise ConnectionError(f"{client.config.alias}: {topic}-{partition}: {error_name(one.error)}")
+            found[topic, partition] = one.offset
+    return found
+
+
+def ends_now(config: ClusterConfig, partitions: Iterable[TopicPartition], isolation_level: int = 0) -> Offsets:
+    """Where these logs end; left out are partitions that are no more. Raises `ClusterUnreachable`."""
+    asked = list(partitions)
+    if not asked:
+        return {}
+    client = ClusterClient(config, ROLE)
+    try:
+        for _ in range(_TRIES - 1):
+            try:
+                return _ends(client, asked, isolation_level)
+            except ConnectionError:
+                client.hang_up()
+                time.sleep(_PAUSE_S)
+        return _ends(client, asked, isolation_level)
+    except ConnectionError as error:
+        raise ClusterUnreachable(f"cluster {config.alias}: {error}") from error
+    finally:
+        client.close()
+
+
+def _ends(client: ClusterClient, partitions: list[TopicPartition], isolation_level: int) -> Offsets:
+    topics = client.metadata(topic for topic, _ in partitions)
+    there = [(topic, partition) for topic, partition in partitions if partition in topics[topic].partitions]
+    return listed(client, there, LATEST, isolation_level)
