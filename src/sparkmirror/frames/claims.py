@@ -21,7 +21,7 @@ from sparkmirror.offsets.segment_log import SegmentLog, TargetPartition
 from sparkmirror.offsets.segments import Retracted, home_partition, segments_topic
 from sparkmirror.wire.topic_partition import TopicPartition
 
-_UNKNOWN_TOPIC = 3
+UNKNOWN_TOPIC = 3
 
 
 class CopyMap(NamedTuple):
@@ -45,7 +45,7 @@ class FlowClaims:
         try:
             self.identity = self._log.agree(target.cluster_id, None)
         except LogUnavailable as error:
-            if error.code != _UNKNOWN_TOPIC:
+            if error.code != UNKNOWN_TOPIC:
                 raise
 
     def read(self, partitions: Iterable[TargetPartition]) -> dict[TargetPartition, PartitionMap]:

@@ -51,6 +51,8 @@ class PartitionPlan(Model):
     bytes_per_offset: float
     ranges: tuple[RangePlan, ...]
     not_copied_yet: int = 0
+    gone: int = 0
+    """Offsets of the source whose copies went with the target topic, which was deleted."""
     expired: int = 0
     notes: tuple[str, ...] = ()
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from sparkmirror.cluster.admin import ClusterAdmin, ConfigEntry, PartitionDescription, TopicDescription
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST
 from sparkmirror.cluster.log_sizes import log_sizes
+from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import ClusterUnreachable, ConfigError
-from sparkmirror.frames.claims import CopyMap, FlowClaims
+from sparkmirror.frames.claims import UNKNOWN_TOPIC, CopyMap, FlowClaims
 from sparkmirror.frames.listed_offsets import ROLE, Offsets, by_leader, by_topic, listed
 from sparkmirror.frames.ranges import LogPlan, PartitionPlan, Window, cut, extent
+from sparkmirror.offsets.losses import losses_topic
+from sparkmirror.offsets.topic_memory import KnownTopic, TopicMemory
 from sparkmirror.sync.topic_rules import topic_rules
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -120,17 +124,18 @@ class FlowSurvey:
             log = _log(here[source[0]], source_starts[source], source_ends[source], source_configs.get(source[0], ()))
             if target not in copied_to:
                 absent = LogPlan(topic=names[source[0]], topic_id="", start=0, end=0)
-                plans.append(self._uncopied(source[1], log, absent, "the target has no such partition yet"))
+                note = "the target has no such partition yet"
+                plans.append(self._uncopied(source[1], log, absent, windows[source], note))
                 continue
             configs = target_configs.get(target[0], ())
             copy = _log(there[target[0]], target_starts[target], target_ends[target], configs)
             known = maps.get(target)
             if known is None and copy.start == copy.end:
-                plans.append(self._uncopied(source[1], log, copy, "the target partition is empty"))
+                plans.append(self._uncopied(source[1], log, copy, windows[source], "the target partition is empty"))
                 continue
             if known is not None and known.source_topic_id != here[source[0]].topic_id:
                 note = f"the source topic was created again; of the new one nothing was copied yet to {target[0]}"
-                plans.append(self._uncopied(source[1], log, copy, note))
+                plans.append(self._uncopied(source[1], log, copy, windows[source], note))
                 continue
             per_offset = sizes.get(source, 0) / max(log.end - log.start, 1) or _GUESSED_BYTES_PER_OFFSET
             unread = [
@@ -195,7 +200,12 @@ class FlowSurvey:
             notes=tuple(notes),
         )
 
-    def _uncopied(self, partition: int, source: LogPlan, target: LogPlan, note: str) -> PartitionPlan:
+    def _uncopied(self, partition: int, source: LogPlan, target: LogPlan, window: Window, note: str) -> PartitionPlan:
+        first, end = extent(source, target, None, window).upstream
+        known = self._remembered.get(target.topic)
+        gone = known is not None and known.target_topic_id != target.topic_id
+        if gone:
+            note = "the target topic was deleted since it was copied: all of it is missing until it is copied again"
         return PartitionPlan(
             flow=self._flow.name,
             partition=partition,
@@ -205,9 +215,21 @@ class FlowSurvey:
             timestamps=True,
             bytes_per_offset=0,
             ranges=(),
-            not_copied_yet=source.end - source.start,
+            not_copied_yet=0 if gone else end - first,
+            gone=end - first if gone else 0,
             notes=(note,),
         )
+
+    @cached_property
+    def _remembered(self) -> Mapping[str, KnownTopic]:
+        """The target topics that the flow has copied to, as they were then."""
+        self._target.metadata([])
+        try:
+            return TopicMemory(TopicLog(self._target, losses_topic(self._flow.source.alias))).known
+        except LogUnavailable as error:
+            if error.code != UNKNOWN_TOPIC:
+                raise
+            return {}
 
     def _maps(
         self, there: Mapping[str, TopicDescription], starts: Offsets, ends: Offsets

@@ -258,7 +258,7 @@ class _Run:
             where = plan.flow, plan.source.topic, plan.target.topic, plan.partition
             found = sorted(judgement.differences, key=lambda one: (one.upstream is None, one.upstream, one.downstream))
             differences += [Difference(*where, *one) for one in found[: self._options.limit]]
-            counts: dict[Kind, int] = defaultdict(int)
+            counts: dict[Kind, int] = defaultdict(int, {"missing": plan.gone} if plan.gone else {})
             for one in found:
                 counts[one.kind] += 1
             reports = by_plan[index]
