@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from sparkmirror.frames import ranges
 from sparkmirror.frames.ranges import LogPlan, Window, cut, extent
+from sparkmirror.offsets.map_keeper import ByOthers
 from sparkmirror.offsets.offset_map import Copied, OffsetMap
 from sparkmirror.offsets.segments import Segment
 from sparkmirror.wire.splice import Run
@@ -91,6 +92,61 @@ def test_retention_after_a_takeover(
     assert (found.upstream, found.downstream, found.others) == (upstream, downstream, others)
 
 
+def there_and_back() -> tuple[OffsetMap, ByOthers]:
+    """We copied 100 records; somebody else 100 more, 10 of them twice; then we did again."""
+    claims = [claim(0, 0, [Run(0, 100)]), claim(100, 210, [Run(200, 100)])]
+    return OffsetMap.build(claims, Copied(200, 300, 310)), ByOthers(200, 100, 210)
+
+
+def test_what_somebody_else_copied_between_ours_is_one_range() -> None:
+    offsets, others = there_and_back()
+    found = extent(log(0, 300), log(0, 310), offsets, Window(), others=[others])
+    assert (found.upstream, found.downstream, found.others) == ((0, 300), (0, 310), 0)
+    plans = cut(found, offsets, ranges.RANGE_BYTES / 40, 0)
+    assert [(plan.end_upstream, plan.end_downstream) for plan in plans] == [
+        (40, 40),
+        (80, 80),
+        (200, 210),
+        (240, 250),
+        (300, 310),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "window", "upstream", "downstream", "left_out"),
+    [
+        (log(0, 300), log(0, 310), Window(150, 250), (200, 250), (210, 260), 110),
+        (log(0, 300), log(0, 310), Window(50, 150), (50, 100), (50, 100), 110),
+        (log(0, 300), log(0, 310), Window(120, 150), (200, 200), (210, 210), 110),
+        (log(0, 300), log(0, 310), Window(50, 100), (50, 100), (50, 100), 0),
+        (log(0, 300), log(0, 310), Window(50, 250), (50, 250), (50, 260), 0),
+        (log(0, 300), log(0, 310), Window(200, 250), (200, 250), (210, 260), 0),
+        (log(150, 300), log(0, 310), Window(), (200, 300), (210, 310), 110),
+        (log(0, 300), log(150, 310), Window(), (200, 300), (210, 310), 60),
+        (log(0, 300), log(100, 310), Window(), (200, 300), (210, 310), 110),
+        (log(0, 300), log(230, 310), Window(), (220, 300), (230, 310), 0),
+    ],
+)
+def test_what_somebody_else_copied_between_ours_is_left_out_where_an_end_is_in_it(
+    source: LogPlan,
+    target: LogPlan,
+    window: Window,
+    upstream: tuple[int, int],
+    downstream: tuple[int, int],
+    left_out: int,
+) -> None:
+    offsets, others = there_and_back()
+    found = extent(source, target, offsets, window, others=[others])
+    assert (found.upstream, found.downstream, found.others) == (upstream, downstream, left_out)
+
+
+def test_the_offsets_of_a_topic_that_was_created_again_since_are_others() -> None:
+    claims = [claim(0, 0, [Run(0, 100)]), claim(100, 210, [Run(200, 100)]), claim(200, 310, [Run(0, 300)], topic=1)]
+    offsets = OffsetMap.build(claims, Copied(500, 300, 610))
+    found = extent(log(0, 300), log(0, 610), offsets, Window(150, 250), others=[ByOthers(200, 100, 210)])
+    assert (found.upstream, found.downstream, found.others) == ((150, 250), (460, 560), 0)
+
+
 def test_a_window_bounds_both_sides() -> None:
     offsets = dense(0, 7, 100)
     found = extent(log(0, 100), log(7, 107), offsets, Window(20, 30))
@@ -166,6 +222,7 @@ def test_ranges_cover_all_and_each_record_is_in_the_same_range_on_both_sides(
     for one, other in pairwise(plans):
         assert one.end_upstream == other.first_upstream
         assert one.end_downstream == other.first_downstream
+        assert (other.first_upstream, other.first_downstream) in copies
     if plans:
         assert (plans[0].first_upstream, plans[-1].end_upstream) == found.upstream
         assert (plans[0].first_downstream, plans[-1].end_downstream) == found.downstream

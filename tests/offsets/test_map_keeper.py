@@ -264,6 +264,7 @@ def test_nothing_is_said_of_what_another_mirror_copied_before() -> None:
         if not copied:
             one.take(replace(claim(0, 500, 9, incarnation=2), downstream=700))
             up_to_date(one, 709, Reached(509, 709))
+    assert (one.taken_over, one.others) == (True, ())
     one.take(Retracted(start.target_topic_id, start.partition, 0, start.incarnation))
     assert not one.by_others(upstream=499)
 
@@ -279,6 +280,7 @@ def test_nor_of_what_it_copied_while_we_had_given_the_flow_back(more: int) -> No
         one.take(replace(claim(10 + number, 40 + number, 1, incarnation=3), downstream=60 + number))
     up_to_date(one, 65 + more, Reached(45 + more, 65 + more))
     assert one.begins == 60
+    assert (one.taken_over, one.others) == (False, (ByOthers(40, 10, 60),))
     theirs = ByOthers(40, 10, 60)
     known = [upstream for upstream in range(45 + more) if one.by_others(upstream=upstream) != theirs]
     assert known == [*range(10), *range(40, 45 + more)]

@@ -15,7 +15,7 @@ from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.offsets.arbitration import Evidence
 from sparkmirror.offsets.evidence import LogProbe
 from sparkmirror.offsets.identity import Identity
-from sparkmirror.offsets.map_keeper import LogBounds, PartitionMap
+from sparkmirror.offsets.map_keeper import ByOthers, LogBounds, PartitionMap
 from sparkmirror.offsets.offset_map import OffsetMap
 from sparkmirror.offsets.segment_log import SegmentLog, TargetPartition
 from sparkmirror.offsets.segments import Retracted, home_partition, segments_topic
@@ -31,6 +31,8 @@ class CopyMap(NamedTuple):
     source_topic_id: bytes
     taken_over: bool
     """Whether it goes on behind somebody else's copy."""
+    others: tuple[ByOthers, ...]
+    """What somebody else copied between ours, in order."""
 
 
 class FlowClaims:
@@ -97,5 +99,5 @@ class FlowClaims:
         for where, one in claims.items():
             one.bound(LogBounds(*logs[where]))
             if one.judge(evidence.get(where, {}), tails[where], None) is None:
-                found[where] = CopyMap(one.offsets, one.source_topic_id, one.taken_over)
+                found[where] = CopyMap(one.offsets, one.source_topic_id, one.taken_over, one.others)
         return found

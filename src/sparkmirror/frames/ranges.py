@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
 from sparkmirror.frames.report import Model
+from sparkmirror.offsets.map_keeper import ByOthers
 from sparkmirror.offsets.offset_map import Disowned, OffsetMap
 
 RANGE_BYTES = 64 << 20
@@ -78,16 +80,23 @@ class Extent:
     former: int = 0
     """Offsets of the target that hold copies of a source topic, or log, that is no more."""
     others: int = 0
-    """Offsets of the target before the copy's start, where somebody else copied."""
+    """Offsets of the target where somebody else copied: before the copy's start, or over an end of what is compared."""
 
 
 def extent(
-    source: LogPlan, target: LogPlan, offsets: OffsetMap | None, window: Window, *, taken_over: bool = False
+    source: LogPlan,
+    target: LogPlan,
+    offsets: OffsetMap | None,
+    window: Window,
+    *,
+    taken_over: bool = False,
+    others: Iterable[ByOthers] = (),
 ) -> Extent:
     """What can be compared of a partition. Without a map all of both logs is.
 
     Left out is what was not copied yet, what retention deleted on one side, and what was before the copy's start.
-    `taken_over`: the copy goes on behind somebody else's; else nothing may lie before ours.
+    `taken_over`: the copy goes on behind somebody else's; else nothing may lie before ours. `others`: what somebody
+    else copied between ours is left out where an end of what is compared is in it: nothing tells where that is.
     """
     wanted_first = max(source.start, window.first or 0)
     wanted_end = max(min(source.end, source.end if window.end is None else window.end), wanted_first)
@@ -107,6 +116,16 @@ def extent(
     if window.end is not None and window.end < copied:
         found = offsets.downstream(end)
         end_downstream = target.end if found is None else min(max(found, first_downstream), target.end)
+    left_out = 0
+    for one in others:
+        begins = (offsets.upstream(one.first - 1) or 0) + 1
+        if begins <= first < one.upstream and not offsets.began_anew(first, one.end):
+            left_out += max(one.end - max(one.first, target.start), 0)
+            first, first_downstream = one.upstream, min(one.end, target.end)
+        elif end == window.end and begins <= end < one.upstream and not offsets.began_anew(end, one.end):
+            left_out += one.end - one.first if end > begins else 0
+            end, end_downstream = begins, one.first
+    end, end_downstream = max(end, first), max(end_downstream, first_downstream)
     gaps = _disowned(offsets, (first, end), (first_downstream, end_downstream))
     disowned = sum(gap.end - max(gap.first, first_downstream) for gap in gaps)
     return Extent(
@@ -115,7 +134,7 @@ def extent(
         not_copied_yet=max(wanted_end - max(copied, wanted_first), 0),
         expired=max(min(first, wanted_end) - wanted_first, 0) + _expired_at_source(source, target, offsets),
         former=disowned + (max(former - max(offsets.downstream_start, target.start), 0) if former is not None else 0),
-        others=begin - target.start,
+        others=begin - target.start + left_out,
     )
 
 
@@ -157,13 +176,17 @@ def _compared(extent: Extent, offsets: OffsetMap | None) -> list[Stretch]:
 def _pieces(
     first: int, end: int, first_downstream: int, end_downstream: int, offsets: OffsetMap | None, step: int
 ) -> list[Stretch]:
-    cuts = list(range(first + step, end - step // 2, step)) if offsets else []
-    across = [
-        min(max(found or first_downstream, first_downstream), end_downstream)
-        for found in (offsets.downstream_each(cuts) if offsets else [])
+    """Cut only where a record of ours is on both sides: of what lies between them nothing tells where it belongs."""
+    wanted = range(first + step, end - step // 2, step) if offsets else ()
+    across = dict.fromkeys(found for found in (offsets.downstream_each(wanted) if offsets else ()) if found is not None)
+    begins = offsets.upstream_each(list(across)) if offsets else []
+    cuts = [
+        (upstream, downstream)
+        for upstream, downstream in zip(begins, across, strict=True)
+        if upstream is not None and first < upstream < end and first_downstream <= downstream <= end_downstream
     ]
-    upstreams, downstreams = [first, *cuts, end], [first_downstream, *across, end_downstream]
-    return list(zip(pairwise(upstreams), pairwise(downstreams), strict=True))
+    bounds = [(first, first_downstream), *cuts, (end, end_downstream)]
+    return [((one, other), (begin, stop)) for (one, begin), (other, stop) in pairwise(bounds)]
 
 
 def _disowned(offsets: OffsetMap | None, upstream: tuple[int, int], downstream: tuple[int, int]) -> list[Disowned]:

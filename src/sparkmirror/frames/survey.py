@@ -175,14 +175,15 @@ class FlowSurvey:
                     where=f"flow {self._flow.name}",
                 )
             notes.append("not copied by sparkmirror: compared by content alone, as one range")
-        found = extent(source, target, offsets, window, taken_over=known is not None and known.taken_over)
+        taken_over, others = (False, ()) if known is None else (known.taken_over, known.others)
+        found = extent(source, target, offsets, window, taken_over=taken_over, others=others)
         stamped = _value(target_configs, "message.timestamp.type") == "LogAppendTime"
         if stamped:
             notes.append("timestamps are not compared: the target stamps records itself (LogAppendTime)")
         if found.former:
             notes.append(f"{found.former} target offsets hold copies of an earlier source topic or log: not compared")
         if found.others:
-            notes.append(f"{found.others} target offsets are from before this copy's start: not compared")
+            notes.append(f"{found.others} target offsets are another mirror's: not compared")
         ranges = cut(found, offsets, bytes_per_offset, first_range)
         if offsets is not None:
             offsets.close()

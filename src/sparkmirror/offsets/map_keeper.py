@@ -129,6 +129,15 @@ class PartitionMap:
         return None
 
     @property
+    def others(self) -> tuple[ByOthers, ...]:
+        """What somebody else copied between ours, in order."""
+        between = [
+            ByOthers(start.upstream, self.offsets.end_below(start.downstream), start.downstream)
+            for start in self._starts.values()
+        ]
+        return tuple(sorted(one for one in between if 0 < one.first < one.end))
+
+    @property
     def begins(self) -> int:
         """Downstream: what we have appended since we began there last is not below it."""
         return max((start.downstream for start in self._starts.values()), default=0)
