@@ -84,6 +84,10 @@ class ClusterClient:
     def dial(self, node_id: int, *, send_buffer: int = -1, receive_buffer: int = -1) -> RpcConnection:
         """A new connection to this broker, the caller's own; any thread may ask for one."""
         address = self._addresses.get(node_id)
+        if node_id < 0:  # as metadata names the leader of a partition that has none
+            raise BrokerUnreachable(
+                f"cluster {self.config.alias}: a partition has no leader now: see which of its brokers are away"
+            )
         if address is None:
             raise BrokerUnreachable(f"cluster {self.config.alias} has no broker {node_id} now")
         return self._dial(*address, send_buffer=send_buffer, receive_buffer=receive_buffer)
