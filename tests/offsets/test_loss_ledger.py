@@ -11,7 +11,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.offsets.losses import Loss, LossKind, LossLedger
+from sparkmirror.offsets.losses import Loss, LossKind, LossLedger, standing_notes
 from sparkmirror.offsets.standing import StandingLog, Stood, TopicStanding
 from sparkmirror.offsets.topic_memory import KnownTopic, TopicMemory
 
@@ -128,6 +128,32 @@ def test_a_targets_loss_does_not_become_smaller(open_log: OpenLog) -> None:
         ledger.record(loss(kind=LossKind.TARGET_TRUNCATED, end=end, action="healed"))
     (found,) = LossLedger(open_log()).read()
     assert found.end == 42
+
+
+def test_what_was_noted_and_is_lost_can_be_noted_again(open_log: OpenLog) -> None:
+    def note(first: int, end: int, **changed: object) -> Loss:
+        return loss(kind=LossKind.FOREIGN, first=first, end=end, downstream=first, action="continued", **changed)
+
+    def known() -> list[tuple[int, int]]:
+        found = [(one.first, one.end) for one in ledger.notes(loss().target_topic_id, 3)]
+        assert [(one.first, one.end) for one in standing_notes(LossLedger(open_log()).read())] == found
+        return found
+
+    ledger = LossLedger(open_log())
+    cut = loss(kind=LossKind.TARGET_TRUNCATED, first=90, end=130, downstream=90, action="healed")
+    for one in (note(80, 100), note(110, 120), note(140, 150)):
+        ledger.record(one)
+    ledger.record(cut)
+    assert known() == [(80, 90), (140, 150)]
+    for _ in range(2):
+        ledger.record(note(110, 120))
+        ledger.record(note(140, 150))
+    assert sorted(known()) == [(80, 90), (110, 120), (140, 150)]
+    assert open_log().end(0) == 5, "what stands is not written again"
+    ledger = LossLedger(open_log())
+    ledger.record(cut.model_copy(update={"end": 115}))
+    assert known() == [(80, 90), (140, 150)]
+    assert ledger.notes(loss().target_topic_id, 4) == []
 
 
 def test_how_far_was_copied_is_known_to_the_next_process(open_log: OpenLog) -> None:

@@ -86,6 +86,34 @@ def test_what_the_target_lost_is_healed() -> None:
     assert found.resume_at == 70
 
 
+def lost_at_target(position: Position, *notes: ForeignRecords, target_end: int) -> list[tuple[int, int]]:
+    """What is not where it was noted is named once; what still is there is not."""
+    found = look_for_losses(
+        ROUTE, position, (), OLD, 0, HALT, target_topic_id=TARGET, target_end=target_end, notes=notes
+    )
+    assert {loss.kind for loss in found.losses} <= {LossKind.TARGET_TRUNCATED}
+    assert found.resume_at == 70
+    return [(loss.first, loss.end) for loss in found.losses]
+
+
+def test_what_strangers_wrote_is_lost_where_the_log_ends_before_it() -> None:
+    stretch = ForeignRecords(25, 40)
+    assert lost_at_target(COPIED, stretch, ForeignRecords(10, 20), target_end=40) == []
+    assert lost_at_target(COPIED, stretch, target_end=25) == [(25, 40)]
+    assert lost_at_target(COPIED, stretch, target_end=30) == [(30, 40)]
+    assert lost_at_target(COPIED, ForeignRecords(27, 29), ForeignRecords(33, 40), target_end=25) == [(27, 40)]
+    assert lost_at_target(replace(COPIED, lost=3), stretch, target_end=25) == [(25, 40)]
+    assert lost_at_target(replace(COPIED, lost=20), ForeignRecords(30, 40), target_end=25) == [(25, 45)]
+
+
+def test_what_strangers_wrote_is_lost_where_the_log_has_ours() -> None:
+    """The log was cut and written to again before anybody looked."""
+    ours = replace(COPIED, downstream=28, end=25, ours_from=5)
+    assert lost_at_target(ours, ForeignRecords(0, 5), ForeignRecords(25, 28), target_end=28) == []
+    assert lost_at_target(ours, ForeignRecords(3, 7), ForeignRecords(20, 28), target_end=28) == [(5, 7), (20, 25)]
+    assert lost_at_target(replace(ours, ours_from=-1), ForeignRecords(3, 7), target_end=28) == []
+
+
 @pytest.mark.parametrize(
     ("kind", "changed", "first", "end", "resume_at", "gone_on"),
     [

@@ -16,17 +16,20 @@ from typing import NamedTuple, cast
 from crc32c import crc32c
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
+from sparkmirror.cluster.topic_log import Entry, TopicLog
+from sparkmirror.config import LossPolicy
 from sparkmirror.offsets.arbitration import Evidence, Ruling, arbitrate, unsettled
 from sparkmirror.offsets.evidence import LogProbe
-from sparkmirror.offsets.foreign import ForeignRecords
-from sparkmirror.offsets.foreign_notes import ForeignNotes
+from sparkmirror.offsets.foreign_notes import ForeignNotes, stretch_of
 from sparkmirror.offsets.identity import Identity, Producer
+from sparkmirror.offsets.losses import LossLedger
 from sparkmirror.offsets.matching import Seen, StoredBatch
 from sparkmirror.offsets.matching import TargetLog as Reach
 from sparkmirror.offsets.position import Doubt, LogTail, ProducerState, TargetReading, appended
 from sparkmirror.offsets.route import Bearings, Refusal, Route
 from sparkmirror.offsets.segment_log import SegmentLog, settling
 from sparkmirror.offsets.segments import Segment
+from sparkmirror.offsets.sentinel import look_for_losses
 from sparkmirror.offsets.settling import Settler, Superseded
 from sparkmirror.pump.batch import Claim
 from sparkmirror.pump.intake import Intake
@@ -111,6 +114,21 @@ class Killed(Exception):
     """Whoever did that is no more."""
 
 
+class MemoryLog:
+    """An internal topic of one partition."""
+
+    def __init__(self) -> None:
+        self._entries: list[Entry] = []
+
+    def append(self, partition: int, entries: Sequence[tuple[bytes, bytes | None]]) -> int:
+        first = len(self._entries)
+        self._entries += [Entry(first + index, *entry) for index, entry in enumerate(entries)]
+        return first
+
+    def read(self, partition: int, offset: int) -> tuple[list[Entry], int]:
+        return self._entries[offset:], len(self._entries)
+
+
 class _Known(NamedTuple):
     first: int
     last: int
@@ -125,8 +143,8 @@ class TargetLog:
         self.log: list[int] = []
         """The upstream offset of each record, or FOREIGN."""
         self.claims: list[Segment] = []
-        self.strangers: set[ForeignRecords] = set()
-        """What readers have found of them."""
+        self.ledger = LossLedger(cast("TopicLog", MemoryLog()))
+        """What readers have found of them, and lost."""
         self.killed_after = -1
         """Whoever settles claims is killed when so many were written."""
         self.said_lost = 0
@@ -219,7 +237,6 @@ class TargetLog:
             records -= gone.span
             self._sequence = gone.sequence
             del self.log[gone.offset :], self.appended_at[len(self.stored) :], self._writers[len(self.stored) :]
-        self.strangers = {one for one in self.strangers if one.end <= len(self.log)}
         rest = [
             _Known(
                 one.sequence % SEQUENCE_MODULUS,
@@ -249,7 +266,7 @@ class TargetLog:
     def bearings(self, source: Source, now: float, identity: Identity = IDENTITY) -> Bearings | Refusal:
         """As a `PositionReader` reads them."""
         clerk = Clerk(self)
-        settler = Settler(cast("SegmentLog", clerk), cast("LogProbe", clerk), identity, cast("ForeignNotes", clerk))
+        settler = Settler(cast("SegmentLog", clerk), cast("LogProbe", clerk), identity, self.notes)
         read = {ROUTE.target: self.reading(identity)}
         ids = {ROUTE.target_topic: TARGET_ID}
         try:
@@ -258,7 +275,18 @@ class TargetLog:
             return Refusal(str(superseded), transient=True)
         if isinstance(verdict, Doubt):
             return Refusal(verdict.reason, transient=verdict.wait)
-        self.strangers.update(foreign)
+        for loss in look_for_losses(
+            ROUTE,
+            verdict,
+            foreign,
+            SOURCE_ID,
+            0,
+            LossPolicy(),
+            target_topic_id=TARGET_ID,
+            target_end=len(self.log),
+            notes=[stretch_of(note) for note in self.ledger.notes(TARGET_ID.hex(), 0)],
+        ).losses:
+            self.ledger.record(loss)
         self.said_lost += verdict.lost
         return Bearings(
             verdict,
@@ -273,6 +301,11 @@ class TargetLog:
             now,
             compacted=source.cleaned,
         )
+
+    @property
+    def notes(self) -> ForeignNotes:
+        """What is known for good of strangers, to who looks now."""
+        return ForeignNotes(self.ledger, {ROUTE.target: ROUTE}, {ROUTE.target_topic: TARGET_ID})
 
     def ruling(self) -> Ruling:
         """What a reader makes of the claims."""
@@ -327,7 +360,7 @@ class TargetLog:
 
 @dataclass
 class Clerk:
-    """A target's claims, its log and what is noted of strangers, as a `Settler` asks for them."""
+    """A target's claims and its log, as a `Settler` asks for them."""
 
     target: TargetLog
 
@@ -367,12 +400,6 @@ class Clerk:
 
     def foreign_throughout(self, where: TopicPartition, offset: int, end: int) -> bool:
         return self.foreign_only(where, offset, end)
-
-    def note(self, where: TopicPartition, stretch: ForeignRecords) -> None:
-        self.target.strangers.add(stretch)
-
-    def known(self, where: TopicPartition) -> list[ForeignRecords]:
-        return sorted(self.target.strangers)
 
 
 def refused(error: int, base_offset: int = -1) -> Ack:

@@ -15,6 +15,7 @@ from model_broker import (
     FRESH_MS,
     MARKER,
     OLD_MS,
+    ROUTE,
     Killed,
     Pump,
     Source,
@@ -997,7 +998,11 @@ class Strangers(Gaps):
     def whose_is_what_is_known(self) -> None:
         log = self.world.target.log
         assert self.world.target.places() == [offset for offset, one in enumerate(log) if one >= 0]
-        noted = {offset: one.fence for one in self.world.target.strangers for offset in range(one.first, one.end)}
+        noted = {
+            offset: one.fence
+            for one in self.world.target.notes.known(ROUTE.target)
+            for offset in range(one.first, one.end)
+        }
         assert noted == {offset: one == MARKER for offset, one in enumerate(log) if one < 0}
 
     def teardown(self) -> None:
@@ -1031,6 +1036,23 @@ def test_what_lay_behind_a_strangers_records_is_found_where_they_are_lost_as_wel
     flow.goes_on(which=0)
     assert flow.world.target.places() == [0, 1, 2, 3]
     flow.teardown()
+
+
+def test_what_strangers_wrote_is_not_known_any_more_when_the_target_has_lost_it() -> None:
+    """Ours take its place: taken for theirs, they would be copied again when the log is emptied and its state gone."""
+    flow = LosingTargetsWithStrangers()
+    flow.begin(sizes=[1] * 9, start=0, most=80)
+    flow.goes_on(which=0)
+    flow.is_written_by_somebody_else(records=2)
+    flow.dies(which=0)
+    flow.asks(which=0)
+    target = flow.world.target
+    assert target.notes.known(ROUTE.target) == [(len(target.log) - 2, len(target.log), False)]
+    flow.is_lost(records=1)
+    flow.asks(which=0)
+    assert target.notes.known(ROUTE.target) == []
+    flow.teardown()
+    assert -1 not in target.log
 
 
 def test_strangers_who_write_where_our_lost_records_were_are_told_from_them() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from sparkmirror.offsets.foreign import ForeignRecords
-from sparkmirror.offsets.losses import NOT_OURS, LossKind, LossLedger
+from sparkmirror.offsets.losses import Loss, LossKind, LossLedger, standing_notes
 from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.sentinel import not_ours
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -28,15 +28,19 @@ class ForeignNotes:
         self._ledger.record(not_ours(self._routes[where], self._topic_ids[where[0]], stretch))
 
     def known(self, where: TopicPartition) -> list[ForeignRecords]:
-        """All stretches of the partition that were ever noted."""
+        """All stretches of the partition that were ever noted, but for what the target has lost since."""
         return list(self._noted[self._topic_ids[where[0]].hex(), where[1]])
 
     @cached_property
     def _noted(self) -> Mapping[tuple[str, int], Sequence[ForeignRecords]]:
         """By target topic id and partition."""
-        noted: dict[tuple[str, int], list[ForeignRecords]] = defaultdict(list)
+        losses: dict[tuple[str, int], list[Loss]] = defaultdict(list)
         for loss in self._ledger.read():
-            if loss.kind in NOT_OURS:
-                stretch = ForeignRecords(loss.first, loss.end, fence=loss.kind is LossKind.FENCED)
-                noted[loss.target_topic_id, loss.partition].append(stretch)
-        return noted
+            losses[loss.target_topic_id, loss.partition].append(loss)
+        noted = {where: [stretch_of(note) for note in standing_notes(some)] for where, some in losses.items()}
+        return defaultdict(list, noted)
+
+
+def stretch_of(note: Loss) -> ForeignRecords:
+    """Where something is that is not ours."""
+    return ForeignRecords(note.first, note.end, fence=note.kind is LossKind.FENCED)

@@ -84,6 +84,10 @@ class Loss(BaseModel):
         return json.dumps([self.kind, self.source_topic, self.partition, self.target_topic_id, self.downstream])
 
 
+TargetPartition = tuple[str, int]
+"""A target topic's id, as 32 hexadecimal digits, and a partition."""
+
+
 def losses_topic(source_alias: str) -> str:
     """Its name ends so that no MirrorMaker 2 mirrors it (design section 6)."""
     return f"mm2-sparkmirror-losses.{source_alias}.internal"
@@ -94,25 +98,67 @@ class LossLedger:
 
     def __init__(self, log: TopicLog) -> None:
         self._log = log
-        self._newest: dict[str, Loss] | None = None
+        self._newest: dict[TargetPartition, dict[str, Loss]] | None = None
+        """By key, the newest word last."""
 
     def record(self, loss: Loss) -> None:
         """Make it durable; what the ledger says already is not written again, nor dated anew.
 
         A target's loss is one that somebody else may have known more of: it never becomes smaller.
         """
-        if self._newest is None:
-            self._newest = {one.key: one for one in self.read()}
-        known = self._newest.get(loss.key)
+        partition = self._of(loss.target_topic_id, loss.partition)
+        known = partition.get(loss.key)
         if known is not None and loss.kind is LossKind.TARGET_TRUNCATED and loss.end < known.end:
-            return
-        if known is None or known != loss.model_copy(update={"at_ms": known.at_ms}):
-            self._log.append(0, [(loss.key.encode(), loss.model_dump_json().encode())])
-            self._newest[loss.key] = loss
+            loss = known.model_copy(update={"at_ms": loss.at_ms})
+        if known is not None and known == loss.model_copy(update={"at_ms": known.at_ms}):
+            newer = list(partition.values())[list(partition).index(loss.key) + 1 :]
+            if not any(_overrules(one, known) for one in newer):
+                return
+        self._log.append(0, [(loss.key.encode(), loss.model_dump_json().encode())])
+        partition.pop(loss.key, None)
+        partition[loss.key] = loss
 
     def read(self) -> list[Loss]:
         """All losses, the newest last."""
         return list(read_losses(self._log.read(0, 0)[0]))
+
+    def notes(self, target_topic_id: str, partition: int) -> list[Loss]:
+        """What is not ours in a target partition, as far as this process has read or written of it."""
+        return standing_notes(self._of(target_topic_id, partition).values())
+
+    def _of(self, target_topic_id: str, partition: int) -> dict[str, Loss]:
+        if self._newest is None:
+            self._newest = {}
+            for one in self.read():
+                self._newest.setdefault((one.target_topic_id, one.partition), {})[one.key] = one
+        return self._newest.setdefault((target_topic_id, partition), {})
+
+
+def standing_notes(losses: Iterable[Loss]) -> list[Loss]:
+    """What is not ours in one target partition, by all that the ledger says of it, in order.
+
+    What the target lost since it was noted is not there any more: something else may be in its place.
+    """
+    notes: list[Loss] = []
+    for loss in losses:
+        if loss.kind in NOT_OURS:
+            notes.append(loss)
+        elif loss.kind is LossKind.TARGET_TRUNCATED:
+            notes = [part for note in notes for part in _without(note, loss)]
+    return notes
+
+
+def _without(note: Loss, lost: Loss) -> Iterable[Loss]:
+    for first, end in ((note.first, min(note.end, lost.first)), (max(note.first, lost.end), note.end)):
+        if first < end:
+            yield note.model_copy(update={"first": first, "end": end})
+
+
+def _overrules(newer: Loss, known: Loss) -> bool:
+    """Whether saying what is known again says something new."""
+    kinds = {newer.kind, known.kind}
+    both = LossKind.TARGET_TRUNCATED in kinds and not kinds.isdisjoint(NOT_OURS)
+    return both and newer.first < known.end and known.first < newer.end
 
 
 def read_losses(entries: Iterable[Entry]) -> Iterable[Loss]:

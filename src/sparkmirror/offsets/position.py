@@ -73,6 +73,8 @@ class Position:
     """Of the producer state; None: there is no state."""
     end: int = -1
     """Downstream: where our records end; somebody else's may follow. -1: there never were any."""
+    ours_from: int = -1
+    """Downstream: from there to `end` all is ours, by what the leader or the log says; -1: they say nothing."""
     supposed: bool = False
     """That is so only if all that lay behind the newest claim was ours: the log shows none of it any more."""
     lost: int = 0
@@ -156,6 +158,7 @@ def decide(
         segment.source_topic_id,
         reading.state.last_timestamp_ms if reading.state else None,
         end,
+        -1 if reading.last_sequence is None else segment.downstream,
         supposed,
         lost,
     )

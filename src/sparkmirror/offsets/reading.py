@@ -17,7 +17,7 @@ from sparkmirror.cluster.log_tail import TailUnread, each_readable
 from sparkmirror.cluster.topic_configs import CLEANUP_POLICY, topic_configs
 from sparkmirror.config import LossPolicy
 from sparkmirror.offsets.evidence import LogProbe
-from sparkmirror.offsets.foreign_notes import ForeignNotes
+from sparkmirror.offsets.foreign_notes import ForeignNotes, stretch_of
 from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.losses import Loss, LossLedger
 from sparkmirror.offsets.position import Doubt, Position, TargetReading
@@ -187,7 +187,7 @@ class PositionReader:
                     end,
                     ids[route.target_topic],
                     target_leader,
-                    read[route.target].high_watermark,
+                    read[route.target],
                     dated[route.target],
                 )
             except Unserved as unserved:
@@ -246,7 +246,7 @@ class PositionReader:
         end: int,
         target_topic_id: bytes,
         target_leader: int,
-        high_watermark: int,
+        target: TargetReading,
         read_at: float,
     ) -> Bearings | Refusal:
         position = settled.position
@@ -262,6 +262,8 @@ class PositionReader:
             start,
             self._policy,
             target_topic_id=target_topic_id,
+            target_end=target.log_end_after,
+            notes=[stretch_of(note) for note in self._ledger.notes(target_topic_id.hex(), route.partition)],
             cut_at=cut_at,
             passed=self._passed[route],
         )
@@ -281,7 +283,7 @@ class PositionReader:
             target_topic_id,
             target_leader,
             read_at,
-            position.downstream <= high_watermark,
+            position.downstream <= target.high_watermark,
             "compact" in self._policies.get(route.source_topic, "compact"),
             found.losses,
         )

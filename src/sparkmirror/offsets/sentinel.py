@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from sparkmirror.cluster.leader_epochs import EpochEnd
@@ -38,19 +38,21 @@ def look_for_losses(
     policy: LossPolicy,
     *,
     target_topic_id: bytes,
+    target_end: int | None = None,
+    notes: Iterable[ForeignRecords] = (),
     cut_at: int | None = None,
     passed: tuple[int, int] = (-1, -1),
 ) -> Found:
     """What was lost between what was copied last and what the source still has.
 
-    `cut_at`: from there on the source's log is not the one that was copied (`cut_in`). `passed`: when the copy ended at
-    the second of these offsets nothing was left at the source below the first: only markers may be between.
+    `target_end`: of the target's log; `notes`: what was known not to be ours in it. `cut_at`: from there on the
+    source's log is not the one that was copied (`cut_in`). `passed`: when the copy ended at the second of these
+    offsets nothing was left at the source below the first: only markers may be between.
     """
     at = Place(target_topic_id, position.downstream)
     losses = [not_ours(route, target_topic_id, stretch) for stretch in foreign]
-    if position.lost:
-        end = position.downstream + position.lost
-        losses.append(target_truncated(route, target_topic_id, position.downstream, end))
+    for first, end in _lost_by_target(position, target_end, notes):
+        losses.append(target_truncated(route, target_topic_id, first, end))
     resume_at = position.upstream
     if position.source_topic_id is not None and position.source_topic_id != source_topic_id:
         losses.append(_recreated(route, at, position.upstream or 0, policy))
@@ -105,11 +107,26 @@ def cut_in(copied: Sequence[Segment], upstream: int, ask: Callable[[int], EpochE
     return shared
 
 
+def _lost_by_target(
+    position: Position, target_end: int | None, notes: Iterable[ForeignRecords]
+) -> Iterable[tuple[int, int]]:
+    """Offsets of the target where something was, by our claims or by notes of what is not ours, and is no more."""
+    gone = [(position.downstream, position.downstream + position.lost)] if position.lost else []
+    for note in notes:
+        if target_end is not None and note.end > target_end:
+            gone.append((max(note.first, target_end), note.end))
+        first, end = max(note.first, position.ours_from), min(note.end, position.end)
+        if position.ours_from >= 0 and first < end:
+            yield first, end
+    if gone:
+        yield min(first for first, _ in gone), max(end for _, end in gone)
+
+
 def target_truncated(route: Route, target_topic_id: bytes, first: int, end: int) -> Loss:
-    """The target acknowledged what was below `end`, and now its log ends at `first`."""
+    """The target acknowledged what was below `end`, and then its log ended at `first` or before."""
     words = (
         f"target {route.target_topic}-{route.partition} lost offsets {first} to {end - 1}, which it had acknowledged "
-        "(an unclean leader election?): they are copied again from the source"
+        "(an unclean leader election?): what we had copied there is copied again from the source"
     )
     return _loss(LossKind.TARGET_TRUNCATED, route, Place(target_topic_id, first), first, end, "healed", words)
 
