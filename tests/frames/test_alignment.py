@@ -6,6 +6,7 @@ import time
 from functools import lru_cache
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -49,3 +50,11 @@ def test_many_equal_elements_do_not_take_long() -> None:
     began = time.process_time()
     assert len(align(ours, theirs)) >= 39_000
     assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize("kinds", [2, 8])
+def test_one_that_is_lost_among_few_kinds_shifts_the_rest(kinds: int) -> None:
+    """As a sensor writes them that says one of few words over and over."""
+    theirs = [number % kinds for number in range(4_000)]
+    assert len(align(theirs, theirs[:7] + theirs[8:])) == 3_999
+    assert len(align(theirs[1:], theirs)) == 3_999

@@ -207,3 +207,26 @@ def test_what_is_unmatched_knows_where_the_other_side_goes_on() -> None:
     found = Comparer([batch(records)], [batch(copies)], Bounds(0, 10), Bounds(100, 107)).compare()
     places = {left.offset: left.across for left in found.unmatched}
     assert places == {2: 105, 3: 105, 4: 105, 7: 107, 8: 107, 9: 107}
+
+
+def test_a_damaged_key_is_a_change() -> None:
+    """What says how long it is says more than the record has."""
+    records = [(offset, Record(5, b"k", value)) for offset, value in enumerate((b"v", b"w"))]
+    ours, theirs = batch(records), batch(records)
+    theirs.view[bytes(theirs.view).index(b"\x02k\x02w")] = 0x7E
+    found = Comparer([ours], [theirs], Bounds(0, 2), Bounds(0, 2)).compare()
+    assert [(one.side, one.offset) for one in found.unmatched] == [(SOURCE, 1), (TARGET, 1)]
+    assert found.records == 1
+
+
+def test_what_a_cleaner_left_is_found_behind_more_than_a_window_of_what_it_took(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(compare, "FIRST_WINDOW", 8)
+    monkeypatch.setattr(compare, "WIDEST_WINDOW", 32)
+    whole = [(offset, Record(5, b"key-%d" % (offset % 4), b"%d" % offset)) for offset in range(200)]
+    for logs in ((whole, whole[-4:]), (whole[-4:], whole)):
+        ours, theirs = (batches(log, [50]) for log in logs)
+        found = Comparer(ours, theirs, Bounds(0, 200), Bounds(0, 200)).compare()
+        assert (found.records, len(found.unmatched)) == (4, 196)
+        assert {one.across for one in found.unmatched} == {196}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 
 import pytest
@@ -13,6 +14,7 @@ from sparkmirror.frames import equal_records
 from sparkmirror.frames.compare import Batch, Bounds, Comparer, content_digest, key_digest
 from sparkmirror.frames.judge import Cleaning, Judgement, Placed, Seen, judge
 from sparkmirror.frames.report import SOURCE, TARGET, Side
+from sparkmirror.wire.batches import batch_headers
 from sparkmirror.wire.records import raw_parts
 
 CLEANED, KEPT = Cleaning(True, 0), Cleaning(False, 0)
@@ -38,11 +40,13 @@ def judged(
     sizes: Sequence[int] = (3,),
     target_sizes: Sequence[int] = (3,),
     timestamps: bool = True,
+    target_end: int | None = None,
 ) -> Judgement:
     end = max([offset for offset, _ in (*source, *target)], default=0) + 1
     bounds = Bounds(0, end)
+    ends = Bounds(0, end if target_end is None else target_end)
     ours, theirs = list(batches(source, sizes)), list(batches(target, target_sizes))
-    found = Comparer(ours, theirs, bounds, bounds, timestamps=timestamps).compare()
+    found = Comparer(ours, theirs, bounds, ends, timestamps=timestamps).compare()
     seen = {SOURCE: seen_in(ours, timestamps), TARGET: seen_in(theirs, timestamps)}
     cleaning = {SOURCE: source_cleaning, TARGET: target_cleaning}
     return judge([Placed(0, one) for one in found.unmatched], cleaning, seen, timestamps=timestamps)  # type: ignore[arg-type]
@@ -129,6 +133,24 @@ def cleaned(whole: Log, ends: Sequence[int]) -> Log:
     return whole
 
 
+def test_a_record_that_was_never_copied_is_missing_though_a_newer_one_of_its_key_was() -> None:
+    """The target's offsets have no hole where a cleaner could have taken it; nor the source's where it is extra."""
+    full, short = log(_0="k1", _1="k2", _2="j", _3="k3"), log(_0="k1", _1="j", _2="k3")
+    assert [one[:3] for one in judged(full, short, target_end=3).differences] == [("missing", 1, None)]
+    assert [one[:3] for one in judged(short, full).differences] == [("extra", None, 1)]
+
+
+def test_a_batch_of_which_a_cleaner_has_taken_the_last_records() -> None:
+    """Its header still counts them, so their offsets are holes, though what is left is equal to a whole batch."""
+    source = log(_0="a", _1="b", _2="k1", _3="m1", _4="k2", _5="m2")
+    ours, theirs = list(batches(source, [2])), list(batches([*source[:2], *source[4:]], [2]))
+    struct.pack_into(">i", theirs[0].view, 23, 3)
+    theirs[0] = Batch(next(batch_headers(theirs[0].view))[1], theirs[0].view)
+    found = Comparer(ours, theirs, Bounds(0, 6), Bounds(0, 6)).compare()
+    assert found.whole_batches == 1
+    assert [(one.offset, one.room) for one in found.unmatched] == [(2, 2), (3, 2)]
+
+
 ends = st.lists(st.integers(0, 25), max_size=2).map(sorted)
 batch_sizes = st.lists(st.integers(1, 4), min_size=1, max_size=3)
 
@@ -161,3 +183,26 @@ def test_what_cleaners_took_is_no_difference_and_what_was_lost_is_one(
         del (theirs if loser == TARGET else ours)[place]
         found = judged(ours, theirs, sizes=source_sizes, target_sizes=target_sizes)
         assert any(offset in (one.upstream, one.downstream) for one in found.differences)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(st.sampled_from("kmn"), max_size=24), ends, ends, ends, batch_sizes, batch_sizes)
+def test_a_copy_of_a_log_that_was_cleaned_has_other_offsets(
+    keys: list[str],
+    before: list[int],
+    source_ends: list[int],
+    target_ends: list[int],
+    source_sizes: list[int],
+    target_sizes: list[int],
+) -> None:
+    """Each record has a value of its own; what was never copied is found, whether it has a newer one or not."""
+    whole = [(offset, record(f"{key}{offset}")) for offset, key in enumerate(keys)]
+    at_source = cleaned(whole, before)
+    copy = [(offset, one) for offset, (_, one) in enumerate(at_source)]
+    source, target = cleaned(at_source, source_ends), cleaned(copy, target_ends)
+    found = judged(source, target, sizes=source_sizes, target_sizes=target_sizes, target_end=len(copy))
+    assert found.differences == []
+    for lost, one in source:
+        short = [(offset, other) for offset, (_, other) in enumerate(some for some in at_source if some[1] != one)]
+        found = judged(source, short, sizes=source_sizes, target_sizes=target_sizes, target_end=len(short))
+        assert lost in [difference.upstream for difference in found.differences]

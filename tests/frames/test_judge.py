@@ -63,6 +63,24 @@ def test_an_old_tombstone_may_be_gone_with_all_that_it_deleted() -> None:
     assert judged(deleted, tombstone, source=CLEANED, there=there) == Judgement([], 2)
 
 
+def test_a_tombstone_that_is_gone_before_what_it_deleted_was_lost() -> None:
+    """A cleaner takes a record's predecessors first, however old it is; else a deleted key lives for ever."""
+    tombstone = one(SOURCE, 9, gap=1, timestamp=NOW - 1, tombstone=1)
+    value = one(SOURCE, 5)
+    here = Seen(newest={7: 9}, tombstones={7: (9, NOW - 1)})
+    alive = Seen(newest={7: 3})
+    lost = [Judged("missing", 5, None), Judged("missing", 9, None)]
+    assert judged(value, tombstone, target=CLEANED, here=here, there=alive).differences == lost
+    assert judged(value, tombstone, target=CLEANED, here=here) == Judgement([], 2)
+
+
+@pytest.mark.parametrize(("room", "kept"), [(-1, 3), (3, 3), (2, 2), (0, 0)])
+def test_no_more_is_excused_than_the_other_side_has_holes(room: int, kept: int) -> None:
+    stretch = [Placed(0, one(SOURCE, offset).record._replace(room=room)) for offset in (5, 6, 7)]
+    found = judged(*stretch, target=CLEANED, there=Seen(newest={7: 100}))
+    assert (found.compacted, len(found.differences)) == (kept, 3 - kept)
+
+
 def test_a_young_tombstone_is_kept() -> None:
     tombstone = one(TARGET, 9, gap=1, timestamp=NOW + 1, tombstone=1)
     there = Seen(newest={7: 9}, tombstones={7: (9, NOW + 1)})

@@ -11,7 +11,8 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 
 _PAIRS_EACH = 4
-"""Where elements repeat so often that there are more pairs than this for each, only the nth is paired with the nth."""
+"""Where elements repeat so often that there are more pairs than this for each, only the nth is paired with the nth, or
+with one that is about as far on."""
 
 
 def align(ours: Sequence[Hashable], theirs: Sequence[Hashable]) -> list[tuple[int, int]]:
@@ -70,4 +71,5 @@ def _candidates(ours: Sequence[Hashable], theirs: Sequence[Hashable]) -> Iterato
         else:
             nth = seen[element]
             seen[element] += 1
-            yield our, there[nth : nth + 1]
+            near = bisect_left(there, our)
+            yield our, sorted({*there[max(near - 2, 0) : near + 2], *there[nth : nth + 1]}, reverse=True)

@@ -87,6 +87,18 @@ class _Stream:
             return self.bounds.end
         return min(max(self._next.header.base_offset, self.bounds.first), self.bounds.end)
 
+    def room_before(self, index: int) -> int:
+        """How many offsets, at most, no record has between the last equal one and the one `index` places on."""
+        place = self.at + index
+        if place < len(self.records):
+            end = self.records.offsets[place]
+        elif self._next is None or self._next.header.magic != MAGIC:
+            end = self.bounds.end
+        else:
+            end = min(self._next.header.next_offset - 1, self.bounds.end)
+        between = sum(offset > self._last for offset in self.records.offsets[self.at : place])
+        return end - self._last - 1 - between
+
     def meet(self, offset: int) -> None:
         """The record at this offset has an equal."""
         self._last, self._excused = offset, 0
@@ -235,8 +247,9 @@ class Comparer:
         )
 
     def _pass_batches(self, ours: Batch, theirs: Batch) -> None:
-        self._source.meet(ours.header.next_offset - 1)
-        self._target.meet(theirs.header.next_offset - 1)
+        # A cleaner may have taken the last records of a batch; its header still counts them.
+        self._source.meet(ours.header.base_offset + ours.header.records - 1)
+        self._target.meet(theirs.header.base_offset + theirs.header.records - 1)
         if self._cleaned:
             size = len(ours.view) + len(theirs.view)
             self._past.add(ours.header.records, size, partial(_steps_of_batches, ours, theirs, self._timestamps))
@@ -272,6 +285,10 @@ class Comparer:
         end = len(ours), len(theirs)
         if pairs and not complete:  # what follows the last pair may have its equal further on
             end = pairs[-1][0] + 1, pairs[-1][1] + 1
+        elif not complete and ours and target.ended and not full[1]:  # all that is left there may follow these
+            end = len(ours), 0
+        elif not complete and theirs and source.ended and not full[0]:
+            end = 0, len(theirs)
         elif not complete and 0 < len(ours) <= target.lost_before(target.offset_at(0)):
             end = len(ours), 0
         elif not complete and 0 < len(theirs) <= source.lost_before(source.offset_at(0)):
@@ -351,7 +368,7 @@ class Comparer:
     def _note(
         self, side: Side, stream: _Stream, other: _Stream, indexes: range, across: int, places: dict[int, int]
     ) -> None:
-        offset_across = other.offset_at(across)
+        offset_across, room = other.offset_at(across), other.room_before(across) if indexes else 0
         expired = min(other.lost_before(offset_across), len(indexes))
         other.excuse(expired)
         self._found.expired += expired
@@ -363,8 +380,10 @@ class Comparer:
             body = stream.records.bodies[index]
             key, tombstone = key_digest(body)
             content = content_digest(body, timestamp if self._timestamps else None)
-            place = places.get(offset, offset_across)
-            self._found.unmatched.append(Unmatched(side, offset, self._gap, place, timestamp, content, key, tombstone))
+            place, here = (places[offset], -1) if offset in places else (offset_across, room)
+            self._found.unmatched.append(
+                Unmatched(side, offset, self._gap, place, timestamp, content, key, tombstone, here)
+            )
 
 
 def _contents(records: Records, part: slice, timestamps: bool) -> Sequence[Hashable]:
@@ -391,16 +410,19 @@ def _cut_out(records: Records, first: int, end: int) -> None:
 
 def content_digest(body: bytes, timestamp: int | None) -> str:
     """Of a record's key, value, headers and, if given, timestamp."""
-    stamp = b"" if timestamp is None else timestamp.to_bytes(8, "big", signed=True)
+    stamp = b"" if timestamp is None else (timestamp % (1 << 64)).to_bytes(8, "big")
     return hashlib.blake2b(stamp + body, digest_size=12).hexdigest()
 
 
 def key_digest(body: bytes) -> tuple[int, bool]:
-    """A record's key as 64 bits, and whether its value is null; no key is -1."""
-    length, at = read(body, 0)
-    size = unzigzag(length)
-    end = at + max(size, 0)
-    tombstone = unzigzag(read(body, end)[0]) < 0
+    """A record's key as 64 bits, and whether its value is null; no key, or a damaged one, is -1."""
+    try:
+        length, at = read(body, 0)
+        size = unzigzag(length)
+        end = at + max(size, 0)
+        tombstone = unzigzag(read(body, end)[0]) < 0
+    except (IndexError, ValueError):
+        return -1, False
     if size < 0:
         return -1, tombstone
     return int.from_bytes(hashlib.blake2b(body[at:end], digest_size=7).digest(), "big"), tombstone

@@ -7,14 +7,16 @@ Pure. A record is never excused by guesswork:
   may have been written twice there, and the first one cleaned away;
 - two of one key in the same gap are one record, `changed`;
 - where the other side's topic is compacted, a record counts as compacted away if that side has a later record of
-  its key: one at or behind the lowest place that it can have had there (`compare`). A tombstone that is older than
-  the other side's delete.retention.ms may be gone too, and with it, on that side, all that it deleted;
+  its key: one at or behind the lowest place that it can have had there (`compare`), and no more of them than that
+  side's offsets have holes there. A tombstone that is older than
+  the other side's delete.retention.ms may be gone too, and with it, on that side, all that it deleted:
+  then nothing older of its key is left there either;
 - what is left in the same gap is paired as `changed`; the rest is `missing` or `extra`.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -92,7 +94,15 @@ def judge(
         return Judged("changed", ours.offset, theirs.offset, _what(ours, theirs, timestamps))
 
     left = _paired(left, _gap_and_key, found, changed)
-    kept = [one for one in left if not _is_compacted(one.record, cleaning, seen)]
+    kept: list[Placed] = []
+    taken: Counter[object] = Counter()
+    for one in left:
+        where = one.range, one.record.gap, one.record.side
+        fits = one.record.room < 0 or taken[where] < one.record.room
+        if fits and _is_compacted(one.record, cleaning, seen):
+            taken[where] += one.record.room >= 0
+        else:
+            kept.append(one)
     compacted = len(left) - len(kept)
     for _, record in _paired(kept, _gap, found, changed):
         if record.side == SOURCE:
@@ -156,6 +166,8 @@ def _is_compacted(record: Unmatched, cleaning: Mapping[Side, Cleaning], seen: Ma
         return False
     if seen[across].newest.get(record.key, -1) >= record.across:
         return True
+    if record.key in seen[across].newest:  # a cleaner takes a record's predecessors first
+        return False
     expired_before = cleaning[across].tombstones_before_ms
     if record.tombstone:
         return record.timestamp < expired_before

@@ -33,8 +33,8 @@ _TRIES = 5
 _PAUSE_S = 0.5
 _LONGEST_THROTTLE_S = 5.0
 _WAIT_S = 0.2
-_LOST_TOPIC = {3, 100}
-"""Unknown topic or partition, or unknown topic id."""
+_EMPTY_ANSWERS = 4
+"""In a row: a slow read of old data (tiered storage) may end without any."""
 
 
 class RangeReader:
@@ -98,13 +98,16 @@ class RangeReader:
                 return
 
     def _fetch_all(self, client: ClusterClient) -> None:
-        offset, tries_left = self._bounds.first, _TRIES
+        offset, tries_left, empty = self._bounds.first, _TRIES, 0
         connection: RpcConnection | None = None
         while offset < self._bounds.end and not self._closing.is_set():
             try:
                 if connection is None:
                     connection = self._connect(client)
                 part = self._fetch(connection, offset)
+                if part is not None and part.error == fetch.OFFSET_OUT_OF_RANGE:
+                    offset = self._expire(client, offset)
+                    continue
             except ConnectionError as error:
                 if connection is not None:
                     connection.close()
@@ -117,18 +120,10 @@ class RangeReader:
             tries_left = _TRIES
             if part is None:
                 continue
-            if part.error == fetch.OFFSET_OUT_OF_RANGE:
-                start = self._log_start(client)
-                if start <= offset:
-                    raise ClusterUnreachable(
-                        f"cluster {self._config.alias}: {self._name} was cut below offset {offset}"
-                    )
-                self.expired.append(Bounds(offset, min(start, self._bounds.end)))
-                offset = start
-                continue
             batches, following = self._batches(part, offset)
             self._put(batches)
-            if following == offset:  # nothing but compacted offsets up to the end
+            empty = empty + 1 if following == offset else 0
+            if empty == _EMPTY_ANSWERS:  # nothing but compacted offsets up to the end
                 return
             offset = following
         if connection is not None:
@@ -146,6 +141,8 @@ class RangeReader:
             raise ClusterUnreachable(
                 f"cluster {self._config.alias}: topic {self._topic} was created again since it was planned: start anew"
             )
+        if self._partition not in found.partitions:
+            raise ConnectionError("there is no such partition any more")
         self._leader = found.partitions[self._partition].leader
         return client.dial(self._leader, receive_buffer=_RECEIVE_BUFFER)
 
@@ -170,8 +167,9 @@ class RangeReader:
             raise ConnectionError(error_name(error))
         if part is None or (head.throttle_ms and not part.records):
             return None
-        if not error and not part.records and part.high_watermark < self._bounds.end:
-            raise ConnectionError(f"its high watermark has gone back to {part.high_watermark}")
+        end = part.last_stable_offset if self._isolation_level else part.high_watermark
+        if not error and not part.records and end < self._bounds.end:
+            raise ConnectionError(f"what may be read of it ends at {end} now")
         return part
 
     def _batches(self, part: fetch.FetchedPartition, offset: int) -> tuple[list[Batch], int]:
@@ -191,11 +189,19 @@ class RangeReader:
             offset = max(offset, following)
         return found, offset
 
+    def _expire(self, client: ClusterClient, offset: int) -> int:
+        """Pass over what retention took; returns the offset to go on from."""
+        start = self._log_start(client)
+        if start <= offset:
+            raise ClusterUnreachable(f"cluster {self._config.alias}: {self._name} was cut below offset {offset}")
+        self.expired.append(Bounds(offset, min(start, self._bounds.end)))
+        return start
+
     def _log_start(self, client: ClusterClient) -> int:
         listed = list_offsets(client, self._leader, {self._topic: [self._partition]}, EARLIEST)
         start = listed[self._topic, self._partition]
         if start.error:
-            raise ClusterUnreachable(f"cluster {self._config.alias}: {self._name}: {error_name(start.error)}")
+            raise ConnectionError(error_name(start.error))
         return start.offset
 
 

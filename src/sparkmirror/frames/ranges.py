@@ -138,9 +138,17 @@ def extent(
     )
 
 
-def cut(extent: Extent, offsets: OffsetMap | None, bytes_per_offset: float, first_number: int) -> list[RangePlan]:
+def cut(
+    extent: Extent,
+    offsets: OffsetMap | None,
+    bytes_per_offset: float,
+    first_number: int,
+    *,
+    most_offsets: int | None = None,
+) -> list[RangePlan]:
     """Ranges of about `RANGE_BYTES`; one only, where there is no map to cut the target with."""
     step = max(int(RANGE_BYTES / max(bytes_per_offset, 1e-3)), 1)
+    step = min(step, most_offsets or step)
     pieces = [
         piece
         for (first, end), (first_downstream, end_downstream) in _compared(extent, offsets)

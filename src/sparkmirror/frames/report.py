@@ -35,6 +35,8 @@ class Unmatched(NamedTuple):
     key: int
     """Digest."""
     tombstone: bool
+    room: int = -1
+    """So many records of its side in its stretch can the other side's cleaner have taken, at most; -1: not known."""
 
 
 class RangeReport(Model):
@@ -97,6 +99,13 @@ class PartitionResult(Model):
     def differs(self) -> bool:
         """Whether anything is wrong, or could not be told."""
         return bool(self.unjudged or any(self.differences.values()))
+
+    def beyond(self, listed: int) -> str:
+        """What is wrong beside so many differences that are listed; empty if nothing is."""
+        more = sum(self.differences.values()) - listed
+        parts = [f"{more} more difference(s)"] if more else []
+        parts += [f"{self.unjudged} record(s) could not be judged"] if self.unjudged else []
+        return "; ".join([*parts, *self.notes]) if parts else ""
 
 
 class Verification(NamedTuple):

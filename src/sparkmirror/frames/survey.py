@@ -14,6 +14,7 @@ from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import ClusterUnreachable, ConfigError
 from sparkmirror.frames.claims import UNKNOWN_TOPIC, CopyMap, FlowClaims
+from sparkmirror.frames.compare import MOST_UNMATCHED
 from sparkmirror.frames.listed_offsets import ROLE, Offsets, by_leader, by_topic, listed
 from sparkmirror.frames.ranges import LogPlan, PartitionPlan, Window, cut, extent
 from sparkmirror.offsets.losses import losses_topic
@@ -123,7 +124,8 @@ class FlowSurvey:
         for source, target in pairs:
             log = _log(here[source[0]], source_starts[source], source_ends[source], source_configs.get(source[0], ()))
             if target not in copied_to:
-                absent = LogPlan(topic=names[source[0]], topic_id="", start=0, end=0)
+                topic_id = there[target[0]].topic_id.hex() if target[0] in there else ""
+                absent = LogPlan(topic=target[0], topic_id=topic_id, start=0, end=0)
                 note = "the target has no such partition yet"
                 plans.append(self._uncopied(source[1], log, absent, windows[source], note))
                 continue
@@ -184,7 +186,9 @@ class FlowSurvey:
             notes.append(f"{found.former} target offsets hold copies of an earlier source topic or log: not compared")
         if found.others:
             notes.append(f"{found.others} target offsets are another mirror's: not compared")
-        ranges = cut(found, offsets, bytes_per_offset, first_range)
+        # The other side may have a record at each offset where a cleaner has left few.
+        most = MOST_UNMATCHED if source.compacted or target.compacted else None
+        ranges = cut(found, offsets, bytes_per_offset, first_range, most_offsets=most)
         if offsets is not None:
             offsets.close()
         return PartitionPlan(

@@ -6,7 +6,7 @@ import functools
 import json
 import random
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -116,10 +116,17 @@ class Progress:
 def verify(spark: SparkSession, config: MirrorConfig, options: Options | None = None) -> DataFrame:
     """Compare sources and targets; a row for each difference (`DIFFERENCES`), none if all is well.
 
-    Raises `ConfigError` and `ClusterUnreachable`.
+    Of what could not be listed, or not be judged, each partition has one row of kind `unlisted`. Raises `ConfigError`
+    and `ClusterUnreachable`.
     """
     found = run_verification(spark, config, options or Options())
-    return spark.createDataFrame([tuple(one) for one in found.differences], DIFFERENCES)
+    listed = Counter(one[:4] for one in found.differences)
+    rows = [tuple(one) for one in found.differences]
+    for partition in found.partitions:
+        where = partition.flow, partition.topic, partition.target_topic, partition.partition
+        if what := partition.beyond(listed[where]):
+            rows.append((*where, "unlisted", None, None, what))
+    return spark.createDataFrame(rows, DIFFERENCES)
 
 
 def run_verification(
@@ -145,6 +152,9 @@ class _Run:
         self._on_progress = on_progress
         self._slots = max(spark.sparkContext.defaultParallelism, 1)
         self._reports: dict[int, RangeReport] = {}
+        self._plan_of: dict[int, int] = {}
+        self._held: Counter[int] = Counter()
+        """Unmatched records by plan."""
         self._began = time.monotonic()
 
     def run(self) -> Verification:
@@ -153,11 +163,13 @@ class _Run:
         loaded = journal.load() if journal else None
         if loaded is not None:
             plans = loaded[0]
-            self._reports = {report.range: report for report in loaded[1]}
+            reports = loaded[1]
         else:
-            plans = self._plan()
+            plans, reports = self._plan(), []
             if journal:
                 journal.begin(plans)
+        self._plan_of = {span.range: index for index, plan in enumerate(plans) for span in plan.ranges}
+        self._reports = {report.range: self._bounded(report) for report in reports}
         every = [(plan, span) for plan in plans for span in plan.ranges]
         chosen = self._sampled(every)
         self._compare([(plan, span) for plan, span in chosen if span.range not in self._reports], len(chosen), journal)
@@ -190,7 +202,7 @@ class _Run:
         read = records = 0
         unmatched = sum(len(report.unmatched) for report in self._reports.values())
         for answers in self._jobs(orders, compare_range):
-            reports = [answer.report for answer in answers if answer.report is not None]
+            reports = [self._bounded(answer.report) for answer in answers if answer.report is not None]
             self._reports |= {report.range: report for report in reports}
             if journal:
                 journal.append(reports)
@@ -199,6 +211,14 @@ class _Run:
             records += sum(report.records for report in reports)
             unmatched += sum(len(report.unmatched) for report in reports)
             self._tell("comparing", done, total, len(due), records, read, unmatched)
+
+    def _bounded(self, report: RangeReport) -> RangeReport:
+        """The same with no more unmatched records than its partition may have."""
+        plan, unmatched = self._plan_of[report.range], len(report.unmatched)
+        kept = min(unmatched, MOST_JUDGED - self._held[plan])
+        self._held[plan] += kept
+        more = {"unmatched": report.unmatched[:kept], "not_listed": report.not_listed + unmatched - kept}
+        return report if kept == unmatched else report.model_copy(update=more)
 
     def _tell(
         self, phase: str, done: int, total: int, due: int, records: int = 0, read: int = 0, unmatched: int = 0
@@ -245,12 +265,12 @@ class _Run:
             [Placed(report.range, record) for report in reports for record in report.unmatched] for reports in by_plan
         ]
         now_ms = int(time.time() * 1000)
-        seen = self._look_for(plans, [some[:MOST_JUDGED] for some in placed])
+        seen = self._look_for(plans, placed)
         results: list[PartitionResult] = []
         differences: list[Difference] = []
         for index, plan in enumerate(plans):
             judgement = judge(
-                placed[index][:MOST_JUDGED],
+                placed[index],
                 {SOURCE: _cleaning(plan.source, now_ms), TARGET: _cleaning(plan.target, now_ms)},
                 seen[index],
                 timestamps=plan.timestamps,
@@ -274,7 +294,7 @@ class _Run:
                     compacted=judgement.compacted,
                     not_copied_yet=plan.not_copied_yet,
                     expired=plan.expired + sum(report.expired for report in reports),
-                    unjudged=sum(report.not_listed for report in reports) + max(len(placed[index]) - MOST_JUDGED, 0),
+                    unjudged=sum(report.not_listed for report in reports),
                     notes=(*plan.notes, *(report.damage for report in reports if report.damage)),
                 )
             )

@@ -1,0 +1,70 @@
+"""An answer without records is no proof that there are none: old data may be slow to come (tiered storage)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+import pytest
+from record_batches import Record, batch
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.config import ClusterConfig
+from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.frames.compare import Bounds
+from sparkmirror.frames.log_reader import RangeReader
+from sparkmirror.wire.fetch import OFFSET_OUT_OF_RANGE, FetchedPartition
+from sparkmirror.wire.rpc import RpcConnection
+
+END = 4
+WHOLE = batch([(offset, Record(5, b"k", b"%d" % offset)) for offset in range(END)])
+
+
+class Answering(RangeReader):
+    """Gets these answers; what is not said of a log start it asks in vain."""
+
+    answers: Iterator[FetchedPartition]
+
+    def _connect(self, client: ClusterClient) -> RpcConnection:
+        class Closed:
+            def close(self) -> None:
+                pass
+
+        return cast("RpcConnection", Closed())
+
+    def _fetch(self, connection: RpcConnection, offset: int) -> FetchedPartition | None:
+        return next(self.answers)
+
+    def _log_start(self, client: ClusterClient) -> int:
+        raise ConnectionError("its leader has moved")
+
+
+def reading(*answers: FetchedPartition) -> Answering:
+    config = ClusterConfig(alias="A", bootstrap_servers=("127.0.0.1:1",))
+    reader = Answering(config, "orders", bytes(16), 0, Bounds(0, END), read_committed=False)
+    reader.answers = iter(answers)
+    return reader
+
+
+def answer(records: memoryview | None = None, error: int = 0) -> FetchedPartition:
+    return FetchedPartition("orders", 0, 0, error, END, END, 0, records or memoryview(b""), None)
+
+
+@pytest.mark.parametrize("empty", [0, 1, 3])
+def test_records_may_come_after_some_answers_without_any(empty: int) -> None:
+    with reading(*[answer()] * empty, answer(WHOLE.view)) as found:
+        assert [one.header.records for one in found] == [END]
+
+
+def test_at_last_it_is_believed_that_there_are_none() -> None:
+    with reading(*[answer()] * 4, answer(WHOLE.view)) as found:
+        assert list(found) == []
+
+
+def test_a_leader_that_moves_while_retention_is_looked_into_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparkmirror.frames.log_reader._PAUSE_S", 0.01)
+    gone = answer(error=OFFSET_OUT_OF_RANGE)
+    with reading(gone, answer(WHOLE.view)) as found:
+        assert [one.header.records for one in found] == [END]
+    with reading(*[gone] * 9) as found, pytest.raises(ClusterUnreachable, match="orders-0: its leader has moved"):
+        list(found)
