@@ -81,6 +81,12 @@ def is_gone(answer: object) -> bool:
     return isinstance(answer, dict) and answer.get("error_code") == 404
 
 
+def names_no_deleted(answer: object) -> bool:
+    """A real worker names a partition without its offset until it has read its own deletion back."""
+    assert isinstance(answer, dict)
+    return all(one["offset"] is not None for one in answer["offsets"])
+
+
 def offsets_of(*parts: tuple[object, object]) -> dict[str, object]:
     """The body of an offsets request."""
     return {"offsets": [{"partition": partition, "offset": offset} for partition, offset in parts]}
@@ -461,7 +467,7 @@ def rest_cases(source: str, target: str) -> list[Case]:
         Case("alter with what is no JSON", "PATCH", "/connectors/msc/offsets", "{"),
         Case("alter offsets of none", "PATCH", "/connectors/none/offsets", offsets_of((at, {"offset": 1}))),
         Case("delete offsets", "DELETE", "/connectors/msc/offsets"),
-        Case("none are left", "GET", "/connectors/msc/offsets"),
+        Case("none are left", "GET", "/connectors/msc/offsets", until=names_no_deleted),
         Case("delete offsets of none", "DELETE", "/connectors/none/offsets"),
         Case(
             "alter a checkpoint's offset",
