@@ -12,7 +12,7 @@ expired, the first of those that have no equal there.
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -96,7 +96,8 @@ class _Stream:
             end = self.bounds.end
         else:
             end = min(self._next.header.next_offset - 1, self.bounds.end)
-        between = sum(offset > self._last for offset in self.records.offsets[self.at : place])
+        stop = min(place, len(self.records))
+        between = stop - bisect_right(self.records.offsets, self._last, self.at, stop)
         return end - self._last - 1 - between
 
     def meet(self, offset: int) -> None:
