@@ -12,7 +12,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.frames.compare import Bounds
-from sparkmirror.frames.log_reader import RangeReader
+from sparkmirror.frames.log_reader import LogChanged, RangeReader
 from sparkmirror.wire.fetch import OFFSET_OUT_OF_RANGE, FetchedPartition
 from sparkmirror.wire.rpc import RpcConnection
 
@@ -62,9 +62,33 @@ def test_at_last_it_is_believed_that_there_are_none() -> None:
 
 
 def test_a_leader_that_moves_while_retention_is_looked_into_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparkmirror.frames.log_reader._PAUSE_S", 0.01)
+    impatient(monkeypatch)
     gone = answer(error=OFFSET_OUT_OF_RANGE)
-    with reading(gone, answer(WHOLE.view)) as found:
+    with reading(*[gone] * 7, answer(WHOLE.view)) as found:
         assert [one.header.records for one in found] == [END]
-    with reading(*[gone] * 9) as found, pytest.raises(ClusterUnreachable, match="orders-0: its leader has moved"):
+    with reading(*[gone] * 999) as found, pytest.raises(ClusterUnreachable, match="orders-0: its leader has moved"):
+        list(found)
+
+
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparkmirror.frames.log_reader._PAUSE_S", 0.01)
+    monkeypatch.setattr("sparkmirror.frames.log_reader._PATIENCE_S", 0.2)
+
+
+def test_a_log_that_was_cut_short_is_said_to_have_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its leader may only lag for a while; but not for long."""
+    impatient(monkeypatch)
+    short = answer()._replace(high_watermark=END - 1)
+    with reading(*[short] * 7, answer(WHOLE.view)) as found:
+        assert [one.header.records for one in found] == [END]
+    with (
+        reading(*[short] * 999) as found,
+        pytest.raises(LogChanged, match="orders-0: what may be read of it ends at 3"),
+    ):
+        list(found)
+
+
+def test_an_offset_above_a_log_is_said_to_have_been_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Answering, "_log_start", lambda self, client: 0)
+    with reading(answer(error=OFFSET_OUT_OF_RANGE)) as found, pytest.raises(LogChanged, match="cut below offset 0"):
         list(found)

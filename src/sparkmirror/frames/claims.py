@@ -15,7 +15,7 @@ from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.offsets.arbitration import Evidence
 from sparkmirror.offsets.evidence import LogProbe
 from sparkmirror.offsets.identity import Identity
-from sparkmirror.offsets.map_keeper import ByOthers, LogBounds, PartitionMap
+from sparkmirror.offsets.map_keeper import NOTHING_YET, ByOthers, LogBounds, PartitionMap
 from sparkmirror.offsets.offset_map import OffsetMap
 from sparkmirror.offsets.segment_log import SegmentLog, TargetPartition
 from sparkmirror.offsets.segments import Retracted, home_partition, segments_topic
@@ -43,6 +43,8 @@ class FlowClaims:
         self._log = SegmentLog(TopicLog(target, segments_topic(source_alias)))
         self.identity: Identity | None = None
         """Who the flow is at the target; None: it never copied anything there."""
+        self.undecided: dict[TopicPartition, str] = {}
+        """Partitions that have claims and no map, and why."""
         target.metadata([])
         try:
             self.identity = self._log.agree(target.cluster_id, None)
@@ -98,6 +100,9 @@ class FlowClaims:
         found = {}
         for where, one in claims.items():
             one.bound(LogBounds(*logs[where]))
-            if one.judge(evidence.get(where, {}), tails[where], None) is None:
+            why = one.judge(evidence.get(where, {}), tails[where], None)
+            if why is not None and why is not NOTHING_YET:
+                self.undecided[where] = why.reason
+            elif why is None:
                 found[where] = CopyMap(one.offsets, one.source_topic_id, one.taken_over, one.others)
         return found

@@ -29,12 +29,22 @@ AHEAD = 2
 """Answers that wait to be compared."""
 _RECEIVE_BUFFER = 1 << 20
 _MAX_WAIT_MS = 500
-_TRIES = 5
+_UNKNOWN_TOPIC = 3
+_PATIENCE_S = 60.0
+"""A partition whose leader died has another one after the brokers' session timeout, by default 9 s."""
 _PAUSE_S = 0.5
 _LONGEST_THROTTLE_S = 5.0
 _WAIT_S = 0.2
 _EMPTY_ANSWERS = 4
 """In a row: a slow read of old data (tiered storage) may end without any."""
+
+
+class LogChanged(Exception):
+    """A log is no more what it was when it was planned: deleted, created again, or cut short."""
+
+
+class _EndsEarly(ConnectionError):
+    """What may be read ends before the range: a new leader's high watermark lags, or the log was cut."""
 
 
 class RangeReader:
@@ -98,7 +108,8 @@ class RangeReader:
                 return
 
     def _fetch_all(self, client: ClusterClient) -> None:
-        offset, tries_left, empty = self._bounds.first, _TRIES, 0
+        offset, empty = self._bounds.first, 0
+        failing_since: float | None = None
         connection: RpcConnection | None = None
         while offset < self._bounds.end and not self._closing.is_set():
             try:
@@ -108,16 +119,20 @@ class RangeReader:
                 if part is not None and part.error == fetch.OFFSET_OUT_OF_RANGE:
                     offset = self._expire(client, offset)
                     continue
+                if part is not None:
+                    self._see_that_it_goes_on(part)
             except ConnectionError as error:
                 if connection is not None:
                     connection.close()
                 connection = None
-                tries_left -= 1
-                if not tries_left:
-                    raise ClusterUnreachable(f"cluster {self._config.alias}: {self._name}: {error}") from error
-                time.sleep(_PAUSE_S)
+                now = time.monotonic()
+                failing_since = now if failing_since is None else failing_since
+                if now - failing_since >= _PATIENCE_S:
+                    kind = LogChanged if isinstance(error, _EndsEarly) else ClusterUnreachable
+                    raise kind(f"{self._name}: {error}") from error
+                self._closing.wait(_PAUSE_S)
                 continue
-            tries_left = _TRIES
+            failing_since = None
             if part is None:
                 continue
             batches, following = self._batches(part, offset)
@@ -131,18 +146,18 @@ class RangeReader:
 
     @property
     def _name(self) -> str:
-        return f"{self._topic}-{self._partition}"
+        return f"cluster {self._config.alias}: {self._topic}-{self._partition}"
 
     def _connect(self, client: ClusterClient) -> RpcConnection:
         found = client.metadata([self._topic])[self._topic]
+        if found.error == _UNKNOWN_TOPIC:
+            raise LogChanged(f"{self._name} was deleted since it was planned")
         if found.error:
             raise ConnectionError(error_name(found.error))
         if any(self._topic_id) and found.topic_id != self._topic_id:
-            raise ClusterUnreachable(
-                f"cluster {self._config.alias}: topic {self._topic} was created again since it was planned: start anew"
-            )
+            raise LogChanged(f"{self._name} was created again since it was planned")
         if self._partition not in found.partitions:
-            raise ConnectionError("there is no such partition any more")
+            raise ConnectionError("its leader is not known")
         self._leader = found.partitions[self._partition].leader
         return client.dial(self._leader, receive_buffer=_RECEIVE_BUFFER)
 
@@ -167,10 +182,12 @@ class RangeReader:
             raise ConnectionError(error_name(error))
         if part is None or (head.throttle_ms and not part.records):
             return None
-        end = part.last_stable_offset if self._isolation_level else part.high_watermark
-        if not error and not part.records and end < self._bounds.end:
-            raise ConnectionError(f"what may be read of it ends at {end} now")
         return part
+
+    def _see_that_it_goes_on(self, part: fetch.FetchedPartition) -> None:
+        end = part.last_stable_offset if self._isolation_level else part.high_watermark
+        if not part.records and end < self._bounds.end:
+            raise _EndsEarly(f"what may be read of it ends at {end} now")
 
     def _batches(self, part: fetch.FetchedPartition, offset: int) -> tuple[list[Batch], int]:
         """What counts of an answer, and the offset to go on from."""
@@ -193,7 +210,7 @@ class RangeReader:
         """Pass over what retention took; returns the offset to go on from."""
         start = self._log_start(client)
         if start <= offset:
-            raise ClusterUnreachable(f"cluster {self._config.alias}: {self._name} was cut below offset {offset}")
+            raise LogChanged(f"{self._name} was cut below offset {offset} since it was planned")
         self.expired.append(Bounds(offset, min(start, self._bounds.end)))
         return start
 

@@ -55,7 +55,7 @@ class RangeReport(Model):
     not_listed: int = 0
     """Unmatched records past the most that a range tells."""
     damage: str = ""
-    """A batch that can't be read: the range was not compared."""
+    """A batch that can't be read, or a log that has changed: the range was not compared."""
 
 
 class Difference(NamedTuple):

@@ -114,7 +114,7 @@ class FlowSurvey:
         # The target before the source: what is there was at the source by then.
         target_ends = listed(self._target, copied_to, LATEST)
         target_starts = listed(self._target, copied_to, EARLIEST)
-        maps = self._maps(there, target_starts, target_ends)
+        maps, undecided = self._maps(there, target_starts, target_ends)
         ours = [source for source, _ in pairs]
         source_starts = listed(self._source, ours, EARLIEST)
         source_ends = listed(self._source, ours, LATEST, isolation_level=int(self._read_committed))
@@ -149,8 +149,9 @@ class FlowSurvey:
                 )
                 if topic not in read
             ]
+            copied = known or undecided.get(target)
             plans.append(
-                self._partition(source[1], log, copy, configs, known, windows[source], per_offset, first_range, unread)
+                self._partition(source[1], log, copy, configs, copied, windows[source], per_offset, first_range, unread)
             )
             first_range += len(plans[-1].ranges)
         return plans
@@ -161,23 +162,25 @@ class FlowSurvey:
         source: LogPlan,
         target: LogPlan,
         target_configs: Iterable[ConfigEntry],
-        known: CopyMap | None,
+        known: CopyMap | str | None,
         window: Window,
         bytes_per_offset: float,
         first_range: int,
         unread: Sequence[str],
     ) -> PartitionPlan:
         notes = [*unread]
-        offsets = None if known is None else known.offsets
+        copied = known if isinstance(known, CopyMap) else None
+        offsets = copied.offsets if copied else None
         if offsets is None:
+            why = f"its offset map is not known now ({known})" if known else "it was not copied by sparkmirror"
             if self._scope.bounded:
                 raise ConfigError(
-                    f"{target.topic}-{partition} was not copied by sparkmirror, so nothing tells which of its offsets "
-                    "belong to a part of the source: leave the range out",
+                    f"{target.topic}-{partition}: {why}, so nothing tells which of its offsets belong to a part of the "
+                    "source: leave the range out",
                     where=f"flow {self._flow.name}",
                 )
-            notes.append("not copied by sparkmirror: compared by content alone, as one range")
-        taken_over, others = (False, ()) if known is None else (known.taken_over, known.others)
+            notes.append(f"{why}: compared by content alone, as one range")
+        taken_over, others = (copied.taken_over, copied.others) if copied else (False, ())
         found = extent(source, target, offsets, window, taken_over=taken_over, others=others)
         stamped = _value(target_configs, "message.timestamp.type") == "LogAppendTime"
         if stamped:
@@ -238,7 +241,8 @@ class FlowSurvey:
 
     def _maps(
         self, there: Mapping[str, TopicDescription], starts: Offsets, ends: Offsets
-    ) -> dict[TopicPartition, CopyMap]:
+    ) -> tuple[dict[TopicPartition, CopyMap], dict[TopicPartition, str]]:
+        """Of each partition with claims its map, or why there is none."""
         claims = FlowClaims(self._target, self._flow.source.alias)
         ids = {name: topic.topic_id for name, topic in there.items()}
         read = claims.read((ids[topic], partition) for topic, partition in ends)
@@ -247,7 +251,7 @@ class FlowSurvey:
         for leader, group in by_leader(self._target, by_partition):
             logs = {where: (starts[where], ends[where]) for where in group}
             found |= claims.maps(leader, ids, logs, {where: by_partition[where] for where in group})
-        return found
+        return found, claims.undecided
 
     def _windows(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Window]:
         scope, partitions = self._scope, list(partitions)

@@ -12,7 +12,7 @@ from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.frames.compare import Bounds, Comparer, content_digest, key_digest
 from sparkmirror.frames.judge import Seen
-from sparkmirror.frames.log_reader import RangeReader
+from sparkmirror.frames.log_reader import LogChanged, RangeReader
 from sparkmirror.frames.ranges import LogPlan, RangePlan
 from sparkmirror.frames.report import Model, RangeReport
 from sparkmirror.wire.records import raw_parts
@@ -44,7 +44,7 @@ class LookOrder(Model):
     first: int
     end: int
     wanted: int
-    """Index of the keys and contents to look for."""
+    """Which keys and contents to look for."""
     keys_only: bool
 
 
@@ -62,6 +62,8 @@ class Answer(Model):
     newest: dict[int, int] = Field(default_factory=dict)
     tombstones: dict[int, tuple[int, int]] = Field(default_factory=dict)
     contents: dict[str, int] = Field(default_factory=dict)
+    changed: str = ""
+    """Why a log could not be looked through to its planned end."""
     failed: str = ""
 
     def seen(self) -> Seen:
@@ -70,7 +72,7 @@ class Answer(Model):
 
 
 def run_tasks(spark: SparkSession, orders: Sequence[str], body: Callable[[str], str]) -> list[Answer]:
-    """One Spark job, a task for each order; the answers in the same order."""
+    """One Spark job, a task for each order; the answers in the same order, those that failed included."""
     count = len(orders)
     numbered = dict(enumerate(orders))
 
@@ -78,11 +80,7 @@ def run_tasks(spark: SparkSession, orders: Sequence[str], body: Callable[[str], 
         yield from _run(numbered, body, batches)
 
     rows = spark.range(0, count, 1, count).mapInArrow(run, "task long, " + ANSWER).collect()
-    answers = [Answer.model_validate_json(row.answer) for row in sorted(rows, key=lambda row: int(row.task))]
-    for answer in answers:
-        if answer.failed:
-            raise ClusterUnreachable(answer.failed)
-    return answers
+    return [Answer.model_validate_json(row.answer) for row in sorted(rows, key=lambda row: int(row.task))]
 
 
 def _run(
@@ -115,8 +113,11 @@ def compare_range(order_json: str) -> str:
             ).compare()
     except ClusterUnreachable as error:
         return Answer(failed=str(error)).model_dump_json()
-    except ValueError as error:
-        report = RangeReport(range=span.range, records=0, bytes=0, whole_batches=0, not_listed=1, damage=str(error))
+    except (ValueError, LogChanged) as error:
+        unknown = max(ours.end - ours.first, 1) if isinstance(error, LogChanged) else 1
+        report = RangeReport(
+            range=span.range, records=0, bytes=0, whole_batches=0, not_listed=unknown, damage=str(error)
+        )
         return Answer(report=report).model_dump_json()
     report = RangeReport(
         range=span.range,
@@ -130,7 +131,7 @@ def compare_range(order_json: str) -> str:
     return Answer(report=report).model_dump_json()
 
 
-def look(wanted: Sequence[Wanted], order_json: str) -> str:
+def look(wanted: Mapping[int, Wanted], order_json: str) -> str:
     """Look for what a `LookOrder` says."""
     order = LookOrder.model_validate_json(order_json)
     bounds = Bounds(order.first, order.end)
@@ -145,6 +146,8 @@ def look(wanted: Sequence[Wanted], order_json: str) -> str:
                         _see(seen, keys, contents, offset, timestamp, body, order.timestamps)
     except ClusterUnreachable as error:
         return Answer(failed=str(error)).model_dump_json()
+    except LogChanged as error:
+        return Answer(changed=str(error)).model_dump_json()
     except ValueError:  # a damaged batch; the comparison has said so
         pass
     return Answer(newest=seen.newest, tombstones=seen.tombstones, contents=seen.contents).model_dump_json()

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sparkmirror.config import FlowConfig, MirrorConfig
 from sparkmirror.config.model import REVEAL
 from sparkmirror.engine.session import guard_secrets
-from sparkmirror.errors import ConfigError
+from sparkmirror.errors import ClusterUnreachable, ConfigError
 from sparkmirror.frames.journal import Journal
 from sparkmirror.frames.judge import Cleaning, Placed, Seen, judge
 from sparkmirror.frames.listed_offsets import ends_now
@@ -229,9 +229,13 @@ class _Run:
         self._on_progress(Progress(phase, done, total, records, read, unmatched, elapsed_s, eta_s))
 
     def _jobs(self, orders: Sequence[str], body: Callable[[str], str]) -> Iterator[list[Answer]]:
-        """Run orders in jobs of a few tasks a slot, two at a time; answers come as jobs end."""
+        """Run orders in jobs of a few tasks a slot, two at a time; answers come as jobs end.
+
+        Where one failed, those of the jobs that are on their way come all the same, before `ClusterUnreachable`.
+        """
         size = self._slots * _TASKS_A_SLOT
         chunks = [orders[start : start + size] for start in range(0, len(orders), size)][::-1]
+        failed = ""
         with ThreadPoolExecutor(_JOBS) as pool:
             running: set[Future[list[Answer]]] = set()
             while chunks or running:
@@ -239,7 +243,13 @@ class _Run:
                     running.add(pool.submit(run_tasks, self._spark, chunks.pop(), body))
                 ended, running = wait(running, return_when=FIRST_COMPLETED)
                 for job in ended:
-                    yield job.result()
+                    answers = job.result()
+                    failed = failed or next((answer.failed for answer in answers if answer.failed), "")
+                    yield [answer for answer in answers if not answer.failed]
+                if failed:
+                    chunks.clear()
+        if failed:
+            raise ClusterUnreachable(failed)
 
     def _compare_order(self, plan: PartitionPlan, span: RangePlan) -> str:
         flow = self._flows[plan.flow]
@@ -265,12 +275,12 @@ class _Run:
             [Placed(report.range, record) for report in reports for record in report.unmatched] for reports in by_plan
         ]
         now_ms = int(time.time() * 1000)
-        seen = self._look_for(plans, placed)
+        seen, changed = self._look_for(plans, placed)
         results: list[PartitionResult] = []
         differences: list[Difference] = []
         for index, plan in enumerate(plans):
             judgement = judge(
-                placed[index],
+                [] if index in changed else placed[index],
                 {SOURCE: _cleaning(plan.source, now_ms), TARGET: _cleaning(plan.target, now_ms)},
                 seen[index],
                 timestamps=plan.timestamps,
@@ -294,14 +304,17 @@ class _Run:
                     compacted=judgement.compacted,
                     not_copied_yet=plan.not_copied_yet,
                     expired=plan.expired + sum(report.expired for report in reports),
-                    unjudged=sum(report.not_listed for report in reports),
-                    notes=(*plan.notes, *(report.damage for report in reports if report.damage)),
+                    unjudged=sum(report.not_listed for report in reports)
+                    + (len(placed[index]) if index in changed else 0),
+                    notes=tuple(dict.fromkeys((*plan.notes, *_damage(reports), *changed.get(index, ())))),
                 )
             )
         return Verification(tuple(results), tuple(differences), len(chosen), all_ranges)
 
-    def _look_for(self, plans: Sequence[PartitionPlan], placed: Sequence[Sequence[Placed]]) -> list[dict[Side, Seen]]:
-        """What both logs of each partition hold of its unmatched records.
+    def _look_for(
+        self, plans: Sequence[PartitionPlan], placed: Sequence[Sequence[Placed]]
+    ) -> tuple[list[dict[Side, Seen]], dict[int, list[str]]]:
+        """What both logs of each partition hold of its unmatched records, and why those of some could not be told.
 
         Keys are looked for in what was written since the plan, too: it is why a cleaner may have taken a record.
         """
@@ -322,15 +335,21 @@ class _Run:
             planned = (plans[index].source if side == SOURCE else plans[index].target).end
             orders += self._look_orders(plans[index], index, side, planned, end, keys_only=True)
         seen: list[dict[Side, Seen]] = [{SOURCE: Seen(), TARGET: Seen()} for _ in plans]
+        changed: dict[int, list[str]] = defaultdict(list)
         self._began = time.monotonic()
         size = self._slots * _TASKS_A_SLOT
         for start in range(0, len(orders), size):
             chunk = orders[start : start + size]
             self._tell("looking into differences", start, len(orders), len(orders))
-            answers = run_tasks(self._spark, [order for _, _, order in chunk], functools.partial(look, wanted))
+            asked = {index: wanted[index] for index, _, _ in chunk}
+            answers = run_tasks(self._spark, [order for _, _, order in chunk], functools.partial(look, asked))
             for (index, side, _), answer in zip(chunk, answers, strict=True):
+                if answer.failed:
+                    raise ClusterUnreachable(answer.failed)
                 seen[index][side].add(answer.seen())
-        return seen
+                if answer.changed:
+                    changed[index].append(answer.changed)
+        return seen, changed
 
     def _look_orders(
         self, plan: PartitionPlan, index: int, side: Side, first: int, end: int, *, keys_only: bool = False
@@ -361,6 +380,10 @@ class _Run:
             found |= {(ours[where], SOURCE): end for where, end in ends_now(flow.source, ours, isolation).items()}
             found |= {(theirs[where], TARGET): end for where, end in ends_now(flow.target, theirs).items()}
         return found
+
+
+def _damage(reports: Iterable[RangeReport]) -> Iterator[str]:
+    return (report.damage for report in reports if report.damage)
 
 
 def _cleaning(log: LogPlan, now_ms: int) -> Cleaning:
