@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import signal
 import sys
 import time
@@ -32,7 +33,7 @@ def main() -> int:
     console = Console(stderr=True, soft_wrap=True)
     began = time.monotonic()
     try:
-        with _narrator(console, began) as say, Run(options, " ".join(sys.argv[1:]), say) as run:
+        with _narrator(console, began) as say, Run(options, shlex.join(sys.argv[1:]), say) as run:
             board = run.run()
     except SparkMirrorError as error:
         console.print(f"chaos: {error}", style="red", highlight=False, markup=False)

@@ -8,15 +8,19 @@ changed         at the target with another key, value, header or timestamp
 phantom         at the target, and nowhere in the source's log
 unseen          acknowledged to its producer, but not in the source's log (or committed there and not readable, or
                 aborted and readable): the source's own loss, no mirror can help it
+
+What the source took back after it had been copied stays in the copy. It is right there if the loss ledger names exactly
+that (`cuts.py`); else it is a phantom, or lost.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from chaos.cuts import Cut, without_taken_back
 from chaos.history import History, partition_of, transaction_of
 from chaos.records import Isolation, Log, LoggedRecord
 
@@ -44,6 +48,10 @@ class Findings:
     """Records that the target must have."""
     counts: Counter[Anomaly] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
+    taken_back: int = 0
+    """Records in the copy that the source took back later, as the loss ledger says."""
+    disowned: int = 0
+    """Records that the source acknowledged and took back, copied or not."""
 
     def add(self, anomaly: Anomaly, what: str, times: int = 1) -> None:
         self.counts[anomaly] += times
@@ -52,6 +60,8 @@ class Findings:
 
     def merge(self, other: Findings) -> None:
         self.records += other.records
+        self.taken_back += other.taken_back
+        self.disowned += other.disowned
         self.counts.update(other.counts)
         self.examples = (self.examples + other.examples)[:_MOST_EXAMPLES]
 
@@ -73,6 +83,10 @@ class TopicLogs:
     uncommitted: Mapping[int, Log]
     committed: Mapping[int, Log]
     copy: Mapping[int, Log]
+    cuts: Mapping[int, Sequence[Cut]] = field(default_factory=dict)
+    """Where the source took records back after they had been copied, as the loss ledger says, in the copy's order."""
+    disowned: frozenset[int] = frozenset()
+    """Partitions in which the source took back what it had acknowledged, copied or not."""
 
 
 def check(logs: TopicLogs, isolation: Isolation, history: History) -> Findings:
@@ -80,8 +94,24 @@ def check(logs: TopicLogs, isolation: Isolation, history: History) -> Findings:
     findings = Findings()
     for partition, everything in logs.uncommitted.items():
         truth = everything if isolation == "read_uncommitted" else logs.committed[partition]
-        findings.merge(compare(f"{logs.topic}-{partition}", truth, everything, logs.copy.get(partition, ())))
+        where, copy = f"{logs.topic}-{partition}", logs.copy.get(partition, ())
+        if cuts := logs.cuts.get(partition):
+            copy, taken_back, wrong = without_taken_back(copy, cuts)
+            findings.taken_back += taken_back
+            for cut, copied in wrong:
+                said = f"{where}: the ledger says that offsets up to {cut.end} were copied, {copied} were"
+                findings.add(Anomaly.PHANTOM if copied > cut.end else Anomaly.LOST, said, abs(copied - cut.end))
+        findings.merge(compare(where, truth, everything, copy))
     findings.merge(_unseen(logs, history))
+    return findings
+
+
+def check_beginning(logs: TopicLogs, isolation: Isolation) -> Findings:
+    """Check a copy that has not come to its end: all but what is not there yet."""
+    findings = check(logs, isolation, History())
+    findings.records = 0
+    del findings.counts[Anomaly.LOST]
+    findings.examples = [one for one in findings.examples if not one.startswith(f"{Anomaly.LOST}:")]
     return findings
 
 
@@ -140,7 +170,9 @@ def _unseen(logs: TopicLogs, history: History) -> Findings:
             continue  # another topic's
         where = f"{logs.topic}-{partition_of(name)}: {name}"
         fate = history.ended.get(transaction_of(name) or "")
-        if name not in written:
+        if name not in written and partition_of(name) in logs.disowned:
+            findings.disowned += 1
+        elif name not in written:
             findings.add(Anomaly.UNSEEN, f"{where} was acknowledged and is not in the source's log")
         elif fate == "committed" and name not in readable:
             findings.add(Anomaly.UNSEEN, f"{where} was committed and can't be read")

@@ -1,10 +1,11 @@
-"""What hurts no broker: answers that are throttled, and records that somebody else writes to the copy."""
+"""What hurts no broker: throttled answers, a limit that refuses records, and records that somebody else writes."""
 
 from __future__ import annotations
 
 import contextlib
 import random
 import threading
+import time
 from typing import Any
 
 from kafka import KafkaProducer
@@ -12,6 +13,8 @@ from kafka.errors import KafkaError
 
 from chaos.arena import NoVictim, wait_in_sync
 from chaos.records import STRANGER, last_names
+from chaos.replicas import configure
+from chaos.world import World
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.quotas import set_quota
 
@@ -19,6 +22,9 @@ _QUOTA = 100_000.0
 """Bytes a second, of each broker for each client id: less than the load brings."""
 _EVERY_S = 0.2
 _PATIENCE_S = 3.0
+_BEFORE = "message.timestamp.before.max.ms"
+_DAY_MS = 86_400_000
+_REFUSED_TIMEOUT_S = 60.0
 
 
 class Throttle:
@@ -41,6 +47,43 @@ class Throttle:
         wait_in_sync(self._cluster)
 
 
+class TimestampLimit:
+    """A topic of the copy refuses records that are older than a day (INVALID_TIMESTAMP), as all of its are.
+
+    It begins when the mirror says so of a partition. Once the limit is gone, the mirror goes on by itself.
+    """
+
+    lasts = True
+
+    def __init__(self, world: World) -> None:
+        self._cluster = world.arena.target
+        self._topics = world.copies("archive")
+        self._deployment = world.deployment
+        self.victim = ", ".join(self._topics)
+
+    def begin(self) -> None:
+        if not self._topics:
+            raise NoVictim("there are no old records")
+        position = self._deployment.log.stat().st_size
+        self._limit(str(_DAY_MS))
+        deadline = time.monotonic() + _REFUSED_TIMEOUT_S
+        while not any("INVALID_TIMESTAMP" in why for why in self._deployment.parked_since(position).values()):
+            if time.monotonic() > deadline:
+                self.end()
+                raise NoVictim("the mirror does not say that anything is refused")
+            time.sleep(_EVERY_S)
+
+    def end(self) -> None:
+        self._limit(None)
+
+    def settle(self) -> None:
+        wait_in_sync(self._cluster)
+
+    def _limit(self, before_ms: str | None) -> None:
+        for topic in self._topics:
+            configure(self._cluster, topic, {_BEFORE: before_ms})
+
+
 class Stranger:
     """Somebody else writes to a topic of the copy, behind the mirror's records; the checker knows them by a header.
 
@@ -50,10 +93,10 @@ class Stranger:
     lasts = True
     victim = "a topic of the copy"
 
-    def __init__(self, cluster: KafkaCluster, topic: str, partitions: int, chance: random.Random) -> None:
-        self._cluster = cluster
-        self._topic = topic
-        self._all = partitions
+    def __init__(self, world: World, chance: random.Random) -> None:
+        self._cluster = world.arena.target
+        self._topic = (world.copies("payments") or world.copies("orders"))[0]
+        self._all = world.partitions
         self._partitions: list[int] = []
         self._chance = chance
         self._ended = threading.Event()

@@ -6,11 +6,11 @@ import random
 from collections.abc import Callable
 
 from chaos.arena import NoVictim, wait_in_sync
-from chaos.cluster_faults import Stranger, Throttle
+from chaos.cluster_faults import Stranger, Throttle, TimestampLimit
 from chaos.full_disk import FullDisk
 from chaos.leaders import LeaderMove
 from chaos.mirror_faults import MIRROR_FAULTS
-from chaos.unclean import UncleanElection
+from chaos.unclean import UncleanElectionAtSource, UncleanElectionAtTarget
 from chaos.world import Fault, World
 from sparkmirror.demo import Broker, KafkaCluster
 from sparkmirror.demo.proxy import Proxy
@@ -137,17 +137,18 @@ _BROKER_FAULTS: dict[str, Callable[[KafkaCluster, random.Random], Fault]] = {
 _CLUSTER_FAULTS: dict[str, Callable[[World, random.Random], Fault]] = {
     "source throttle": lambda world, _: Throttle(world.arena.source, "consumer_byte_rate"),
     "target throttle": lambda world, _: Throttle(world.arena.target, "producer_byte_rate"),
-    "target stranger": lambda world, chance: Stranger(world.arena.target, world.copied_topic, world.partitions, chance),
-    "target unclean election": lambda world, chance: UncleanElection(
-        world.arena.target, world.copied_topics, world.partitions, world.meter, chance
-    ),
+    "source unclean election": UncleanElectionAtSource,
+    "target stranger": Stranger,
+    "target timestamp limit": lambda world, _: TimestampLimit(world),
+    "target unclean election": UncleanElectionAtTarget,
 }
 LANES: dict[str, tuple[str, ...]] = {
-    "source": (*(f"source {kind}" for kind in _BROKER_FAULTS), "source throttle"),
+    "source": (*(f"source {kind}" for kind in _BROKER_FAULTS), "source throttle", "source unclean election"),
     "target": (
         *(f"target {kind}" for kind in _BROKER_FAULTS),
         "target throttle",
         "target stranger",
+        "target timestamp limit",
         "target unclean election",
     ),
     "mirror": tuple(MIRROR_FAULTS),
@@ -156,6 +157,10 @@ LANES: dict[str, tuple[str, ...]] = {
 
 SLOW_TO_SHOW = {"rival": 12.0, "standby": 10.0}
 """Kinds that hold for longer, in seconds, since a mirror needs that long to start."""
+
+
+ALONE = frozenset({"lost segments topic"})
+"""Kinds during which nothing else may be broken."""
 
 
 def make_fault(kind: str, world: World, chance: random.Random) -> Fault:

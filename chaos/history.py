@@ -15,6 +15,7 @@ from pathlib import Path
 
 PLAIN = "plain"
 OLD = "old"
+DRAFT = "draft"
 
 
 def record_id(producer: str, partition: int, number: int, transaction: int = 0, fate: str = "") -> str:

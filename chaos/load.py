@@ -1,9 +1,9 @@
-"""The load: two idempotent producers and two transactional ones, which write down what the source promised them.
+"""The load: three idempotent producers and two transactional ones, which write down what the source promised them.
 
 It is a process of its own, so that it does not wait for the nemesis nor the nemesis for it. Every record has a name
 in a header (`history.py`), other headers, keys and values of many sizes, some of them null. A third of the
 transactions is aborted; some stay open for a while, and the two producers' transactions overlap. The second idempotent
-producer's records are two days old, and it rests now and then.
+producer's records are two days old, and it rests now and then; the third one's are what the source may take back.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any, Self
 from kafka import KafkaProducer
 from kafka.errors import KafkaError, KafkaTimeoutError
 
-from chaos.history import OLD, PLAIN, HistoryWriter, record_id
+from chaos.history import DRAFT, OLD, PLAIN, HistoryWriter, record_id
 from chaos.records import ID_HEADER
 
 TRANSACTIONAL = ("txn1", "txn2")
@@ -53,7 +53,7 @@ _CLIENT: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
-    """What is written where; no transactional topic, no transactions; no old topic, no old records."""
+    """What is written where; a topic that is None is not written to."""
 
     servers: str
     history: Path
@@ -62,11 +62,13 @@ class LoadPlan:
     plain_topic: str
     transactional_topic: str | None
     old_topic: str | None = None
+    draft_topic: str | None = None
     records_per_s: float = 300.0
     transactions_per_s: float = 5.0
     """Of each of the transactional producers."""
     old_per_s: float = 60.0
     """Records, while it does not rest."""
+    drafts_per_s: float = 40.0
 
 
 class Load:
@@ -136,9 +138,13 @@ def last_name(partition: int) -> str:
 def _write(plan: LoadPlan, stop: Event) -> None:
     logging.getLogger("kafka").setLevel(logging.CRITICAL)  # what goes wrong is meant to
     history = HistoryWriter(plan.history)
-    writers: list[Callable[[Event], None]] = [_PlainWriter(plan, history).run]
+    writers: list[Callable[[Event], None]] = [
+        _PlainWriter(plan, history, PLAIN, plan.plain_topic, plan.records_per_s).run
+    ]
+    if plan.draft_topic:
+        writers.append(_PlainWriter(plan, history, DRAFT, plan.draft_topic, plan.drafts_per_s).run)
     if plan.old_topic:
-        writers.append(_OldWriter(plan, history).run)
+        writers.append(_OldWriter(plan, history, OLD, plan.old_topic, plan.old_per_s).run)
     if plan.transactional_topic:
         writers += [_TransactionalWriter(plan, history, name).run for name in TRANSACTIONAL]
     threads = [threading.Thread(target=run, args=(stop,), daemon=True) for run in writers]
@@ -221,10 +227,10 @@ class _Writer:
 class _PlainWriter(_Writer):
     age_ms = 0
 
-    def __init__(self, plan: LoadPlan, history: HistoryWriter, name: str = PLAIN) -> None:
+    def __init__(self, plan: LoadPlan, history: HistoryWriter, name: str, topic: str, per_s: float) -> None:
         super().__init__(plan, history, name)
-        self.topic = plan.plain_topic
-        self.per_s = plan.records_per_s
+        self.topic = topic
+        self.per_s = per_s
         self.failed = False
 
     def write(self, producer: Any, stop: Event) -> None:
@@ -251,11 +257,6 @@ class _OldWriter(_PlainWriter):
     """Writes what is too old for brokers to keep its producer's state: neither the source's nor the target's."""
 
     age_ms = _OLD_MS
-
-    def __init__(self, plan: LoadPlan, history: HistoryWriter) -> None:
-        super().__init__(plan, history, OLD)
-        self.topic = plan.old_topic or ""
-        self.per_s = plan.old_per_s
 
     def rest_s(self, now: float) -> float:
         return _OLD_RESTS_S if now % (_OLD_WRITES_S + _OLD_RESTS_S) > _OLD_WRITES_S else 0.0

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal, Self
 
@@ -17,11 +18,13 @@ import psutil
 from chaos.arena import Arena
 from chaos.records import Isolation
 from sparkmirror.demo.spawn import spawn
+from sparkmirror.errors import SetupError
 
 SOURCE, TARGET = "A", "B"
 _COMMAND = str(Path(sys.executable).with_name("sparkmirror"))
 _STOP_TIMEOUT_S = 30.0
 _RESTART_AFTER_S = 1.0
+_KILLED_TIMEOUT_S = 30.0
 
 Fence = Literal["none", "marker"]
 """`sparkmirror.takeover.fence`."""
@@ -51,6 +54,8 @@ def write_properties(
         "refresh.topics.interval.seconds": "5",
         f"{TARGET}.session.timeout.ms": "6000",
         "heartbeats.replication.enabled": "false",
+        f"{TARGET}.offset.flush.interval.ms": "1000",
+        "sparkmirror.on.truncated": "continue",
         **({f"{SOURCE}->{TARGET}.consumer.isolation.level": isolation} if isolation == "read_committed" else {}),
         "sparkmirror.takeover.fence": fence,
         **spark,
@@ -63,7 +68,7 @@ class MirrorProcess:
     """One `sparkmirror run`; what it prints is appended to `log`."""
 
     def __init__(self, properties: Path, log: Path, *arguments: str) -> None:
-        self._process = spawn([_COMMAND, "run", str(properties), *arguments], output=log)
+        self._process = spawn([_COMMAND, "run", str(properties), "-o", "json", *arguments], output=log)
 
     @property
     def running(self) -> bool:
@@ -163,6 +168,33 @@ class Deployment:
         """SIGKILL to the driver and all it started."""
         with self._changing:
             self._current.kill_all()
+
+    @contextlib.contextmanager
+    def ended(self) -> Iterator[None]:
+        """SIGKILL to every mirror and all that any of them has started; none runs before the end of the `with`."""
+        with self._changing:
+            family = [*self._current.family()[1:], *self._orphans]
+            for executor in executors():  # of a driver that was killed they live on for a while
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    family += [executor, *executor.children(recursive=True)]
+            self._current.kill_all()
+            kill(family)
+            _, alive = psutil.wait_procs(family, _KILLED_TIMEOUT_S)
+            if alive:
+                raise SetupError(f"processes {[one.pid for one in alive]} live on after SIGKILL")
+            yield
+
+    def parked_since(self, position: int) -> dict[str, str]:
+        """Return the reasons of all partitions that any mirror called parked behind that place of the log."""
+        found: dict[str, str] = {}
+        with self.log.open("rb") as log:
+            log.seek(position)
+            for line in log:
+                with contextlib.suppress(ValueError):  # a line that isn't for programs, or that was cut off
+                    for parked in json.loads(line)["parked"]:
+                        partition, _, reason = parked.partition(": ")
+                        found[partition] = reason
+        return found
 
     def hand_over_to(self, heir: MirrorProcess) -> None:
         """Kill the one that is kept running, with all it started, and keep `heir` running from now on."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import psutil
 
 from chaos.arena import NoVictim
+from chaos.lost_segments import LostSegments
 from chaos.mirror import MirrorProcess, executors, workers
 from chaos.world import Fault, World
 
@@ -156,6 +157,7 @@ MIRROR_FAULTS: dict[str, Callable[[World, random.Random], Fault]] = {
     "worker pause": WorkerPause,
     "executor kill": ExecutorKill,
     "executor pause": ExecutorPause,
+    "lost segments topic": LostSegments,
     "rival": Rival,
     "standby": Standby,
 }

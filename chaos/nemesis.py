@@ -3,7 +3,7 @@
 There are three lanes, source, target and mirror. In each, one fault follows the other; a broker that was killed is
 back and in sync before the next one is hurt, so that a side loses no more than one broker at a time, but where a
 majority is paused, or a leader elected uncleanly, on purpose. The lanes go on side by side, so faults of different
-lanes overlap.
+lanes overlap, but for the few kinds that have to be alone.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from chaos.arena import NoVictim
-from chaos.faults import SLOW_TO_SHOW, make_fault
+from chaos.faults import ALONE, SLOW_TO_SHOW, make_fault
 from chaos.world import World
 
 _TICK_S = 0.5
@@ -80,6 +81,8 @@ class Nemesis:
         self._world = world
         self._schedule = schedule
         self._stop = threading.Event()
+        self._lanes = {lane: threading.Lock() for lane in sorted(schedule)}
+        """Held while something is broken there; always taken in this order."""
 
     def run(self, timeout_s: float, on_tick: Callable[[], None]) -> None:
         """Let all of it happen, or what fits into the time; `on_tick` is called now and then meanwhile.
@@ -104,7 +107,13 @@ class Nemesis:
             for planned in self._schedule[lane]:
                 if self._stop.wait(planned.rest_s):
                     return
-                self._hurt(lane, planned)
+                with ExitStack() as held:
+                    for name, quiet in self._lanes.items():
+                        if name == lane or planned.kind in ALONE:
+                            held.enter_context(quiet)
+                    if self._stop.is_set():
+                        return
+                    self._hurt(lane, planned)
         except BaseException:
             self._stop.set()
             raise

@@ -77,6 +77,12 @@ class Proof:
 
     planted: Anomaly | None
     findings: Findings
+    how: str = ""
+    """In which way, where there is more than one."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.planted or 'nothing'}{self.how and f' ({self.how})'}"
 
     @property
     def caught(self) -> bool:
@@ -102,7 +108,7 @@ def _judge(arena: Arena, source: TopicLogs, history: History, planted: Anomaly |
     topic = f"{TOPIC}.{(planted or 'nothing').replace(' ', '-')}"
     arena.create_topic(arena.target, topic, 1)
     falsified = PLANTERS[planted](list(source.committed[0]), source.uncommitted[0])
-    _write(arena.target.direct_servers, topic, falsified)
+    write_copy(arena.target.direct_servers, topic, falsified)
     copy = read_topic(arena.target.direct_servers, topic, 1, "read_committed")
     if planted is Anomaly.UNSEEN:
         history = replace(history, sent=history.sent | {record_id(PLAIN, 0, RECORDS + 1)})
@@ -141,7 +147,8 @@ def _write_source(arena: Arena, path: Path) -> History:
     return read_history(path)
 
 
-def _write(servers: str, topic: str, records: Sequence[LoggedRecord]) -> None:
+def write_copy(servers: str, topic: str, records: Sequence[LoggedRecord]) -> None:
+    """Write these records to partition 0."""
     producer = KafkaProducer(bootstrap_servers=servers)
     for record in records:
         producer.send(

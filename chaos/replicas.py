@@ -1,13 +1,13 @@
-"""What is asked of a cluster about its replicas while it is broken: again and again, until it answers."""
+"""What is asked of a cluster about its replicas and logs while it is broken: again and again, until it answers."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from kafka import TopicPartition
-from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType, KafkaAdminClient
+from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType, KafkaAdminClient, OffsetSpec
 from kafka.errors import KafkaError
 
 from sparkmirror.demo import KafkaCluster
@@ -62,6 +62,18 @@ def replicas(cluster: KafkaCluster, topics: Sequence[str] | None = None) -> dict
         if not topic["error_code"]
         for part in topic["partitions"]
     }
+
+
+def log_ends(cluster: KafkaCluster, parts: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    """Return where what is acknowledged ends. Raises SetupError if one can't be told."""
+    asked = dict.fromkeys(parts, OffsetSpec.LATEST)
+    listed = ask(cluster, lambda admin: admin.list_partition_offsets(asked))
+    return {part: int(one.offset) for part, one in listed.items()}
+
+
+def log_end(cluster: KafkaCluster, part: TopicPartition) -> int:
+    """Return where what is acknowledged ends in one partition. Raises SetupError if it can't be told."""
+    return log_ends(cluster, [part])[part]
 
 
 def place(cluster: KafkaCluster, where: Mapping[TopicPartition, Sequence[int]]) -> None:

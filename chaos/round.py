@@ -5,21 +5,21 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Literal
 
 from chaos import faults, meter
 from chaos.arena import Arena
-from chaos.checker import Findings, TopicLogs, check
+from chaos.checker import Findings, check
 from chaos.expiry import ExpiryWatch, met
-from chaos.history import OLD, PLAIN, read_history
-from chaos.load import TRANSACTIONAL, Load, LoadPlan, close_logs, last_name
+from chaos.history import read_history
+from chaos.load import Load, LoadPlan, close_logs, last_name
+from chaos.logs import read_logs
 from chaos.meter import Meter, Sample, Stall, Watermarks
 from chaos.mirror import Deployment, Fence, remote, write_properties
 from chaos.nemesis import Happened, Nemesis, Pace, draw
-from chaos.records import Isolation, last_names, read_topic, without_strangers
-from chaos.world import World
+from chaos.records import Isolation, last_names
+from chaos.world import Aftermath, World
 from sparkmirror.errors import CopyIncomplete
 
 PARTITIONS = 4
@@ -29,8 +29,6 @@ _GONE_S = 60.0
 DRAIN_TIMEOUT_S = 180.0
 _POLL_S = 0.5
 _LOG_END = 2_000
-
-_PRODUCERS = {"orders": frozenset({PLAIN}), "payments": frozenset(TRANSACTIONAL), "archive": frozenset({OLD})}
 
 Spark = Literal["local", "standalone"]
 Say = Callable[[str], None]
@@ -51,8 +49,6 @@ class RoundPlan:
     fence: Fence = "none"
     """Whether a takeover fences its predecessor."""
     transactions: bool = True
-    old_records: bool = True
-    """A topic whose records are too old for the target to keep producer state."""
     pace: Pace = field(default_factory=Pace)
 
 
@@ -76,6 +72,8 @@ class RoundResult:
     """Records in the copy that the nemesis wrote itself."""
     unguarded: int
     """Faults that came while the target was found to have forgotten the producer of the old records."""
+    copied_anew: list[str]
+    """Topics whose copies were deleted since the mirror could not go on behind them, and why."""
     log_end: str
     """The mirror's last words, if something is wrong."""
 
@@ -91,18 +89,16 @@ class RoundResult:
 
 def run_round(arena: Arena, plan: RoundPlan, spark: Mapping[str, str], say: Say) -> RoundResult:
     """Run it. Raises SetupError if a broker does not come back, CopyIncomplete if the mirror does not even start."""
-    topics = {"orders": f"round{plan.number}.orders"}
-    if plan.transactions:
-        topics["payments"] = f"round{plan.number}.payments"
-    if plan.old_records:
-        topics["archive"] = f"round{plan.number}.archive"
+    kinds = ["orders", *(["payments"] if plan.transactions else []), "archive", "drafts"]
+    topics = {kind: f"round{plan.number}.{kind}" for kind in kinds}
     for topic in topics.values():
         arena.create_topic(arena.source, topic, PARTITIONS)
     place = arena.directory / f"round{plan.number}"
     place.mkdir()
     every = rf"round{plan.number}\..*"
     properties = write_properties(place / "mm2.properties", arena, every, plan.isolation, plan.fence, spark)
-    guarded = rf"round{plan.number}\.(orders|payments)"  # two at once need the target's producer state
+    # One live pump is the rule where no producer state holds off others, or the source takes records back.
+    guarded = rf"round{plan.number}\.(orders|payments)"
     rivals = write_properties(place / "rival.properties", arena, guarded, plan.isolation, plan.fence, spark)
     load_plan = LoadPlan(
         arena.source.bootstrap_servers,
@@ -111,20 +107,19 @@ def run_round(arena: Arena, plan: RoundPlan, spark: Mapping[str, str], say: Say)
         PARTITIONS,
         topics["orders"],
         topics.get("payments"),
-        topics.get("archive"),
+        topics["archive"],
+        topics["drafts"],
     )
     with (
         _meter(arena, topics["orders"]) as watch,
         Load(load_plan) as load,
-        _expiry(arena, topics) as expiry,
+        ExpiryWatch(arena.target.direct_servers, remote(topics["archive"]), PARTITIONS) as expiry,
         Deployment(properties, place / "mirror.log", rivals) as deployment,
     ):
         say("starts")
         if not watch.wait_for_progress(START_TIMEOUT_S):
             raise CopyIncomplete(f"the mirror copied nothing for {START_TIMEOUT_S:.0f} s; {_end_of(deployment)}")
-        copies = {kind: remote(topic) for kind, topic in topics.items()}
-        foreign = copies.get("payments", copies["orders"])
-        world = World(arena, deployment, watch, foreign, tuple(copies.values()), PARTITIONS)
+        world = World(arena, deployment, watch, topics, PARTITIONS, plan.isolation)
         nemesis = Nemesis(world, draw(plan.seed, _lanes(plan), plan.faults, plan.pace))
         nemesis.run(plan.timeout_s, lambda: say(_describe(plan, nemesis, watch.latest())))
         say("all is made whole")
@@ -151,11 +146,12 @@ def run_round(arena: Arena, plan: RoundPlan, spark: Mapping[str, str], say: Say)
             mirror_exits=deployment.exits,
             orphans=deployment.orphans(),
             strangers=0,
-            unguarded=sum(met(expiry.forgotten, one.began, one.ended) for one in nemesis.happened) if expiry else 0,
+            unguarded=sum(met(expiry.forgotten, one.began, one.ended) for one in nemesis.happened),
+            copied_anew=world.aftermath.copied_anew,
             log_end="",
         )
     say("is checked")
-    result.findings, result.strangers = _check(arena, plan, topics, load_plan)
+    result.findings, result.strangers = _check(arena, plan, topics, load_plan, world.aftermath)
     if not result.good:
         result.log_end = _end_of(deployment)
     return result
@@ -167,12 +163,6 @@ def _meter(arena: Arena, topic: str) -> Meter:
         for cluster, name in ((arena.source, topic), (arena.target, remote(topic)))
     )
     return Meter(source, target)
-
-
-def _expiry(arena: Arena, topics: Mapping[str, str]) -> ExpiryWatch | nullcontext[None]:
-    if "archive" not in topics:
-        return nullcontext()
-    return ExpiryWatch(arena.target.direct_servers, remote(topics["archive"]), PARTITIONS)
 
 
 def _lanes(plan: RoundPlan) -> dict[str, list[str]]:
@@ -199,23 +189,17 @@ def _wait_until_drained(arena: Arena, topics: list[str], watch: Meter) -> bool:
     return False
 
 
-def _check(arena: Arena, plan: RoundPlan, topics: Mapping[str, str], load: LoadPlan) -> tuple[Findings, int]:
+def _check(
+    arena: Arena, plan: RoundPlan, topics: Mapping[str, str], load: LoadPlan, aftermath: Aftermath
+) -> tuple[Findings, int]:
     """What was found, and how many records of strangers were left out."""
     history = read_history(load.history)
     findings = Findings()
+    findings.merge(aftermath.findings)
     strangers = 0
-    source, target = arena.source.direct_servers, arena.target.direct_servers
     for kind, topic in topics.items():
-        copy = read_topic(target, remote(topic), PARTITIONS, "read_uncommitted")
-        ours = without_strangers(copy)
-        strangers += sum(len(log) - len(ours[partition]) for partition, log in copy.items())
-        logs = TopicLogs(
-            topic,
-            _PRODUCERS[kind],
-            uncommitted=read_topic(source, topic, PARTITIONS, "read_uncommitted"),
-            committed=read_topic(source, topic, PARTITIONS, "read_committed"),
-            copy=ours,
-        )
+        logs, foreign = read_logs(arena, kind, topic, PARTITIONS, aftermath.disowned)
+        strangers += foreign
         findings.merge(check(logs, plan.isolation, history))
     return findings, strangers
 

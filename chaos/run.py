@@ -17,6 +17,7 @@ from chaos.arena import Arena
 from chaos.checker import Anomaly
 from chaos.mirror import Fence
 from chaos.planting import prove_checker
+from chaos.planting_cuts import prove_cuts
 from chaos.records import Isolation
 from chaos.round import RoundPlan, RoundResult, Say, Spark, run_round
 from chaos.scoreboard import Scoreboard
@@ -83,7 +84,8 @@ class Run:
         """Prove the checker, and run the rounds. One that can't be run to its end is the last."""
         options = self._options
         self._say("planting anomalies")
-        board = Scoreboard(self._arguments, options.brokers, prove_checker(self._arena, options.plant))
+        proofs = [*prove_checker(self._arena, options.plant), *prove_cuts(self._arena, options.plant)]
+        board = Scoreboard(self._arguments, options.brokers, proofs)
         for index, number in enumerate(options.rounds):
             left_s = options.minutes * 60 - self._elapsed_s()
             plan = self._plan(number, max(left_s / (len(options.rounds) - index) - _AFTER_FAULTS_S, 1.0))

@@ -71,7 +71,7 @@ class Scoreboard:
         faithful = all(proof.caught for proof in self.proofs if not proof.planted)
         return (
             f"checker proven: {sum(proof.caught for proof in planted)} of {len(planted)} planted anomalies caught, "
-            f"{'nothing' if faithful else 'SOMETHING'} found in the faithful copy"
+            f"{'nothing' if faithful else 'SOMETHING'} found in faithful copies"
         )
 
     def markdown(self) -> str:
@@ -117,7 +117,7 @@ class Scoreboard:
             "minutes": round(self.minutes, 1),
             "kafka": KAFKA_VERSION,
             "pyspark": spark_version,
-            "planted": {proof.planted or "nothing": dict(proof.findings.counts) for proof in self.proofs},
+            "planted": {proof.name: dict(proof.findings.counts) for proof in self.proofs},
             "faults": dict(sorted(self.faults().items())),
             "failures": self.failures,
             "rounds": [_round_json(result) for result in self.rounds],
@@ -138,8 +138,15 @@ class Scoreboard:
                 f"- Expired producer state: {unguarded} of the {self.faults().total()} faults came while the target "
                 "had forgotten who wrote the old records."
             )
+        if disowned := sum(result.findings.disowned for result in self.rounds):
+            kept = sum(result.findings.taken_back for result in self.rounds)
+            lines.append(
+                f"- The source took back {disowned:,} records that it had acknowledged. {kept:,} records in the copy "
+                "are what it took back after they were copied: exactly those that the loss ledger names."
+            )
         for result in self.rounds:
             name = f"Round {result.plan.number}"
+            lines += [f"- {name}, copied anew behind a lost segments topic: {topic}." for topic in result.copied_anew]
             if result.drained_s is None:
                 lines.append(f"- {name}: the mirror never copied the rest.")
             if result.orphans:
@@ -197,6 +204,9 @@ def _round_json(result: RoundResult) -> dict[str, Any]:
             for fault, recovery in zip(result.happened, result.recoveries, strict=True)
         ],
         "not_done": result.skipped,
+        "disowned_by_the_source": result.findings.disowned,
+        "copied_and_taken_back": result.findings.taken_back,
+        "copied_anew": result.copied_anew,
         "worst_stall_s": round(result.worst_stall_s, 1),
         "stalls": [
             {"began_s": round(stall.began - first, 1), "seconds": round(stall.seconds, 1)}

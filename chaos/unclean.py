@@ -1,18 +1,20 @@
-"""An unclean leader election at the target: it loses what it has acknowledged, and the mirror has to copy it again."""
+"""An unclean leader election: the cluster loses what it has acknowledged.
+
+At the target the mirror has to copy it again; at the source it has copied some of what is taken back.
+"""
 
 from __future__ import annotations
 
 import random
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from kafka import TopicPartition
-from kafka.admin import OffsetSpec
 
 from chaos.arena import NoVictim, wait_in_sync
-from chaos.meter import Meter
-from chaos.replicas import Replicas, ask, configure, place, replicas, wait_for
+from chaos.mirror import remote
+from chaos.replicas import Replicas, configure, log_end, place, replicas, wait_for
+from chaos.world import World
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.leader_epochs import epoch_ends
 from sparkmirror.config.model import ClusterConfig
@@ -23,11 +25,12 @@ _UNCLEAN = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"
 _TO_LOSE = 20
 """Records, at least, that only the doomed leader has."""
 _PROGRESS_TIMEOUT_S = 90.0
+_GOES_ON_TIMEOUT_S = 240.0
 _POLL_S = 0.2
 
 
 class UncleanElection:
-    """One partition of the copy is left to two brokers, and then, since the other one is killed, to its leader alone.
+    """One partition of these topics is left to two brokers, and then, since the other is killed, to its leader alone.
 
     At the end the leader is killed and the other one started: it leads with what it had. Only that partition's topic
     may elect like this, and only for so long; all others have a third replica, which goes on.
@@ -35,11 +38,8 @@ class UncleanElection:
 
     lasts = True
 
-    def __init__(
-        self, cluster: KafkaCluster, topics: Sequence[str], partitions: int, meter: Meter, chance: random.Random
-    ) -> None:
+    def __init__(self, cluster: KafkaCluster, topics: Sequence[str], partitions: int, chance: random.Random) -> None:
         self._cluster = cluster
-        self._meter = meter
         self._part = TopicPartition(chance.choice(topics), chance.randrange(partitions))
         self._chance = chance
         self.lost = 0
@@ -69,11 +69,18 @@ class UncleanElection:
         finally:
             self._restore()
         self.lost = max(acknowledged - cut, 0)
-        self._meter.target_lost(self._part.topic, self._part.partition, cut)
+        self.note_cut(cut)
         self.victim += f": {self.lost} acknowledged records lost with broker {self._leader.node_id}"
 
     def settle(self) -> None:
         wait_in_sync(self._cluster)
+
+    def logs_to_grow(self) -> Sequence[tuple[KafkaCluster, TopicPartition]]:
+        """What must grow before there is something to lose."""
+        return [(self._cluster, self._part)]
+
+    def note_cut(self, cut: int) -> None:
+        """The log ends at that offset now."""
 
     def _leave_to_the_leader(self) -> None:
         configure(self._cluster, self._part.topic, _UNCLEAN)
@@ -84,8 +91,9 @@ class UncleanElection:
         wait_for("one in sync", lambda: self._now().in_sync == {self._leader.node_id})
         if self._now().leader != self._leader.node_id:
             raise NoVictim("the leader moved meanwhile")
-        had, deadline = self._end(), time.monotonic() + _PROGRESS_TIMEOUT_S
-        while self._end() < had + _TO_LOSE:
+        logs = self.logs_to_grow()
+        had, deadline = [log_end(*log) for log in logs], time.monotonic() + _PROGRESS_TIMEOUT_S
+        while any(log_end(*log) < end + _TO_LOSE for log, end in zip(logs, had, strict=True)):
             if time.monotonic() > deadline:
                 raise NoVictim("nothing was copied that could be lost")
             time.sleep(_POLL_S)
@@ -107,11 +115,7 @@ class UncleanElection:
 
     def _end(self) -> int:
         """Return the end of what is acknowledged."""
-
-        def listed(admin: Any) -> int:
-            return int(admin.list_partition_offsets({self._part: OffsetSpec.LATEST})[self._part].offset)
-
-        return ask(self._cluster, listed)
+        return log_end(self._cluster, self._part)
 
     def _cut(self) -> int:
         """Return where the new leader's log ended when it was elected: there its first epoch begins."""
@@ -133,3 +137,36 @@ class UncleanElection:
                 time.sleep(_POLL_S)
         finally:
             client.close()
+
+
+class UncleanElectionAtTarget(UncleanElection):
+    """The mirror has to copy the records again."""
+
+    def __init__(self, world: World, chance: random.Random) -> None:
+        super().__init__(world.arena.target, world.copies("orders", "payments", "archive"), world.partitions, chance)
+        self._meter = world.meter
+
+    def note_cut(self, cut: int) -> None:
+        self._meter.target_lost(self._part.topic, self._part.partition, cut)
+
+
+class UncleanElectionAtSource(UncleanElection):
+    """The source takes back what it has promised, some of which was copied: that stays in the copy, and is named."""
+
+    def __init__(self, world: World, chance: random.Random) -> None:
+        super().__init__(world.arena.source, [world.topics["drafts"]], world.partitions, chance)
+        self._copy = (world.arena.target, TopicPartition(remote(self._part.topic), self._part.partition))
+        self._disowned = world.aftermath.disowned
+
+    def logs_to_grow(self) -> Sequence[tuple[KafkaCluster, TopicPartition]]:
+        return [*super().logs_to_grow(), self._copy]
+
+    def note_cut(self, cut: int) -> None:
+        self._disowned.add(self._part)
+
+    def settle(self) -> None:
+        """Wait until the mirror goes on behind it, too: nobody could tell two such losses in a row apart."""
+        super().settle()
+        had, deadline = log_end(*self._copy), time.monotonic() + _GOES_ON_TIMEOUT_S
+        while log_end(*self._copy) <= had and time.monotonic() < deadline:
+            time.sleep(_POLL_S)

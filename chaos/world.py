@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from kafka import TopicPartition
+
 from chaos.arena import Arena
+from chaos.checker import Findings
 from chaos.meter import Meter
-from chaos.mirror import Deployment
+from chaos.mirror import Deployment, remote
+from chaos.records import Isolation
+
+
+@dataclass(slots=True)
+class Aftermath:
+    """What faults leave behind that the check at the end has to know."""
+
+    findings: Findings = field(default_factory=Findings)
+    """Of copies that were deleted."""
+    copied_anew: list[str] = field(default_factory=list)
+    """Topics whose copies were deleted, and why."""
+    disowned: set[TopicPartition] = field(default_factory=set)
+    """Of the source, where it took back what it had acknowledged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +34,15 @@ class World:
     arena: Arena
     deployment: Deployment
     meter: Meter
-    copied_topic: str
-    """At the target, where somebody else may write."""
-    copied_topics: tuple[str, ...]
-    """All of them, by their names at the target."""
+    topics: Mapping[str, str]
+    """At the source, by kind: `orders`, `payments`, `archive`, `drafts`."""
     partitions: int
+    isolation: Isolation
+    aftermath: Aftermath = field(default_factory=Aftermath)
+
+    def copies(self, *kinds: str) -> list[str]:
+        """Return the topics of these kinds that there are, by their names at the target."""
+        return [remote(topic) for kind, topic in self.topics.items() if kind in kinds]
 
 
 class Fault(Protocol):

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
+from typing import cast
 
-from chaos.faults import LANES, SLOW_TO_SHOW
+import pytest
+from chaos.faults import ALONE, LANES, SLOW_TO_SHOW
 from chaos.meter import Sample, Stall, recovery, stalls
-from chaos.nemesis import Pace, draw
+from chaos.nemesis import Nemesis, Pace, draw
+from chaos.world import World
 from hypothesis import given
 from hypothesis import strategies as st
+
+from chaos import nemesis
 
 PACE = Pace(rest_s=(1.0, 2.0), hold_s=(3.0, 4.0))
 
@@ -33,6 +39,45 @@ def test_other_seeds_draw_other_schedules_and_a_shorter_one_is_a_beginning() -> 
     assert draw(1, LANES, 40, PACE) != draw(2, LANES, 40, PACE)
     longer, shorter = draw(1, LANES, 60, PACE), draw(1, LANES, 40, PACE)
     assert all(longer[lane][: len(planned)] == planned for lane, planned in shorter.items())
+
+
+class Slow:
+    """A fault that holds and settles for a moment, and notes when it was there."""
+
+    victim = "nobody"
+    lasts = True
+    times: list[tuple[str, float, float]]
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def begin(self) -> None:
+        self.began = time.monotonic()
+
+    def end(self) -> None:
+        pass
+
+    def settle(self) -> None:
+        time.sleep(0.01)
+        self.times.append((self.kind, self.began, time.monotonic()))
+
+
+def test_what_has_to_be_alone_is_alone_and_the_rest_goes_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    (alone,) = ALONE
+    lanes = {"source": ("source kill",), "target": ("target kill",), "mirror": (alone, "driver kill")}
+    schedule = draw(4, lanes, 60, Pace(rest_s=(0.0, 0.005), hold_s=(0.005, 0.02)))
+    monkeypatch.setattr(nemesis, "make_fault", lambda kind, *_: Slow(kind))
+    monkeypatch.setattr(Slow, "times", [], raising=False)
+    carried_out = Nemesis(cast(World, None), schedule)
+    carried_out.run(60, lambda: None)
+    assert len(carried_out.happened) == len(Slow.times) == 60
+
+    def overlap(one: tuple[str, float, float], other: tuple[str, float, float]) -> bool:
+        return one is not other and one[1] < other[2] and other[1] < one[2]
+
+    together = {(one[0], other[0]) for one in Slow.times for other in Slow.times if overlap(one, other)}
+    assert ("source kill", "target kill") in together
+    assert not [pair for pair in together if alone in pair]
 
 
 def samples(*moments: tuple[float, int, int]) -> list[Sample]:

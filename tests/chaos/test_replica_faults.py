@@ -7,6 +7,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from chaos.arena import Arena, wait_in_sync
@@ -14,15 +15,17 @@ from chaos.expiry import ExpiryWatch, met
 from chaos.full_disk import FullDisk
 from chaos.leaders import LeaderMove, turned
 from chaos.meter import Meter, Watermarks
+from chaos.mirror import Deployment
 from chaos.records import ID_HEADER, read_topic
 from chaos.replicas import replicas
-from chaos.unclean import UncleanElection
+from chaos.unclean import UncleanElectionAtTarget
+from chaos.world import World
 from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
 from sparkmirror.demo import KafkaCluster
 
-TOPIC = "copied"
+TOPIC = "A.copied"
 PARTITIONS = 2
 TWO_DAYS_MS = 2 * 86_400_000
 
@@ -42,15 +45,20 @@ def test_what_was_forgotten_near_a_fault_counts_for_it() -> None:
 
 
 @pytest.fixture(scope="module")
-def trio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
-    """The target of an arena of three brokers."""
+def arena_of_three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
+    """An arena of three brokers, of which only the target runs."""
     arena = Arena(tmp_path_factory.mktemp("trio", numbered=False), brokers=3, keep_logs=True)
     try:
         arena.target.start()
         arena.create_topic(arena.target, TOPIC, PARTITIONS)
-        yield arena.target
+        yield arena
     finally:
         arena.close()
+
+
+@pytest.fixture
+def trio(arena_of_three: Arena) -> KafkaCluster:
+    return arena_of_three.target
 
 
 class Written:
@@ -98,9 +106,13 @@ def kept(cluster: KafkaCluster) -> set[str]:
 
 @pytest.mark.broker
 @pytest.mark.full
-def test_an_unclean_election_loses_what_was_acknowledged(trio: KafkaCluster) -> None:
+def test_an_unclean_election_loses_what_was_acknowledged(
+    arena_of_three: Arena, trio: KafkaCluster, tmp_path: Path
+) -> None:
     meter = Meter(*(Watermarks([broker.port for broker in trio.brokers], TOPIC, PARTITIONS) for _ in range(2)))
-    fault = UncleanElection(trio, [TOPIC], PARTITIONS, meter, random.Random(3))
+    nobody = Deployment(tmp_path / "mm2.properties", tmp_path / "mirror.log")
+    world = World(arena_of_three, nobody, meter, {"orders": "copied"}, PARTITIONS, "read_uncommitted")
+    fault = UncleanElectionAtTarget(world, random.Random(3))
     where = replicas(trio, [TOPIC])
     with meter, Written(trio, "unclean") as load:
         fault.begin()

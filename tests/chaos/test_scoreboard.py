@@ -31,6 +31,7 @@ def a_round(counts: dict[Anomaly, int] | None = None, drained_s: float | None = 
         orphans=0,
         strangers=0,
         unguarded=1,
+        copied_anew=["t: why"],
         log_end="",
     )
 
@@ -51,12 +52,14 @@ def test_both_files_tell_all(tmp_path: Path) -> None:
     assert (
         "0 lost, 0 duplicate, 0 reordered, 0 aborted read, 0 changed, 0 phantom of 12,345 records over 2 faults" in page
     )
-    assert "7 of 7 planted anomalies caught, nothing found in the faithful copy" in page
+    assert "7 of 7 planted anomalies caught, nothing found in faithful copies" in page
     assert 'make chaos ARGS="--seed 42"' in page
     row = "| 3 | 44 | standalone | read_committed | marker | 2 | 12,345 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 4.2 "
     assert row + "| 1.0 / 1.0, 1 never |" in page
     assert "| source cut | 1 | 1.0 / 1.0 |" in page
     assert "- Round 3, not done: executor kill: no executor is running." in page
+    assert "- Round 3, copied anew behind a lost segments topic: t: why." in page
+    assert "took back" not in page
     data = json.loads((tmp_path / JSON).read_text())
     assert data["good"] is True
     assert data["faults"] == {"rival": 1, "source cut": 1}
@@ -87,6 +90,14 @@ def test_what_the_source_lost_is_told_and_is_not_the_mirrors_fault() -> None:
     assert "- Round 3: unseen: an example" in board.markdown()
 
 
+def test_what_the_source_took_back_is_counted() -> None:
+    one, other = a_round(), a_round()
+    one.findings.disowned, one.findings.taken_back, other.findings.disowned = 1_200, 40, 5
+    board = a_board([one, other])
+    assert board.good
+    assert "took back 1,205 records that it had acknowledged. 40 records in the copy" in board.markdown()
+
+
 def test_a_copy_that_never_ended_a_checker_that_misses_something_and_no_round_at_all_are_bad() -> None:
     assert not a_board([a_round(drained_s=None)]).good
     assert not a_board([]).good
@@ -99,4 +110,4 @@ def test_a_copy_that_never_ended_a_checker_that_misses_something_and_no_round_at
     assert "0 of 1 planted anomalies caught" in blind.summary()
     suspicious = a_board([a_round()], [Proof(None, Findings(45, Counter({Anomaly.LOST: 1})))])
     assert not suspicious.good
-    assert "SOMETHING found in the faithful copy" in suspicious.summary()
+    assert "SOMETHING found in faithful copies" in suspicious.summary()

@@ -1,4 +1,4 @@
-"""A round of chaos, as `make chaos` runs it, but short: one broker a side, ten faults."""
+"""A round of chaos, as `make chaos` runs it, but short: one broker a side, twelve faults."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark]
 KINDS = frozenset(
     {"source cut", "source pause", "source drop", "target cut", "target stall", "target kill"}
     | {"worker kill", "driver kill", "target throttle", "target stranger"}
+    | {"target timestamp limit", "lost segments topic"}
 )
 
 
-def test_ten_faults_and_not_a_record_is_lost(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_twelve_faults_and_not_a_record_is_lost(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)  # a session of other tests may have set it
     plan = RoundPlan(
         number=1,

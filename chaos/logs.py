@@ -1,0 +1,46 @@
+"""Everything that is to be compared of one topic, read when nothing is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from kafka import TopicPartition
+
+from chaos.arena import Arena
+from chaos.checker import TopicLogs
+from chaos.history import DRAFT, OLD, PLAIN
+from chaos.ledger import read_cuts
+from chaos.load import TRANSACTIONAL
+from chaos.mirror import remote
+from chaos.records import read_topic, without_strangers
+
+PRODUCERS = {
+    "orders": frozenset({PLAIN}),
+    "payments": frozenset(TRANSACTIONAL),
+    "archive": frozenset({OLD}),
+    "drafts": frozenset({DRAFT}),
+}
+"""Who writes to which kind of topic."""
+
+
+def read_logs(
+    arena: Arena, kind: str, topic: str, partitions: int, disowned: Collection[TopicPartition]
+) -> tuple[TopicLogs, int]:
+    """Return the logs of a topic of that kind, and how many records of strangers were left out of the copy's.
+
+    `disowned` are partitions of the source in which it took back what it had acknowledged.
+    Raises CopyIncomplete if one can't be read to its end.
+    """
+    source = arena.source.direct_servers
+    copy = read_topic(arena.target.direct_servers, remote(topic), partitions, "read_uncommitted")
+    ours = without_strangers(copy)
+    logs = TopicLogs(
+        topic,
+        PRODUCERS[kind],
+        uncommitted=read_topic(source, topic, partitions, "read_uncommitted"),
+        committed=read_topic(source, topic, partitions, "read_committed"),
+        copy=ours,
+        cuts=read_cuts(arena.target, topic) if kind == "drafts" else {},
+        disowned=frozenset(part.partition for part in disowned if part.topic == topic),
+    )
+    return logs, sum(len(log) - len(ours[partition]) for partition, log in copy.items())
