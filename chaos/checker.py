@@ -16,8 +16,8 @@ that (`cuts.py`); else it is a phantom, or lost.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from chaos.cuts import Cut, without_taken_back
@@ -107,12 +107,19 @@ def check(logs: TopicLogs, isolation: Isolation, history: History) -> Findings:
 
 
 def check_beginning(logs: TopicLogs, isolation: Isolation) -> Findings:
-    """Check a copy that has not come to its end: all but what is not there yet."""
-    findings = check(logs, isolation, History())
+    """Check a copy that has not come to its end: whether it is what the source's log begins with."""
+    copied = {partition: {record.id for record in copy} for partition, copy in logs.copy.items()}
+    uncommitted = {partition: _until(log, copied[partition]) for partition, log in logs.uncommitted.items()}
+    committed = {partition: _until(log, copied[partition]) for partition, log in logs.committed.items()}
+    findings = check(replace(logs, uncommitted=uncommitted, committed=committed), isolation, History())
     findings.records = 0
-    del findings.counts[Anomaly.LOST]
-    findings.examples = [one for one in findings.examples if not one.startswith(f"{Anomaly.LOST}:")]
     return findings
+
+
+def _until(log: Log, names: Container[str]) -> Log:
+    """The log up to the last record that has one of these names."""
+    last = max((place for place, record in enumerate(log) if record.id in names), default=-1)
+    return log[: last + 1]
 
 
 def compare(where: str, truth: Log, everything: Log, copy: Log) -> Findings:

@@ -24,7 +24,9 @@ _EVERY_S = 0.2
 _PATIENCE_S = 3.0
 _BEFORE = "message.timestamp.before.max.ms"
 _DAY_MS = 86_400_000
-_REFUSED_TIMEOUT_S = 60.0
+_REFUSED_TIMEOUT_S = 120.0
+_LIMIT_EVERY_S = 2.0
+_COPIED_TIMEOUT_S = 60.0
 
 
 class Throttle:
@@ -65,13 +67,13 @@ class TimestampLimit:
         if not self._topics:
             raise NoVictim("there are no old records")
         position = self._deployment.log.stat().st_size
-        self._limit(str(_DAY_MS))
         deadline = time.monotonic() + _REFUSED_TIMEOUT_S
         while not any("INVALID_TIMESTAMP" in why for why in self._deployment.parked_since(position).values()):
+            self._limit(str(_DAY_MS))  # again, as a mirror that starts sets it to what the source has
             if time.monotonic() > deadline:
                 self.end()
                 raise NoVictim("the mirror does not say that anything is refused")
-            time.sleep(_EVERY_S)
+            time.sleep(_LIMIT_EVERY_S)
 
     def end(self) -> None:
         self._limit(None)
@@ -103,9 +105,12 @@ class Stranger:
         self._thread = threading.Thread(target=self._write, name="stranger", daemon=True)
 
     def begin(self) -> None:
-        self._partitions = sorted(last_names(self._cluster.direct_servers, self._topic, self._all))
-        if not self._partitions:
-            raise NoVictim("nothing is copied yet")
+        deadline = time.monotonic() + _COPIED_TIMEOUT_S
+        while not self._partitions:
+            if time.monotonic() > deadline:
+                raise NoVictim("nothing is copied yet")
+            self._partitions = sorted(last_names(self._cluster.direct_servers, self._topic, self._all))
+            time.sleep(_EVERY_S)
         self._thread.start()
 
     def end(self) -> None:

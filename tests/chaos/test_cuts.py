@@ -135,14 +135,19 @@ def test_what_the_source_acknowledged_and_took_back_is_told_apart() -> None:
     assert findings.counts[Anomaly.UNSEEN] == 1
 
 
-def test_of_a_beginning_nothing_is_lost_and_everything_else_is_told() -> None:
-    made = course([("write", 9)])
-    logs = made.logs()
-    short = replace(logs, copy={0: [*logs.copy[0][:4], logs.copy[0][3]]})
-    findings = check_beginning(short, "read_uncommitted")
-    assert findings.records == 0
-    assert {anomaly: count for anomaly, count in findings.counts.items() if count} == {Anomaly.DUPLICATE: 1}
-    assert len(findings.examples) == 1
+def test_of_a_beginning_what_is_behind_its_end_is_not_lost() -> None:
+    logs = course([("write", 9)]).logs()
+    copy = logs.copy[0]
+
+    def begun(copy: list[LoggedRecord]) -> Mapping[Anomaly, int]:
+        findings = check_beginning(replace(logs, copy={0: copy}), "read_uncommitted")
+        assert findings.records == 0
+        return {anomaly: count for anomaly, count in findings.counts.items() if count}
+
+    assert begun([]) == begun([*copy[:4]]) == begun([*copy]) == {}
+    assert begun([*copy[:4], copy[3]]) == {Anomaly.DUPLICATE: 1}
+    assert begun([*copy[:4], copy[5]]) == {Anomaly.LOST: 1}
+    assert begun([*copy[:4], record(4, 77)]) == {Anomaly.PHANTOM: 1}
 
 
 @pytest.mark.broker
