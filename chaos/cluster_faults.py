@@ -97,7 +97,7 @@ class Stranger:
 
     def __init__(self, world: World, chance: random.Random) -> None:
         self._cluster = world.arena.target
-        self._topic = (world.copies("payments") or world.copies("orders"))[0]
+        self._topic = world.copies("payments")[0]
         self._all = world.partitions
         self._partitions: list[int] = []
         self._chance = chance
