@@ -10,7 +10,7 @@ unseen          acknowledged to its producer, but not in the source's log (or co
                 aborted and readable): the source's own loss, no mirror can help it
 
 What the source took back after it had been copied stays in the copy. It is right there if the loss ledger names exactly
-that (`cuts.py`); else it is a phantom, or lost.
+that (`cuts.py`), where the nemesis saw it happen, and if it is what the source had; else it is a phantom, or lost.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from chaos.cuts import Cut, without_taken_back
+from chaos.cuts import Cut, Election, Wrong, without_taken_back
 from chaos.history import History, partition_of, transaction_of
 from chaos.records import Isolation, Log, LoggedRecord
 
@@ -85,8 +85,8 @@ class TopicLogs:
     copy: Mapping[int, Log]
     cuts: Mapping[int, Sequence[Cut]] = field(default_factory=dict)
     """Where the source took records back after they had been copied, as the loss ledger says, in the copy's order."""
-    disowned: frozenset[int] = frozenset()
-    """Partitions in which the source took back what it had acknowledged, copied or not."""
+    elections: Mapping[int, Sequence[Election]] = field(default_factory=dict)
+    """Where the source took back what it had acknowledged, copied or not, as the nemesis saw it."""
 
 
 def check(logs: TopicLogs, isolation: Isolation, history: History) -> Findings:
@@ -95,15 +95,27 @@ def check(logs: TopicLogs, isolation: Isolation, history: History) -> Findings:
     for partition, everything in logs.uncommitted.items():
         truth = everything if isolation == "read_uncommitted" else logs.committed[partition]
         where, copy = f"{logs.topic}-{partition}", logs.copy.get(partition, ())
-        if cuts := logs.cuts.get(partition):
-            copy, taken_back, wrong = without_taken_back(copy, cuts)
-            findings.taken_back += taken_back
-            for cut, copied in wrong:
-                said = f"{where}: the ledger says that offsets up to {cut.end} were copied, {copied} were"
-                findings.add(Anomaly.PHANTOM if copied > cut.end else Anomaly.LOST, said, abs(copied - cut.end))
+        copy, taken_back, wrong = without_taken_back(
+            copy, logs.cuts.get(partition, ()), logs.elections.get(partition, ())
+        )
+        for one in taken_back:
+            findings.taken_back += len(one.records)
+            findings.merge(replace(compare(f"{where}, taken back", one.truth, (), one.records), records=0))
+        for entry in wrong:
+            _add_wrong(findings, where, entry)
         findings.merge(compare(where, truth, everything, copy))
     findings.merge(_unseen(logs, history))
     return findings
+
+
+def _add_wrong(findings: Findings, where: str, entry: Wrong) -> None:
+    cut, copied = entry
+    if copied is None:
+        said = f"{where}: the ledger says that the source took back what is from {cut.first} on, which it did not"
+        findings.add(Anomaly.LOST, said, max(cut.end - cut.first, 1))
+    else:
+        said = f"{where}: the ledger says that offsets up to {cut.end} were copied, {copied} were"
+        findings.add(Anomaly.PHANTOM if copied > cut.end else Anomaly.LOST, said, abs(copied - cut.end))
 
 
 def check_beginning(logs: TopicLogs, isolation: Isolation) -> Findings:
@@ -177,7 +189,7 @@ def _unseen(logs: TopicLogs, history: History) -> Findings:
             continue  # another topic's
         where = f"{logs.topic}-{partition_of(name)}: {name}"
         fate = history.ended.get(transaction_of(name) or "")
-        if name not in written and partition_of(name) in logs.disowned:
+        if name not in written and logs.elections.get(partition_of(name)):
             findings.disowned += 1
         elif name not in written:
             findings.add(Anomaly.UNSEEN, f"{where} was acknowledged and is not in the source's log")

@@ -66,9 +66,10 @@ class TimestampLimit:
     def begin(self) -> None:
         if not self._topics:
             raise NoVictim("there are no old records")
+        self._limit(str(_DAY_MS))
         position = self._deployment.log.stat().st_size
         deadline = time.monotonic() + _REFUSED_TIMEOUT_S
-        while not any("INVALID_TIMESTAMP" in why for why in self._deployment.parked_since(position).values()):
+        while not self._refused_since(position):
             self._limit(str(_DAY_MS))  # again, as a mirror that starts sets it to what the source has
             if time.monotonic() > deadline:
                 self.end()
@@ -80,6 +81,10 @@ class TimestampLimit:
 
     def settle(self) -> None:
         wait_in_sync(self._cluster)
+
+    def _refused_since(self, position: int) -> bool:
+        said = self._deployment.parked_since(position)
+        return any("INVALID_TIMESTAMP" in why for parked in said for why in parked.values())
 
     def _limit(self, before_ms: str | None) -> None:
         for topic in self._topics:

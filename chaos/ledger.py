@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -11,14 +12,26 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.demo import KafkaCluster
+from sparkmirror.errors import SetupError, SparkMirrorError
 from sparkmirror.offsets.losses import Loss, LossKind, LossLedger, losses_topic
+
+_TIMEOUT_S = 60.0
+_POLL_S = 0.5
 
 
 def read_cuts(target: KafkaCluster, topic: str, alias: str = SOURCE) -> Mapping[int, Sequence[Cut]]:
     """Return the cuts of a source topic by partition, in the copy's order; those of a copy that was deleted are left
-    out. The ledger is that of the flow from `alias`."""
-    with _ledger(target, topic, alias) as (ledger, copy_id):
-        losses = ledger.read()
+    out. The ledger is that of the flow from `alias`. Raises SetupError if it can't be read for a minute."""
+    deadline = time.monotonic() + _TIMEOUT_S
+    while True:
+        try:
+            with _ledger(target, topic, alias) as (ledger, copy_id):
+                losses = ledger.read()
+            break
+        except (SparkMirrorError, ConnectionError) as error:
+            if time.monotonic() > deadline:
+                raise SetupError(f"{losses_topic(alias)} can't be read: {error}") from error
+            time.sleep(_POLL_S)
     cuts: dict[int, list[Cut]] = {}
     for one in losses:
         if one.kind is LossKind.TRUNCATED and one.action == "continued" and one.target_topic_id == copy_id:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping, Sequence
 
 from kafka import TopicPartition
 
 from chaos.arena import Arena
 from chaos.checker import TopicLogs
+from chaos.cuts import Election
 from chaos.history import DRAFT, OLD, PLAIN
 from chaos.ledger import read_cuts
 from chaos.load import TRANSACTIONAL
@@ -24,11 +25,11 @@ PRODUCERS = {
 
 
 def read_logs(
-    arena: Arena, kind: str, topic: str, partitions: int, disowned: Collection[TopicPartition]
+    arena: Arena, kind: str, topic: str, partitions: int, elections: Mapping[TopicPartition, Sequence[Election]]
 ) -> tuple[TopicLogs, int]:
     """Return the logs of a topic of that kind, and how many records of strangers were left out of the copy's.
 
-    `disowned` are partitions of the source in which it took back what it had acknowledged.
+    `elections` are those in which the source took back what it had acknowledged, by partition.
     Raises CopyIncomplete if one can't be read to its end.
     """
     source = arena.source.direct_servers
@@ -41,6 +42,6 @@ def read_logs(
         committed=read_topic(source, topic, partitions, "read_committed"),
         copy=ours,
         cuts=read_cuts(arena.target, topic) if kind == "drafts" else {},
-        disowned=frozenset(part.partition for part in disowned if part.topic == topic),
+        elections={part.partition: seen for part, seen in elections.items() if part.topic == topic},
     )
     return logs, sum(len(log) - len(ours[partition]) for partition, log in copy.items())

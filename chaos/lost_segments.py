@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
+from typing import Any
 
 from kafka import TopicPartition
+from kafka.errors import UnknownTopicOrPartitionError
 
 from chaos.arena import NoVictim, wait_in_sync
 from chaos.checker import check_beginning
@@ -20,6 +23,9 @@ _QUIET_S = 2.0
 """Nothing comes for so long: what killed mirrors had sent has arrived."""
 _GOES_ON_TIMEOUT_S = 240.0
 _PARKED_S = 20.0
+"""Parked for so long without a break: it does not come by itself."""
+_BACKOFF_S = 40.0
+"""For so long the mirror may say what it found before the copy was deleted."""
 _POLL_S = 0.5
 
 
@@ -44,8 +50,9 @@ class LostSegments:
 
     def begin(self) -> None:
         lost = segments_topic(SOURCE)
-        if lost not in ask(self._target, lambda admin: admin.list_topics()):
-            raise NoVictim("there is no segments topic yet")
+        there = ask(self._target, lambda admin: admin.list_topics())
+        if not {lost, *(part.topic for part in self._parts)}.issubset(there):
+            raise NoVictim("there is no segments topic yet, or no copy")
         deployment = self._world.deployment
         with deployment.ended():
             self._quiet()
@@ -60,15 +67,17 @@ class LostSegments:
         """Wait until every partition goes on; where the mirror parks one, its copy is deleted, and must come anew."""
         wait_in_sync(self._target)
         deadline = time.monotonic() + _GOES_ON_TIMEOUT_S
-        parked_at: dict[str, float] = {}
+        give_up_at: dict[str, float] = {}
         while (waiting := self._waiting()) and time.monotonic() < deadline:
-            parked = self._world.deployment.parked_since(self._position)
+            said = self._world.deployment.parked_since(self._position)
+            parked = said[-1] if said else {}
             for kind, topic in self._world.topics.items():
                 why = next((parked[one] for one in waiting if one in parked and one.rpartition("-")[0] == topic), None)
-                if why and time.monotonic() - parked_at.setdefault(topic, time.monotonic()) > _PARKED_S:
+                if why is None:
+                    give_up_at.pop(topic, None)
+                elif time.monotonic() > give_up_at.setdefault(topic, time.monotonic() + _PARKED_S):
                     self._copy_anew(kind, topic, why)
-                    del parked_at[topic]
-                    self._position = self._world.deployment.log.stat().st_size
+                    give_up_at[topic] = time.monotonic() + _PARKED_S + _BACKOFF_S
             time.sleep(_POLL_S)
 
     def _quiet(self) -> None:
@@ -81,18 +90,19 @@ class LostSegments:
 
     def _waiting(self) -> list[str]:
         """Return the source's partitions in whose copies nothing came since."""
-        ends = log_ends(self._target, self._parts)
+        there = set(ask(self._target, lambda admin: admin.list_topics()))
+        ends = log_ends(self._target, [part for part in self._parts if part.topic in there])
         return [
             f"{topic}-{part.partition}"
             for topic in self._world.topics.values()
             for part in self._parts
-            if part.topic == remote(topic) and ends[part] <= self._ends[part]
+            if part.topic == remote(topic) and ends.get(part, 0) <= self._ends[part]
         ]
 
     def _copy_anew(self, kind: str, topic: str, why: str) -> None:
         """Check what the copy holds, and delete it; the mirror creates it and begins at the source's start."""
         world, copy = self._world, remote(topic)
-        logs, _ = read_logs(world.arena, kind, topic, world.partitions, world.aftermath.disowned)
+        logs, _ = read_logs(world.arena, kind, topic, world.partitions, world.aftermath.elections)
         world.aftermath.findings.merge(check_beginning(logs, world.isolation))
         world.aftermath.copied_anew.append(f"{topic}: {why}")
         delete_topic(self._target, copy)
@@ -103,6 +113,17 @@ class LostSegments:
 
 
 def delete_topic(cluster: KafkaCluster, topic: str) -> None:
-    """Delete it, and wait until it is gone. Raises SetupError where that fails."""
-    ask(cluster, lambda admin: admin.delete_topics([topic]))
-    wait_for(f"{topic} deleted", lambda: topic not in ask(cluster, lambda admin: admin.list_topics()))
+    """Delete it, and wait until it is gone, or there is another one of its name. Raises SetupError where that fails."""
+    former = _topic_id(cluster, topic)
+
+    def delete(admin: Any) -> None:
+        with contextlib.suppress(UnknownTopicOrPartitionError):  # an answer before this one was lost
+            admin.delete_topics([topic])
+
+    ask(cluster, delete)
+    wait_for(f"{topic} deleted", lambda: _topic_id(cluster, topic) != former)
+
+
+def _topic_id(cluster: KafkaCluster, topic: str) -> str | None:
+    found = ask(cluster, lambda admin: admin.describe_topics([topic]))
+    return next((str(one["topic_id"]) for one in found if not one["error_code"]), None)

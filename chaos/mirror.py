@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -25,6 +26,7 @@ _COMMAND = str(Path(sys.executable).with_name("sparkmirror"))
 _STOP_TIMEOUT_S = 30.0
 _RESTART_AFTER_S = 1.0
 _KILLED_TIMEOUT_S = 30.0
+_POLL_S = 0.1
 
 Fence = Literal["none", "marker"]
 """`sparkmirror.takeover.fence`."""
@@ -179,22 +181,24 @@ class Deployment:
                     family += [executor, *executor.children(recursive=True)]
             self._current.kill_all()
             kill(family)
-            _, alive = psutil.wait_procs(family, _KILLED_TIMEOUT_S)
-            if alive:
-                raise SetupError(f"processes {[one.pid for one in alive]} live on after SIGKILL")
+            deadline = time.monotonic() + _KILLED_TIMEOUT_S
+            while alive := [one.pid for one in family if _lives(one)]:  # psutil's own wait goes by the bare id
+                if time.monotonic() > deadline:
+                    raise SetupError(f"processes {alive} live on after SIGKILL")
+                time.sleep(_POLL_S)
             yield
 
-    def parked_since(self, position: int) -> dict[str, str]:
-        """Return the reasons of all partitions that any mirror called parked behind that place of the log."""
-        found: dict[str, str] = {}
+    def parked_since(self, position: int) -> list[dict[str, str]]:
+        """Return which partitions were called parked, and why, each time that was said behind that place of the log."""
+        said = []
         with self.log.open("rb") as log:
             log.seek(position)
             for line in log:
-                with contextlib.suppress(ValueError):  # a line that isn't for programs, or that was cut off
-                    for parked in json.loads(line)["parked"]:
-                        partition, _, reason = parked.partition(": ")
-                        found[partition] = reason
-        return found
+                # Else it isn't for programs, or was cut off
+                with contextlib.suppress(ValueError, LookupError, TypeError):
+                    parts = (parked.partition(": ") for parked in json.loads(line)["parked"])
+                    said.append({partition: reason for partition, _, reason in parts})
+        return said
 
     def hand_over_to(self, heir: MirrorProcess) -> None:
         """Kill the one that is kept running, with all it started, and keep `heir` running from now on."""
@@ -236,6 +240,14 @@ def kill(processes: list[psutil.Process]) -> None:
     for one in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
             one.kill()
+
+
+def _lives(process: psutil.Process) -> bool:
+    """Whether it is there, and not only its number or what its parent has not asked for yet."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _descendants(word: str) -> list[psutil.Process]:

@@ -6,7 +6,7 @@ the target that a plain producer fills. The faithful copy is among them, and not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -75,10 +75,15 @@ PLANTERS: dict[Anomaly | None, Planter] = {
 class Proof:
     """What was planted, and what the checker said."""
 
-    planted: Anomaly | None
+    expected: Mapping[Anomaly, int]
+    """Exactly what has to be found, the anomaly that was planted first."""
     findings: Findings
     how: str = ""
     """In which way, where there is more than one."""
+
+    @property
+    def planted(self) -> Anomaly | None:
+        return next(iter(self.expected), None)
 
     @property
     def name(self) -> str:
@@ -86,9 +91,8 @@ class Proof:
 
     @property
     def caught(self) -> bool:
-        """Whether exactly that was found, once."""
-        found = {anomaly: count for anomaly, count in self.findings.counts.items() if count}
-        return found == ({self.planted: 1} if self.planted else {})
+        """Whether exactly that was found."""
+        return {anomaly: count for anomaly, count in self.findings.counts.items() if count} == self.expected
 
 
 def prove_checker(arena: Arena, anomalies: Sequence[Anomaly | None] = tuple(PLANTERS)) -> list[Proof]:
@@ -101,7 +105,7 @@ def prove_checker(arena: Arena, anomalies: Sequence[Anomaly | None] = tuple(PLAN
         read_topic(arena.source.direct_servers, TOPIC, 1, "read_committed"),
         copy={},
     )
-    return [Proof(planted, _judge(arena, source, history, planted)) for planted in anomalies]
+    return [Proof({planted: 1} if planted else {}, _judge(arena, source, history, planted)) for planted in anomalies]
 
 
 def _judge(arena: Arena, source: TopicLogs, history: History, planted: Anomaly | None) -> Findings:

@@ -128,7 +128,7 @@ def run_round(arena: Arena, plan: RoundPlan, spark: Mapping[str, str], say: Say)
         close_logs(arena.source.direct_servers, list(topics.values()), PARTITIONS)
         quiet = time.monotonic()
         say("copies the rest")
-        drained = _wait_until_drained(arena, list(topics.values()), watch)
+        drained = _wait_until_drained(arena, list(topics.values()))
         drained_s = time.monotonic() - quiet if drained else None
         time.sleep(2 * _POLL_S)  # samples of the end, and whatever comes too much
         gone_by = time.monotonic() + _GONE_S
@@ -174,15 +174,14 @@ def _lanes(plan: RoundPlan) -> dict[str, list[str]]:
     return {lane: kinds for lane, kinds in lanes.items() if kinds}
 
 
-def _wait_until_drained(arena: Arena, topics: list[str], watch: Meter) -> bool:
+def _wait_until_drained(arena: Arena, topics: list[str]) -> bool:
     """Wait until every partition of the target ends in the last record; False if nothing moves any more."""
-    wanted = {partition: last_name(partition) for partition in range(PARTITIONS)}
-    deadline, before = time.monotonic() + DRAIN_TIMEOUT_S, watch.latest().target
+    wanted = [{partition: last_name(partition) for partition in range(PARTITIONS)}] * len(topics)
+    deadline, before = time.monotonic() + DRAIN_TIMEOUT_S, None
     while time.monotonic() < deadline:
-        servers = arena.target.direct_servers
-        if all(last_names(servers, remote(topic), PARTITIONS) == wanted for topic in topics):
+        now = [last_names(arena.target.direct_servers, remote(topic), PARTITIONS) for topic in topics]
+        if now == wanted:
             return True
-        now = watch.latest().target
         if now != before:
             deadline, before = time.monotonic() + DRAIN_TIMEOUT_S, now
         time.sleep(_POLL_S)
@@ -198,7 +197,7 @@ def _check(
     findings.merge(aftermath.findings)
     strangers = 0
     for kind, topic in topics.items():
-        logs, foreign = read_logs(arena, kind, topic, PARTITIONS, aftermath.disowned)
+        logs, foreign = read_logs(arena, kind, topic, PARTITIONS, aftermath.elections)
         strangers += foreign
         findings.merge(check(logs, plan.isolation, history))
     return findings, strangers

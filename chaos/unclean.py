@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from kafka import TopicPartition
 
 from chaos.arena import NoVictim, wait_in_sync
+from chaos.cuts import Election
 from chaos.mirror import remote
+from chaos.records import Log, last_names, read_topic
 from chaos.replicas import Replicas, configure, log_end, place, replicas, wait_for
 from chaos.world import World
 from sparkmirror.cluster.client import ClusterClient
@@ -50,7 +52,7 @@ class UncleanElection:
         found = replicas(self._cluster, [self._part.topic]).get(self._part)
         if found is None or len(found.brokers) < 3 or found.leader not in found.brokers:
             raise NoVictim("it takes three replicas, one of which leads")
-        self._before: Replicas = found
+        self._placed: Replicas = found
         self._leader = self._broker(found.leader)
         self._heir = self._broker(self._chance.choice([one for one in found.brokers if one != found.leader]))
         try:
@@ -61,6 +63,7 @@ class UncleanElection:
 
     def end(self) -> None:
         try:
+            self.look()
             acknowledged = self._end()
             self._leader.kill()
             self._heir.start()
@@ -78,6 +81,9 @@ class UncleanElection:
     def logs_to_grow(self) -> Sequence[tuple[KafkaCluster, TopicPartition]]:
         """What must grow before there is something to lose."""
         return [(self._cluster, self._part)]
+
+    def look(self) -> None:
+        """The leader is about to be killed."""
 
     def note_cut(self, cut: int) -> None:
         """The log ends at that offset now."""
@@ -103,8 +109,8 @@ class UncleanElection:
         for broker in (self._heir, self._leader):
             if not broker.running:
                 broker.start()
-        place(self._cluster, {self._part: self._before.brokers})
-        wait_for("all replicas", lambda: self._now().in_sync == set(self._before.brokers))
+        place(self._cluster, {self._part: self._placed.brokers})
+        wait_for("all replicas", lambda: self._now().in_sync == set(self._placed.brokers))
         configure(self._cluster, self._part.topic, dict.fromkeys(_UNCLEAN))
 
     def _broker(self, node_id: int) -> Broker:
@@ -155,18 +161,35 @@ class UncleanElectionAtSource(UncleanElection):
 
     def __init__(self, world: World, chance: random.Random) -> None:
         super().__init__(world.arena.source, [world.topics["drafts"]], world.partitions, chance)
-        self._copy = (world.arena.target, TopicPartition(remote(self._part.topic), self._part.partition))
-        self._disowned = world.aftermath.disowned
+        self._partitions = world.partitions
+        self._target = world.arena.target
+        self._copy = (self._target, TopicPartition(remote(self._part.topic), self._part.partition))
+        self._elections = world.aftermath.elections
+        self._before: Log = ()
 
     def logs_to_grow(self) -> Sequence[tuple[KafkaCluster, TopicPartition]]:
         return [*super().logs_to_grow(), self._copy]
 
+    def look(self) -> None:
+        logs = read_topic(self._cluster.direct_servers, self._part.topic, self._partitions, "read_uncommitted")
+        self._before = logs[self._part.partition]
+
     def note_cut(self, cut: int) -> None:
-        self._disowned.add(self._part)
+        self._elections.setdefault(self._part, []).append(Election(cut, self._before))
 
     def settle(self) -> None:
         """Wait until the mirror goes on behind it, too: nobody could tell two such losses in a row apart."""
         super().settle()
-        had, deadline = log_end(*self._copy), time.monotonic() + _GOES_ON_TIMEOUT_S
-        while log_end(*self._copy) <= had and time.monotonic() < deadline:
+        old, deadline = {record.id for record in self._before}, time.monotonic() + _GOES_ON_TIMEOUT_S
+        while time.monotonic() < deadline:
+            names = last_names(self._target.direct_servers, self._copy[1].topic, self._partitions)
+            last = names.get(self._part.partition)
+            if last is not None and last not in old and self._log_has(last):
+                return
             time.sleep(_POLL_S)
+        self.victim += f"; the mirror did not go on behind it for {_GOES_ON_TIMEOUT_S:.0f} s"
+
+    def _log_has(self, name: str) -> bool:
+        """Whether the source's log, as it is now, holds a record of this name."""
+        logs = read_topic(self._cluster.direct_servers, self._part.topic, self._partitions, "read_uncommitted")
+        return any(record.id == name for record in logs[self._part.partition])

@@ -10,6 +10,7 @@ from kafka import TopicPartition
 
 from chaos.arena import Arena
 from chaos.checker import Findings
+from chaos.cuts import Election
 from chaos.meter import Meter
 from chaos.mirror import Deployment, remote
 from chaos.records import Isolation
@@ -23,8 +24,8 @@ class Aftermath:
     """Of copies that were deleted."""
     copied_anew: list[str] = field(default_factory=list)
     """Topics whose copies were deleted, and why."""
-    disowned: set[TopicPartition] = field(default_factory=set)
-    """Of the source, where it took back what it had acknowledged."""
+    elections: dict[TopicPartition, list[Election]] = field(default_factory=dict)
+    """Those in which the source took back what it had acknowledged, by its partition, in their order."""
 
 
 @dataclass(frozen=True, slots=True)

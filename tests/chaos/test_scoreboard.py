@@ -37,7 +37,8 @@ def a_round(counts: dict[Anomaly, int] | None = None, drained_s: float | None = 
 
 
 def a_proof(planted: Anomaly | None, *, caught: bool = True) -> Proof:
-    return Proof(planted, Findings(45, Counter({planted: 1} if planted and caught else {})))
+    expected = {planted: 1} if planted else {}
+    return Proof(expected, Findings(45, Counter(expected if caught else {})))
 
 
 def a_board(rounds: list[RoundResult], proofs: list[Proof] | None = None) -> Scoreboard:
@@ -108,6 +109,6 @@ def test_a_copy_that_never_ended_a_checker_that_misses_something_and_no_round_at
     blind = a_board([a_round()], [a_proof(None), a_proof(Anomaly.LOST, caught=False)])
     assert not blind.good
     assert "0 of 1 planted anomalies caught" in blind.summary()
-    suspicious = a_board([a_round()], [Proof(None, Findings(45, Counter({Anomaly.LOST: 1})))])
+    suspicious = a_board([a_round()], [Proof({}, Findings(45, Counter({Anomaly.LOST: 1})))])
     assert not suspicious.good
     assert "SOMETHING found in faithful copies" in suspicious.summary()

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from chaos.arena import Arena
 from chaos.checker import Anomaly, Findings, TopicLogs, check, check_beginning
-from chaos.cuts import Cut, without_taken_back
+from chaos.cuts import Cut, Election, Wrong, without_taken_back
 from chaos.history import DRAFT, History, record_id
 from chaos.planting import PLANTERS
 from chaos.planting_cuts import PLANTS, prove_cuts
@@ -31,6 +31,7 @@ class Course:
         self.copy: list[int] = []
         self.next_offset = 0
         self.cuts: dict[int, Cut] = {}
+        self.elections: list[Election] = []
         self.written = 0
 
     def write(self, count: int) -> None:
@@ -43,18 +44,23 @@ class Course:
         self.next_offset += len(new)
 
     def cut(self, count: int) -> None:
+        before = self.log(self.source)
         del self.source[max(len(self.source) - count, 0) :]
         first = len(self.source)
+        self.elections.append(Election(first, before))
         if first < self.next_offset:
             known = self.cuts.get(len(self.copy))  # nothing was copied since: the same loss, which has grown
             self.cuts[len(self.copy)] = Cut(first, known.end if known else self.next_offset, len(self.copy))
             self.next_offset = first
 
     def logs(self) -> TopicLogs:
-        truth = [record(offset, number) for offset, number in enumerate(self.source)]
-        copy = [record(offset, number) for offset, number in enumerate(self.copy)]
+        truth, copy = self.log(self.source), self.log(self.copy)
         cuts = {0: list(self.cuts.values())} if self.cuts else {}
-        return TopicLogs("drafts", frozenset({DRAFT}), {0: truth}, {0: truth}, {0: copy}, cuts)
+        return TopicLogs("drafts", frozenset({DRAFT}), {0: truth}, {0: truth}, {0: copy}, cuts, {0: self.elections})
+
+    @staticmethod
+    def log(numbers: list[int]) -> list[LoggedRecord]:
+        return [record(offset, number) for offset, number in enumerate(numbers)]
 
 
 STEPS = st.lists(st.tuples(st.sampled_from(("write", "take", "cut")), st.integers(1, 9)), max_size=40)
@@ -119,18 +125,70 @@ def test_a_record_that_lacks_or_is_there_twice_is_found(steps: list[tuple[str, i
         assert found(replace(made.logs(), copy={0: logs})), place
 
 
+@given(STEPS, st.integers(1, 5), st.integers(0, 8))
+def test_records_copied_twice_under_a_cut_that_is_none_are_found(
+    steps: list[tuple[str, int]], again: int, later: int
+) -> None:
+    """A mirror that takes records for taken back copies them again: its ledger and its copy fit each other."""
+    made = course([*steps, ("write", 5)])
+    made.take(len(made.source))
+    first = max(len(made.source) - again, 0)
+    if first in {one.first for one in made.elections}:
+        return
+    made.cuts[len(made.copy)] = Cut(first, made.next_offset, len(made.copy))
+    made.next_offset = first
+    made.write(later)
+    made.take(len(made.source))
+    counts = found(made.logs())
+    assert counts[Anomaly.DUPLICATE] == len(made.copy) - len(set(made.copy)), "and what the ledger names is not lost"
+    assert counts[Anomaly.LOST] == min(again, len(made.source) - later)
+
+
+@given(STEPS, st.randoms(use_true_random=False))
+def test_damage_in_what_was_taken_back_is_found(steps: list[tuple[str, int]], chance: random.Random) -> None:
+    made = course([*steps, ("write", 6), ("take", 1000), ("cut", 4), ("write", 3)])
+    cut = made.cuts[max(made.cuts)]
+    logs = made.logs()
+    copy = list(logs.copy[0])
+    place = chance.randrange(cut.downstream - (cut.end - cut.first), cut.downstream)
+    twice = copy[(place or 2) - 1]
+    for falsified in (record(place, 10_000), copy[place]._replace(value=b"other"), twice._replace(offset=place)):
+        assert found(replace(logs, copy={0: [*copy[:place], falsified, *copy[place + 1 :]]})), falsified
+
+
 def test_what_is_left_out_and_what_is_wrong() -> None:
     copy = [record(offset, offset) for offset in range(8)]
-    division = without_taken_back(copy, [Cut(2, 4, 4), Cut(3, 9, 6)])
+    seen = [Election(2, copy[:4]), Election(3, copy[:6])]
+    division = without_taken_back(copy, [Cut(2, 4, 4), Cut(3, 9, 6), Cut(1, 3, 7)], seen)
     assert [one.offset for one in division.rest] == [0, 1, 4, 6, 7]
-    assert division.taken_back == 3
-    assert division.wrong == [(Cut(3, 9, 6), 4)]
+    assert [len(one.records) for one in division.taken_back] == [2, 1]
+    assert division.wrong == [Wrong(Cut(3, 9, 6), 4), Wrong(Cut(1, 3, 7), None)]
+
+
+def test_a_loss_that_is_named_again_behind_a_marker_is_one() -> None:
+    """The place in the copy is in the ledger's key, and a marker of the mirror's own fence moves it."""
+    made = course([("write", 9), ("take", 9), ("cut", 3), ("write", 2)])
+    (cut,) = made.cuts.values()
+    behind = [one._replace(offset=one.offset + 1) if one.offset >= 9 else one for one in made.logs().copy[0]]
+    logs = replace(made.logs(), copy={0: behind}, cuts={0: [cut, cut._replace(downstream=10)]})
+    assert found(logs) == {}
+
+
+def test_records_that_came_after_the_nemesis_looked_are_the_producers_next_ones() -> None:
+    made = course([("write", 9), ("take", 9), ("cut", 3), ("write", 2)])
+    (election,) = made.elections
+    logs = replace(made.logs(), elections={0: [Election(6, election.before[:7])]})
+    assert found(logs) == {}
+    copy = list(logs.copy[0])
+    for number in (3, 7):
+        falsified = [*copy[:8], record(8, number), *copy[9:]]
+        assert found(replace(logs, copy={0: falsified})), number
 
 
 def test_what_the_source_acknowledged_and_took_back_is_told_apart() -> None:
     made = course([("write", 9)])
     history = History(sent={record_id(DRAFT, 0, 3), record_id(DRAFT, 0, 50), record_id(DRAFT, 1, 51)})
-    findings = check(replace(made.logs(), disowned=frozenset({0})), "read_uncommitted", history)
+    findings = check(replace(made.logs(), elections={0: [Election(9, ())]}), "read_uncommitted", history)
     assert findings.disowned == 1
     assert findings.counts[Anomaly.UNSEEN] == 1
 
