@@ -41,9 +41,12 @@ _LONG_TRANSACTION_S = 2.0
 _TRANSACTION_TIMEOUT_MS = 15_000
 _END_TIMEOUT_S = 15.0
 _STOP_TIMEOUT_S = 45.0
+_DELIVERY_TIMEOUT_MS = 40_000
+_GIVEN_UP_S = _DELIVERY_TIMEOUT_MS / 1000 + 5
+"""What a producer has queued is delivered or has failed by then."""
 _CLIENT: dict[str, Any] = {
     "request_timeout_ms": 6_000,
-    "delivery_timeout_ms": 40_000,
+    "delivery_timeout_ms": _DELIVERY_TIMEOUT_MS,
     "max_block_ms": 10_000,
     "bootstrap_timeout_ms": 10_000,
     "reconnect_backoff_max_ms": 1_000,
@@ -180,6 +183,12 @@ def _within(timeout_s: float, action: Callable[[], None]) -> None:
         raise KafkaTimeoutError("the transaction does not end") from error
 
 
+def _close(producer: Any, timeout_s: float) -> None:
+    """kafka-python closes nothing where what is queued is not gone by then, and tries again as it collects garbage."""
+    with contextlib.suppress(Exception):
+        producer.close(timeout=timeout_s)
+
+
 class _Writer:
     """One producer after another: a producer that failed is replaced."""
 
@@ -199,9 +208,10 @@ class _Writer:
             except (KafkaError, AssertionError, RuntimeError):  # a producer in a state that it can't leave
                 time.sleep(0.5)
             finally:
-                if producer is not None:
-                    with contextlib.suppress(Exception):
-                        producer.close(timeout=10 if stop.is_set() else 1)
+                if producer is not None and stop.is_set():
+                    _close(producer, 10.0)
+                elif producer is not None:
+                    threading.Thread(target=_close, args=(producer, _GIVEN_UP_S), daemon=True).start()
 
     def open(self) -> Any:
         return KafkaProducer(

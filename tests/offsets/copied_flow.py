@@ -20,7 +20,7 @@ from sparkmirror.demo import KafkaCluster
 from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.losses import Loss, LossLedger
 from sparkmirror.offsets.reading import PositionReader
-from sparkmirror.offsets.route import Bearings, Refusal, Route
+from sparkmirror.offsets.route import NOTHING_KNOWN, Bearings, Refusal, Remembered, Route
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import AnnouncedBatch, Segment, joined
 from sparkmirror.wire import produce
@@ -216,11 +216,11 @@ class Flow:
         ledger = LossLedger(TopicLog(target, self.losses_topic))
         return PositionReader(source, target, log, ledger, self.policy, identity or self.identity, clock)
 
-    def read(self, identity: Identity | None = None, passed: tuple[int, int] = (-1, -1)) -> Bearings | Refusal:
-        return read_all(self.reader(identity), [self.route], passed)[self.route]
+    def read(self, identity: Identity | None = None, remembered: Remembered = NOTHING_KNOWN) -> Bearings | Refusal:
+        return read_all(self.reader(identity), [self.route], remembered)[self.route]
 
-    def bearings(self, passed: tuple[int, int] = (-1, -1)) -> Bearings:
-        found = self.read(passed=passed)
+    def bearings(self, remembered: Remembered = NOTHING_KNOWN) -> Bearings:
+        found = self.read(remembered=remembered)
         assert isinstance(found, Bearings), found
         return found
 
@@ -231,11 +231,11 @@ class Flow:
 
 
 def read_all(
-    reader: PositionReader, routes: list[Route], passed: tuple[int, int] = (-1, -1)
+    reader: PositionReader, routes: list[Route], remembered: Remembered = NOTHING_KNOWN
 ) -> dict[Route, Bearings | Refusal]:
     """What is handed out in groups, together."""
     found: dict[Route, Bearings | Refusal] = {}
-    reader.read(dict.fromkeys(routes, passed), found.update)
+    reader.read(dict.fromkeys(routes, remembered), found.update)
     return found
 
 

@@ -202,7 +202,7 @@ def test_of_a_partition_that_was_taken_over_all_that_we_copied_is_lost(sequence:
     reading = replace(EMPTY, log_end_before=9, log_end_after=9, has_records=True)
     first = replace(claim(sequence, 70, 9, 30), confirmed=True)
     claims = [first, replace(claim(sequence + 30, 200, 39, 5), confirmed=True)]
-    expected = Position(sequence, 70, 9, True, -1, b"s" * 16, None, end=9, lost=35)
+    expected = Position(sequence, 70, 9, True, -1, b"s" * 16, None, end=9, lost=35, lost_to=44)
     assert decide(reading, claims, whole=True) == expected
     if sequence:  # there may be an older claim: whoever has read only the newest is to read them all
         assert doubt(decide(reading, claims)).uncovered

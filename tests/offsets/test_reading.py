@@ -19,7 +19,7 @@ from sparkmirror.offsets.foreign_ends import ForeignEnds, SoFar
 from sparkmirror.offsets.log_bounds import by_target_leader
 from sparkmirror.offsets.losses import LossKind, LossLedger
 from sparkmirror.offsets.position import Position
-from sparkmirror.offsets.route import Bearings, Refusal, Route
+from sparkmirror.offsets.route import Bearings, Refusal, Remembered, Route
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Segment
 from sparkmirror.offsets.settling import Settler
@@ -235,7 +235,7 @@ def test_markers_that_the_source_has_deleted_since_are_no_loss(flow: Flow) -> No
     flow.copy()
     flow.source.delete_records(flow.topic, COPIED + 3)
     flow.policy = LossPolicy(expired="halt")
-    assert flow.bearings(passed=(COPIED + 3, COPIED)).resume_at == COPIED + 3
+    assert flow.bearings(Remembered((COPIED + 3, COPIED))).resume_at == COPIED + 3
     assert flow.losses() == []
     assert flow.refusal().loss is LossKind.EXPIRED
 

@@ -80,7 +80,7 @@ def test_what_was_passed_over_is_looked_at_again_while_the_source_has_it() -> No
 
 def test_what_the_target_lost_is_healed() -> None:
     values: dict[str, Any] = {"foreign": (), "source_topic_id": OLD, "source_start": 0, "target_topic_id": TARGET}
-    found = look_for_losses(ROUTE, replace(COPIED, lost=8), policy=HALT, **values)
+    found = look_for_losses(ROUTE, replace(COPIED, lost=8, lost_to=33), policy=HALT, **values)
     (loss,) = found.losses
     assert (loss.kind, loss.first, loss.end, loss.action) == (LossKind.TARGET_TRUNCATED, 25, 33, "healed")
     assert found.resume_at == 70
@@ -102,8 +102,34 @@ def test_what_strangers_wrote_is_lost_where_the_log_ends_before_it() -> None:
     assert lost_at_target(COPIED, stretch, target_end=25) == [(25, 40)]
     assert lost_at_target(COPIED, stretch, target_end=30) == [(30, 40)]
     assert lost_at_target(COPIED, ForeignRecords(27, 29), ForeignRecords(33, 40), target_end=25) == [(27, 40)]
-    assert lost_at_target(replace(COPIED, lost=3), stretch, target_end=25) == [(25, 40)]
-    assert lost_at_target(replace(COPIED, lost=20), ForeignRecords(30, 40), target_end=25) == [(25, 45)]
+    assert lost_at_target(replace(COPIED, lost=3, lost_to=28), stretch, target_end=25) == [(25, 40)]
+    assert lost_at_target(replace(COPIED, lost=20, lost_to=45), ForeignRecords(30, 40), target_end=25) == [(25, 45)]
+
+
+def test_what_was_lost_lay_behind_what_was_noted_and_still_is_there() -> None:
+    behind = replace(COPIED, downstream=30, end=25, lost=5, lost_to=35)
+    assert lost_at_target(behind, ForeignRecords(25, 30), target_end=30) == [(30, 35)]
+    assert lost_at_target(behind, ForeignRecords(25, 30), target_end=28) == [(28, 35)]
+    both = replace(COPIED, end=23, lost=7, lost_to=35)
+    assert lost_at_target(both, ForeignRecords(25, 30), target_end=23) == [(23, 35)], "ours on both sides of it"
+
+
+def test_what_was_lost_is_named_where_it_was_also_if_somebody_else_has_filled_its_place() -> None:
+    """By claims, or by what was acknowledged; it is named once, and what is there now is known."""
+    filled = replace(COPIED, downstream=36, end=25)
+    new = ForeignRecords(25, 36)
+
+    def named(position: Position, *notes: ForeignRecords, appended: int = -1) -> list[tuple[str, int, int]]:
+        found = look_for_losses(
+            ROUTE, position, (new,), OLD, 0, HALT, target_topic_id=TARGET, target_end=36, notes=notes, appended=appended
+        )
+        return [(loss.kind.value, loss.first, loss.end) for loss in found.losses]
+
+    known = ("foreign-writer", 25, 36)
+    assert named(filled, appended=30) == [("target-truncated", 25, 30), known]
+    assert named(replace(filled, lost=5, lost_to=30)) == [("target-truncated", 25, 30), known]
+    assert named(filled, appended=25) == [known]
+    assert named(filled, new, appended=30) == [known]
 
 
 def test_what_strangers_wrote_is_lost_where_the_log_has_ours() -> None:

@@ -26,7 +26,7 @@ from sparkmirror.offsets.losses import LossLedger
 from sparkmirror.offsets.matching import Seen, StoredBatch
 from sparkmirror.offsets.matching import TargetLog as Reach
 from sparkmirror.offsets.position import Doubt, LogTail, ProducerState, TargetReading, appended
-from sparkmirror.offsets.route import Bearings, Refusal, Route
+from sparkmirror.offsets.route import NOTHING_KNOWN, Bearings, Refusal, Remembered, Route
 from sparkmirror.offsets.segment_log import SegmentLog, settling
 from sparkmirror.offsets.segments import Segment
 from sparkmirror.offsets.sentinel import look_for_losses
@@ -47,6 +47,8 @@ LEADER = 1
 FRESH_MS, FRESH_AFTER_MS, OLD_MS = 2_000_000, 1_000_000, 1_000
 KEY = b"topic", 0
 OUT_OF_ORDER, INVALID_PRODUCER_EPOCH = 45, 47
+ERRORS = (6, 7, 10, 19, 56)
+"""Not the leader, timed out (but appended), too large, too few replicas, a full disk."""
 LAST_OFFSET_DELTA_AT, CRC_AT = 23, 17
 FOREIGN = -1
 """A record in the target's log that is not ours."""
@@ -141,7 +143,9 @@ class TargetLog:
 
     def __init__(self) -> None:
         self.log: list[int] = []
-        """The upstream offset of each record, or FOREIGN."""
+        """The upstream offset of each record, or FOREIGN, also of what retention has deleted."""
+        self.start = 0
+        """Of the log: below it nothing can be read."""
         self.claims: list[Segment] = []
         self.ledger = LossLedger(cast("TopicLog", MemoryLog()))
         """What readers have found of them, and lost."""
@@ -230,13 +234,24 @@ class TargetLog:
         """Forget the producer state, as for old timestamps at any tick (section 2)."""
         self._states.clear()
 
-    def lose(self, records: int) -> None:
-        """An unclean election: the newest batches are gone, so many records at least; the state is that of the rest."""
+    def empty(self) -> None:
+        """Retention takes all, and what the leader knows of producers goes with it."""
+        self.start = len(self.log)
+        self._states.clear()
+        self._tail = None
+
+    def lose(self, records: int, more: int = 0) -> None:
+        """An unclean election: the newest batches are gone, so many records at least, and `more` of what somebody else
+        wrote before them; the state is that of the rest."""
         while self.stored and records > 0:
             gone = self.stored.pop()
             records -= gone.span
             self._sequence = gone.sequence
             del self.log[gone.offset :], self.appended_at[len(self.stored) :], self._writers[len(self.stored) :]
+        while self.log and self.log[-1] == FOREIGN and more > 0:
+            more -= 1
+            self.log.pop()
+        self.start = min(self.start, len(self.log))
         rest = [
             _Known(
                 one.sequence % SEQUENCE_MODULUS,
@@ -245,6 +260,7 @@ class TargetLog:
                 one.max_timestamp,
             )
             for one in self.stored[-REMEMBERED:]
+            if one.offset >= self.start
         ]
         self._states = {IDENTITY.producer: deque(rest, maxlen=REMEMBERED)} if rest else {}
         self._tail = LogTail(rest[-1].last, len(self.log), rest[-1].max_timestamp) if rest else None
@@ -254,17 +270,25 @@ class TargetLog:
         state = self._states.get(identity.producer)
         newest = state[-1] if state else None
         return TargetReading(
-            log_start=0,
+            log_start=self.start,
             log_end_before=len(self.log),
             state=ProducerState(newest.last, newest.max_timestamp) if newest else None,
             tail=None if newest else self._tail,
             log_end_after=len(self.log),
-            has_records=bool(self.log),
+            has_records=len(self.log) > self.start,
             high_watermark=len(self.log),
         )
 
-    def bearings(self, source: Source, now: float, identity: Identity = IDENTITY) -> Bearings | Refusal:
+    def bearings(
+        self,
+        source: Source,
+        now: float,
+        identity: Identity = IDENTITY,
+        remembered: Remembered = NOTHING_KNOWN,
+    ) -> Bearings | Refusal:
         """As a `PositionReader` reads them."""
+        notes = [stretch_of(note) for note in self.ledger.notes(TARGET_ID.hex(), 0)]
+        topic_id, before = remembered.appended
         clerk = Clerk(self)
         settler = Settler(cast("SegmentLog", clerk), cast("LogProbe", clerk), identity, self.notes)
         read = {ROUTE.target: self.reading(identity)}
@@ -284,7 +308,8 @@ class TargetLog:
             LossPolicy(),
             target_topic_id=TARGET_ID,
             target_end=len(self.log),
-            notes=[stretch_of(note) for note in self.ledger.notes(TARGET_ID.hex(), 0)],
+            notes=notes,
+            appended=before if topic_id == TARGET_ID else -1,
         ).losses:
             self.ledger.record(loss)
         self.said_lost += verdict.lost
@@ -315,7 +340,7 @@ class TargetLog:
     def reach(self) -> Reach:
         """How far the log goes."""
         end = len(self.log)
-        return Reach(0, end, appended(self.reading(self.identity).last_sequence, end, self.claims))
+        return Reach(self.start, end, appended(self.reading(self.identity).last_sequence, end, self.claims))
 
     def seen(self, claim: Segment) -> Seen:
         """Our batches from where a claim should be on, and from its sequence."""
@@ -323,7 +348,8 @@ class TargetLog:
             tuple(
                 one
                 for one in self.stored
-                if one.offset + one.span > claim.downstream and one.sequence + one.span > claim.sequence
+                if one.offset + one.span > max(claim.downstream, self.start)
+                and one.sequence + one.span > claim.sequence
             ),
             len(self.log),
         )
@@ -387,19 +413,21 @@ class Clerk:
         return bool(self.target.identity.former)
 
     def fences(self, where: TopicPartition, offset: int, end: int) -> list[tuple[int, int]]:
+        offset = max(offset, self.target.start)
         return [(at, at + 1) for at in range(offset, end) if self.target.log[at] == MARKER]
 
     def fences_only(self, where: TopicPartition, offset: int, end: int) -> bool:
-        return all(self.target.log[at] == MARKER for at in range(offset, end))
+        return all(self.target.log[at] == MARKER for at in range(max(offset, self.target.start), end))
 
     def next_of_ours(self, where: TopicPartition, offset: int, near: int) -> StoredBatch | None:
+        offset = max(offset, self.target.start)
         return next((one for one in self.target.stored if one.offset + one.span > offset), None)
 
     def foreign_only(self, where: TopicPartition, offset: int, end: int) -> bool:
-        return all(one < 0 for one in self.target.log[offset:end])
+        return all(one < 0 for one in self.target.log[max(offset, self.target.start) : end])
 
     def foreign_throughout(self, where: TopicPartition, offset: int, end: int) -> bool:
-        return self.foreign_only(where, offset, end)
+        return offset >= self.target.start and self.foreign_only(where, offset, end)
 
 
 def refused(error: int, base_offset: int = -1) -> Ack:
@@ -428,6 +456,7 @@ class Pump:
         in_flight: int = 5,
         merge_tiny: bool = False,
         fenced: bool = False,
+        remembered: Remembered = NOTHING_KNOWN,
     ) -> None:
         self.world = world
         self.identity = world.target.identity
@@ -444,6 +473,7 @@ class Pump:
             now=world.now,
             intake=Intake(read_committed=False, codec=None, merge_tiny=merge_tiny),
             fenced=fenced,
+            remembered=remembered,
         )
         self.requests: deque[bytes] = deque()
         self.answers: deque[Ack] = deque()
@@ -458,7 +488,9 @@ class Pump:
         if not self.copy.wants_reading(self.world.now):
             return False
         self.copy.ask(self.world.now)
-        self.reading = self.world.target.bearings(self.world.source, self.world.now, self.identity)
+        self.reading = self.world.target.bearings(
+            self.world.source, self.world.now, self.identity, self.copy.remembered
+        )
         return True
 
     def hear(self) -> bool:
@@ -470,7 +502,6 @@ class Pump:
             self.copy.take(reading, self.world.now)
         elif reading is not None:
             self.copy.refuse(reading, self.world.now)
-        self.copy.losses.clear()  # into the ledger, at once
         return reading is not None
 
     def fetch(self, batches: int = 3, pieces: int = 1000) -> bool:
@@ -578,11 +609,11 @@ class Pump:
         assert self.ask()
         assert self.hear()
 
-    def finish(self, patience: int = 60) -> None:
-        """No more faults: it must come to its end."""
+    def finish(self, patience: int = 60, *, parks: bool = False) -> None:
+        """No more faults: it must come to its end, or park."""
         for _ in range(patience):
             self.settle()
-            if self.copy.stage is Stage.DONE:
+            if self.copy.stage is Stage.DONE or (parks and self.copy.stage is Stage.PARKED):
                 return
             self.world.now = max(self.world.now, self.copy.seek_at)
         raise AssertionError(f"{self.copy.stage}: {self.copy.reason}")

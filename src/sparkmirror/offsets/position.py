@@ -79,6 +79,8 @@ class Position:
     """That is so only if all that lay behind the newest claim was ours: the log shows none of it any more."""
     lost: int = 0
     """So many records that confirmed claims say were appended are not there any more: the target lost them."""
+    lost_to: int = -1
+    """Downstream: where the last of these ended; -1: none is known to be lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,18 +143,21 @@ def decide(
     # What an operator set counts from its own sequence on; of another claim nothing was appended yet there.
     covering = [segment for segment in segments if segment.sequence < sequence + segment.altered]
     segment = max(covering, key=_sequence) if covering else first
-    confirmed_to = max((one.sequence + one.announced for one in segments if one.confirmed), default=sequence)
-    lost = max(confirmed_to - sequence, 0)
+    gone = [one for one in segments if one.confirmed and one.sequence + one.announced > sequence]
+    lost = max((one.sequence + one.announced - sequence for one in gone), default=0)
+    lost_to = max((one.downstream + one.announced for one in gone), default=-1)
     if whole and sequence == 0 < segment.sequence:  # nothing is left, not even what the first claim announced
-        return Position(0, None, reading.log_end_after + foreign_tail, True, -1, None, None, lost=lost)
+        return Position(0, None, reading.log_end_after + foreign_tail, True, -1, None, None, lost=lost, lost_to=lost_to)
     if segment.sequence > sequence:
         reason = f"no segment covers sequence {sequence}: the target lost records that were acknowledged"
         return Doubt(reason, uncovered=True)
+    # By the newest claim, of which nothing need be there: behind a stretch that is somebody else's it says where.
+    downstream = newest.downstream + sequence - newest.sequence + foreign_tail
     end = segment.downstream + sequence - segment.sequence
     return Position(
         sequence,
         segment.next_upstream(sequence),
-        end + foreign_tail,
+        downstream,
         foreign_tail > 0 or lost > 0 or sequence - segment.sequence < max(segment.announced, 1),
         segment.source_leader_epoch if covering else -1,
         segment.source_topic_id,
@@ -161,6 +166,7 @@ def decide(
         -1 if reading.last_sequence is None else segment.downstream,
         supposed,
         lost,
+        lost_to,
     )
 
 

@@ -17,11 +17,12 @@ from sparkmirror.cluster.log_tail import TailUnread, each_readable
 from sparkmirror.cluster.topic_configs import CLEANUP_POLICY, topic_configs
 from sparkmirror.config import LossPolicy
 from sparkmirror.offsets.evidence import LogProbe
+from sparkmirror.offsets.foreign import ForeignRecords
 from sparkmirror.offsets.foreign_notes import ForeignNotes, stretch_of
 from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.losses import Loss, LossLedger
 from sparkmirror.offsets.position import Doubt, Position, TargetReading
-from sparkmirror.offsets.route import Bearings, Refusal, Route
+from sparkmirror.offsets.route import Bearings, Refusal, Remembered, Route
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Segment
 from sparkmirror.offsets.sentinel import cut_in, look_for_losses, shrunk
@@ -54,17 +55,17 @@ class PositionReader:
         self._policy = policy
         self._identity = identity
         self._target_reader = TargetReader(target, identity)
-        self._passed: Mapping[Route, tuple[int, int]] = {}
+        self._remembered: Mapping[Route, Remembered] = {}
         self._policies: dict[str, str] = {}
         """`cleanup.policy` of source topics, as far as we may read it."""
 
     def read(
-        self, routes: Mapping[Route, tuple[int, int]], ready: Callable[[Mapping[Route, Bearings | Refusal]], None]
+        self, routes: Mapping[Route, Remembered], ready: Callable[[Mapping[Route, Bearings | Refusal]], None]
     ) -> None:
         """Hand out the bearings of each route, a group of leaders at a time.
 
-        With each route comes what was passed over (`look_for_losses`). Connection errors to a whole cluster are raised,
-        and `Superseded`; those of a broker are refusals.
+        With each route comes what is known of it from before. Connection errors to a whole cluster are raised, and
+        `Superseded`; those of a broker are refusals.
         """
         source = self._source.metadata(route.source_topic for route in routes)
         target = self._target.metadata(route.target_topic for route in routes)
@@ -76,7 +77,7 @@ class PositionReader:
             ready({route: Refusal(reason) for route in routes})
             return
         self._learn_policies({route.source_topic for route in routes})
-        self._passed = routes
+        self._remembered = routes
         results: dict[Route, Bearings | Refusal] = {}
         by_leaders: dict[tuple[int, int], list[Route]] = defaultdict(list)
         for route in routes:
@@ -143,6 +144,8 @@ class PositionReader:
         ends = list_offsets(self._source, source_leader, sources, LATEST)
         read_at = self._clock()
         ids = {route.target_topic: target[route.target_topic].topic_id for route in routes}
+        # Before the target: what a rival notes meanwhile, behind the log's end as we read it, is not lost.
+        notes = {route: self._notes(ids[route.target_topic], route.partition) for route in routes}
         targets = [route.target for route in routes]
         floors = self._target_reader.floors(targets, target, target_leader, self._segments)
         readings = self._target_reader.read(targets, target, target_leader, floors)
@@ -189,6 +192,7 @@ class PositionReader:
                     target_leader,
                     read[route.target],
                     dated[route.target],
+                    notes[route],
                 )
             except Unserved as unserved:
                 results[route] = Refusal(str(unserved), transient=True)
@@ -248,10 +252,12 @@ class PositionReader:
         target_leader: int,
         target: TargetReading,
         read_at: float,
+        notes: Sequence[ForeignRecords],
     ) -> Bearings | Refusal:
         position = settled.position
         if isinstance(position, Doubt):
             return Refusal(position.reason, transient=position.wait)
+        passed, (topic_id, appended) = self._remembered[route]
         leader = source.partitions[route.partition]
         cut_at = None if epoch is None else self._cut_at(route, position, epoch, leader.leader, target_topic_id)
         found = look_for_losses(
@@ -263,9 +269,10 @@ class PositionReader:
             self._policy,
             target_topic_id=target_topic_id,
             target_end=target.log_end_after,
-            notes=[stretch_of(note) for note in self._ledger.notes(target_topic_id.hex(), route.partition)],
+            notes=notes,
+            appended=appended if topic_id == target_topic_id else -1,
             cut_at=cut_at,
-            passed=self._passed[route],
+            passed=passed,
         )
         for loss in found.losses:
             self._ledger.record(loss)
@@ -285,8 +292,10 @@ class PositionReader:
             read_at,
             position.downstream <= target.high_watermark,
             "compact" in self._policies.get(route.source_topic, "compact"),
-            found.losses,
         )
+
+    def _notes(self, target_topic_id: bytes, partition: int) -> list[ForeignRecords]:
+        return [stretch_of(note) for note in self._ledger.notes(target_topic_id.hex(), partition)]
 
     def _cut_at(
         self, route: Route, position: Position, epoch: EpochEnd, leader: int, target_topic_id: bytes

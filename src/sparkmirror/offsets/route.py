@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sparkmirror.offsets.losses import Loss, LossKind
 from sparkmirror.offsets.position import Position
@@ -26,6 +27,18 @@ class Route:
         return self.target_topic, self.partition
 
 
+class Remembered(NamedTuple):
+    """What is known of a partition from before, whoever copied it."""
+
+    passed: tuple[int, int] = (-1, -1)
+    """Next offsets, upstream and downstream: when the copy ended there, nothing was left before; -1: not known."""
+    appended: tuple[bytes, int] = (b"", -1)
+    """Target topic id, and its offset after the last record that it has acknowledged; -1: not known."""
+
+
+NOTHING_KNOWN = Remembered()
+
+
 @dataclass(frozen=True, slots=True)
 class Bearings:
     """Where a partition stands on both sides, as its leaders said just now."""
@@ -47,8 +60,6 @@ class Bearings:
     """Everything before the position is below the target's high watermark (R10)."""
     compacted: bool = False
     """The source's cleaner may remove records: two pumps may see different logs."""
-    losses: tuple[Loss, ...] = ()
-    """What was found; it is in the ledger already."""
 
 
 @dataclass(frozen=True, slots=True)

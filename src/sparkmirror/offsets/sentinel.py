@@ -39,20 +39,24 @@ def look_for_losses(
     *,
     target_topic_id: bytes,
     target_end: int | None = None,
-    notes: Iterable[ForeignRecords] = (),
+    notes: Sequence[ForeignRecords] = (),
+    appended: int = -1,
     cut_at: int | None = None,
     passed: tuple[int, int] = (-1, -1),
 ) -> Found:
     """What was lost between what was copied last and what the source still has.
 
-    `target_end`: of the target's log; `notes`: what was known not to be ours in it. `cut_at`: from there on the
+    `target_end`: of the target's log; `notes`: what was known not to be ours in it, before it was read. `appended`:
+    where the last record ended that it had acknowledged to us; -1: not known. `cut_at`: from there on the
     source's log is not the one that was copied (`cut_in`). `passed`: when the copy ended at the second of these
     offsets nothing was left at the source below the first: only markers may be between.
     """
     at = Place(target_topic_id, position.downstream)
-    losses = [not_ours(route, target_topic_id, stretch) for stretch in foreign]
-    for first, end in _lost_by_target(position, target_end, notes):
-        losses.append(target_truncated(route, target_topic_id, first, end))
+    losses = [
+        target_truncated(route, target_topic_id, *gone)
+        for gone in _lost_by_target(position, target_end, notes, appended)
+    ]
+    losses += [not_ours(route, target_topic_id, stretch) for stretch in foreign]  # later, so it stands
     resume_at = position.upstream
     if position.source_topic_id is not None and position.source_topic_id != source_topic_id:
         losses.append(_recreated(route, at, position.upstream or 0, policy))
@@ -108,10 +112,17 @@ def cut_in(copied: Sequence[Segment], upstream: int, ask: Callable[[int], EpochE
 
 
 def _lost_by_target(
-    position: Position, target_end: int | None, notes: Iterable[ForeignRecords]
+    position: Position, target_end: int | None, notes: Sequence[ForeignRecords], appended: int
 ) -> Iterable[tuple[int, int]]:
-    """Offsets of the target where something was, by our claims or by notes of what is not ours, and is no more."""
-    gone = [(position.downstream, position.downstream + position.lost)] if position.lost else []
+    """Offsets of the target where something was, by our claims or by notes of what is not ours, and is no more.
+
+    Ours was lost from where ours ends now, or behind what was noted there; somebody else may have filled its place.
+    """
+    first, last = position.end if position.end >= 0 else position.downstream, max(position.lost_to, appended)
+    for note in sorted(notes):
+        if note.first <= first:
+            first = max(first, note.end if target_end is None else min(note.end, target_end))
+    gone = [(first, last)] if first < last else []
     for note in notes:
         if target_end is not None and note.end > target_end:
             gone.append((max(note.first, target_end), note.end))

@@ -118,7 +118,8 @@ class Settler:
             end = reading.log_end_after
             stretches = (*between, ForeignRecords(end - tail, end)) if tail else between
             return Settled(position, self._told(where, reading, stretches))
-        if reading.log_end_before != reading.log_end_after:
+        if reading.log_end_before != reading.log_end_after or reading.high_watermark < reading.log_end_after:
+            # Whose records those are that are not replicated yet nobody may read, and they may go again.
             return Settled(dataclasses.replace(position, wait=True))
         there = tuple(reached(ruling.true, reading)) or ruling.true[:1]
         sequence = reading.log_end_after - there[-1].downstream + there[-1].sequence - position.surplus
@@ -179,7 +180,7 @@ class Settler:
             return 0
         if not claims:
             return self._fences_only(where, reading)
-        newest = claims[-1]
+        newest = (reached(claims, reading) or claims[:1])[-1]  # what the target lost says nothing of its end
         if newest.is_start and reading.log_start == end:
             return max(end - newest.downstream, 0)
         known = self._foreign.known(where)

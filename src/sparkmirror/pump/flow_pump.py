@@ -14,9 +14,9 @@ from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.topic_configs import topic_configs
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig
-from sparkmirror.offsets.losses import Loss, LossLedger, losses_topic
+from sparkmirror.offsets.losses import LossLedger, losses_topic
 from sparkmirror.offsets.reading import PositionReader
-from sparkmirror.offsets.route import Bearings, Refusal, Route
+from sparkmirror.offsets.route import Bearings, Refusal, Remembered, Route
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Segment, segments_topic
 from sparkmirror.offsets.settling import Superseded
@@ -152,8 +152,7 @@ class FlowPump:
                 ),
                 max_in_flight=min(flow.produce.max_in_flight_requests_per_connection, MOST_IN_FLIGHT),
                 now=self._loop.now,
-                appended=(bytes.fromhex(route.target_topic_id), route.appended),
-                passed=route.passed,
+                remembered=Remembered(route.passed, (bytes.fromhex(route.target_topic_id), route.appended)),
             )
             self.copies.append(copy)
             self._by_source[copy.route.source] = copy
@@ -190,13 +189,13 @@ class FlowPump:
         refused = {copy: Refusal(self._refused[copy.route]) for copy in copies if copy.route in self._refused}
         self._on_read(refused)
         by_route = {copy.route: copy for copy in copies if copy not in refused}
-        passed = {route: copy.passed for route, copy in by_route.items()}
+        remembered = {route: copy.remembered for route, copy in by_route.items()}
 
         def hand_out(results: Mapping[Route, Bearings | Refusal]) -> None:
             self._loop.post(lambda: self._on_read({by_route.pop(route): result for route, result in results.items()}))
 
         self._background.do(
-            lambda: self._reader.read(passed, hand_out),
+            lambda: self._reader.read(remembered, hand_out),
             lambda _: None,
             lambda error: self._on_unread(list(by_route.values()), error),
         )
@@ -239,10 +238,6 @@ class FlowPump:
         if copy.refused is not None:
             self._ask_limits(copy, copy.refused)
             copy.refused = None
-        if copy.losses:
-            losses = list(copy.losses)
-            copy.losses.clear()
-            self._note(copy, losses)
         if copy.sendable(now) and copy.bearings is not None:
             self._target_leg(copy.bearings.target_leader).offer(copy)
         self._settle_fetching(copy)
@@ -321,26 +316,6 @@ class FlowPump:
         self._to_confirm.clear()
         self._confirm_at = self._loop.now + CONFIRM_S
         self._claiming.do(lambda: self._claims.claim(segments), lambda _: None, lambda _: None)
-
-    def _note(self, copy: PartitionCopy, losses: list[Loss]) -> None:
-        """Into the ledger; without it nothing goes on."""
-
-        def record() -> None:
-            for loss in losses:
-                self._ledger.record(loss)
-
-        def recorded(_: None) -> None:
-            copy.noting -= 1
-            self._settle(copy)
-
-        def failed(error: Exception) -> None:
-            copy.noting -= 1
-            copy.losses += losses
-            copy.doubt(f"a loss could not be written to the ledger: {error}", self._loop.now)
-            self._settle(copy)
-
-        copy.noting += 1
-        self._background.do(record, recorded, failed)
 
     def _ask_stamping(self, copy: PartitionCopy) -> None:
         """Asked before the position is read again: the background does things in turn."""

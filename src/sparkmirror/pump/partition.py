@@ -16,10 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 
 from sparkmirror.offsets.identity import Identity
-from sparkmirror.offsets.losses import Loss, LossKind
-from sparkmirror.offsets.route import Bearings, Refusal, Route
+from sparkmirror.offsets.losses import LossKind
+from sparkmirror.offsets.route import NOTHING_KNOWN, Bearings, Refusal, Remembered, Route
 from sparkmirror.offsets.segments import Segment
-from sparkmirror.offsets.sentinel import target_truncated
 from sparkmirror.pump.backlog import Backlog, Outcome
 from sparkmirror.pump.batch import Batch
 from sparkmirror.pump.claimer import Claimer
@@ -82,8 +81,7 @@ class PartitionCopy:
         max_in_flight: int,
         now: float,
         intake: Intake,
-        appended: tuple[bytes, int] = (b"", -1),
-        passed: tuple[int, int] = (-1, -1),
+        remembered: Remembered = NOTHING_KNOWN,
         fenced: bool = False,
     ) -> None:
         self.route = route
@@ -103,10 +101,6 @@ class PartitionCopy:
         self.in_flight: deque[Batch] = deque()
         self.confirmed: list[Segment] = []
         """Claims whose batches were all acknowledged; to be written again, behind the copy."""
-        self.losses: list[Loss] = []
-        """What was found to be lost since the last time somebody took them; those not in the ledger must get there."""
-        self.noting = 0
-        """How many times somebody took some that are not in the ledger yet: nothing is sent before they are."""
         self.refused: Refused | None = None
         """Why it is PARKED, if the target's limits would tell more."""
         self.halted: LossKind | None = None
@@ -116,9 +110,7 @@ class PartitionCopy:
         self.acked_upstream = -1
         self.acked_downstream = -1
         self._last_upstream = self._last_downstream = -1
-        self.appended = appended
-        """Target topic id, and its offset after the last record that it has acknowledged to us, in other epochs too."""
-        self._passed = passed
+        self._passed, self.appended = remembered
         self.acked_timestamp_ms = -1
         """Of the last record that is known to be copied, by its own clock; -1: not known."""
         self.source_end = -1
@@ -159,9 +151,10 @@ class PartitionCopy:
         return self._last_upstream, self._last_downstream
 
     @property
-    def passed(self) -> tuple[int, int]:
-        """Next offsets, upstream and downstream: when the copy ended there, nothing was left before; -1: not known."""
-        return (self.acked_upstream, self.acked_downstream) if self.acked_upstream >= 0 else self._passed
+    def remembered(self) -> Remembered:
+        """What is to be known of it when its position is read, in other epochs too."""
+        passed = (self.acked_upstream, self.acked_downstream) if self.acked_upstream >= 0 else self._passed
+        return Remembered(passed, self.appended)
 
     # --- position -------------------------------------------------------------------------------
 
@@ -181,7 +174,6 @@ class PartitionCopy:
             self._last_upstream = self._last_downstream = -1
         follows = upstream if position.upstream is None else position.upstream
         before = self.bearings
-        self._note_losses(bearings)
         self.bearings = bearings
         self.source_end = bearings.source_end
         if self.stage is Stage.RUNNING and before is not None:
@@ -231,15 +223,24 @@ class PartitionCopy:
                 reason = "its target topic is a new one: where the copy into the old one began is looked up"
                 self.refuse(Refusal(reason, transient=True), now)
                 return False
-        if position.supposed and end < position.end and (end >= 0 or self._was_fenced):
-            others = f"offsets {end} to {position.end - 1} may have been somebody else's"
-            markers = "nobody has noted how many of its offsets were markers of a fence"
-            reason = others if end >= 0 else markers
+        if reason := self._is_not_known(position.end, end) if position.supposed else "":
             self.park(f"the target has deleted all records, and {reason}: {TELL_US}", now)
             return False
         if not position.supposed and bearings.replicated and position.sequence:
-            self.appended = bearings.target_topic_id, max(position.end, end)
+            self.appended = bearings.target_topic_id, position.end
         return True
+
+    def _is_not_known(self, end: int, appended: int) -> str:
+        """Why a log without records can't tell that ours went to its `end`; it had acknowledged us `appended`."""
+        if appended < 0:
+            return "nobody has noted how many of its offsets were markers of a fence" if self._was_fenced else ""
+        if appended < end:
+            return f"offsets {appended} to {end - 1} may have been somebody else's"
+        if appended > end:
+            return (
+                f"it had lost records before offset {appended} by then: what came in their place may be somebody else's"
+            )
+        return ""
 
     def _resume_at(self, bearings: Bearings) -> int:
         """Where to fetch next; where nothing was ever copied, and `latest` is wanted, it is that of the first look."""
@@ -251,16 +252,9 @@ class PartitionCopy:
             self._latest = bearings.source_end
         return self._latest
 
-    def _note_losses(self, bearings: Bearings) -> None:
-        self.losses += bearings.losses
-        topic_id, end = self.appended
-        if bearings.target_topic_id == topic_id and bearings.position.downstream < end:
-            self.losses.append(target_truncated(self.route, topic_id, bearings.position.downstream, end))
-
     def refuse(self, refusal: Refusal, now: float) -> None:
         """The position can't be told now."""
         self.asked_at = None
-        self.losses += refusal.losses
         if self.stage is Stage.RUNNING:
             self.drop_queue()
         if refusal.transient and not self._out_of_patience(now):
@@ -399,7 +393,6 @@ class PartitionCopy:
             and bool(self.queue)
             and (self.queue[0].claim is None or self.queue[0].claim.durable)
             and self.asked_at is None
-            and not (self.losses or self.noting)
             and len(self.in_flight) < self._most_in_flight(now)
             and not self._stale(now)
         )
