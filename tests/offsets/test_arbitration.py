@@ -268,6 +268,24 @@ def test_a_claim_is_not_taken_back_for_what_is_above_the_high_watermark() -> Non
     assert ruling.false == ()
 
 
+# --- logs that were emptied ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("log_start", "there"),
+    [
+        (0, [Match.OPEN, Match.OPEN]),
+        (1, [Match.POSSIBLE, Match.OPEN]),
+        (3, [Match.POSSIBLE, Match.OPEN]),
+        (4, [Match.POSSIBLE, Match.POSSIBLE]),
+    ],
+)
+def test_an_emptied_log_has_held_whole_batches_only(log_start: int, there: list[Match]) -> None:
+    """Where it ends inside one, somebody else's records are in the count."""
+    found = matches(claim(ONE, 0, [10], [11, 12, 13]), Seen((), log_start), TargetLog(log_start, log_start, None))
+    assert [match for match, _ in found] == there
+
+
 # --- batches as brokers alter them --------------------------------------------------------------------
 
 

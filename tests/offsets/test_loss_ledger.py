@@ -135,7 +135,7 @@ def test_what_was_noted_and_is_lost_can_be_noted_again(open_log: OpenLog) -> Non
         return loss(kind=LossKind.FOREIGN, first=first, end=end, downstream=first, action="continued", **changed)
 
     def known() -> list[tuple[int, int]]:
-        found = [(one.first, one.end) for one in ledger.notes(loss().target_topic_id, 3)]
+        found = [(one.first, one.end) for one in standing_notes(ledger.known(loss().target_topic_id, 3))]
         assert [(one.first, one.end) for one in standing_notes(LossLedger(open_log()).read())] == found
         return found
 
@@ -153,7 +153,7 @@ def test_what_was_noted_and_is_lost_can_be_noted_again(open_log: OpenLog) -> Non
     ledger = LossLedger(open_log())
     ledger.record(cut.model_copy(update={"end": 115}))
     assert known() == [(80, 90), (140, 150)]
-    assert ledger.notes(loss().target_topic_id, 4) == []
+    assert ledger.known(loss().target_topic_id, 4) == []
 
 
 def test_how_far_was_copied_is_known_to_the_next_process(open_log: OpenLog) -> None:

@@ -13,7 +13,7 @@ from sparkmirror.offsets.losses import Loss, LossKind
 from sparkmirror.offsets.position import Position
 from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segments import Segment
-from sparkmirror.offsets.sentinel import Found, look_for_losses, shrunk, target_recreated, target_truncated
+from sparkmirror.offsets.sentinel import Found, look_for_losses, not_ours, shrunk, target_recreated, target_truncated
 from sparkmirror.wire.splice import Run
 
 ROUTE = Route("orders", "us.orders", 3)
@@ -86,10 +86,14 @@ def test_what_the_target_lost_is_healed() -> None:
     assert found.resume_at == 70
 
 
+def noted(*stretches: ForeignRecords) -> list[Loss]:
+    return [not_ours(ROUTE, TARGET, stretch) for stretch in stretches]
+
+
 def lost_at_target(position: Position, *notes: ForeignRecords, target_end: int) -> list[tuple[int, int]]:
     """What is not where it was noted is named once; what still is there is not."""
     found = look_for_losses(
-        ROUTE, position, (), OLD, 0, HALT, target_topic_id=TARGET, target_end=target_end, notes=notes
+        ROUTE, position, (), OLD, 0, HALT, target_topic_id=TARGET, target_end=target_end, known=noted(*notes)
     )
     assert {loss.kind for loss in found.losses} <= {LossKind.TARGET_TRUNCATED}
     assert found.resume_at == 70
@@ -119,17 +123,50 @@ def test_what_was_lost_is_named_where_it_was_also_if_somebody_else_has_filled_it
     filled = replace(COPIED, downstream=36, end=25)
     new = ForeignRecords(25, 36)
 
-    def named(position: Position, *notes: ForeignRecords, appended: int = -1) -> list[tuple[str, int, int]]:
-        found = look_for_losses(
-            ROUTE, position, (new,), OLD, 0, HALT, target_topic_id=TARGET, target_end=36, notes=notes, appended=appended
+    def found(position: Position, *known: Loss, appended: int = -1) -> list[Loss]:
+        values: dict[str, Any] = {"target_topic_id": TARGET, "target_end": 36}
+        foreign = [] if known else [new]
+        return list(
+            look_for_losses(ROUTE, position, foreign, OLD, 0, HALT, known=known, appended=appended, **values).losses
         )
-        return [(loss.kind.value, loss.first, loss.end) for loss in found.losses]
 
-    known = ("foreign-writer", 25, 36)
-    assert named(filled, appended=30) == [("target-truncated", 25, 30), known]
-    assert named(replace(filled, lost=5, lost_to=30)) == [("target-truncated", 25, 30), known]
-    assert named(filled, appended=25) == [known]
-    assert named(filled, new, appended=30) == [known]
+    def named(position: Position, *notes: ForeignRecords, appended: int = -1) -> list[tuple[str, int, int]]:
+        return [(loss.kind.value, loss.first, loss.end) for loss in found(position, *noted(*notes), appended=appended)]
+
+    stranger = ("foreign-writer", 25, 36)
+    lost = ("target-truncated", 25, 30)
+    assert named(filled, appended=30) == [lost, stranger]
+    assert named(replace(filled, lost=5, lost_to=30)) == [lost, stranger]
+    assert named(filled, appended=25) == [stranger]
+    assert named(filled, new, appended=30) == []
+    for place in (27, 36):
+        partly = replace(filled, downstream=place)
+        first = found(partly, appended=40)
+        assert [(loss.first, loss.end) for loss in first[:1]] == [(25, 40)]
+        known = [first[0], *noted(ForeignRecords(25, place))]
+        assert found(partly, *known, appended=40) == [], "met again, it is the same one"
+        (grown,) = found(partly, *known, appended=41)
+        assert grown.end == 41
+
+
+def test_an_emptied_log_that_was_cut_stays_until_a_claim_says_where_to_go_on() -> None:
+    """However far somebody else fills it up meanwhile."""
+
+    def found(position: Position, *known: Loss, appended: int = 30) -> Found:
+        return look_for_losses(
+            ROUTE, position, (), OLD, 0, HALT, target_topic_id=TARGET, target_end=25, known=known, appended=appended
+        )
+
+    blind = replace(COPIED, end=25, unseen_from=10)
+    (cut,) = found(blind).losses
+    assert (cut.kind, cut.first, cut.end, cut.action) == (LossKind.TARGET_TRUNCATED, 25, 30, "halted")
+    assert "somebody else may have written in their place" in cut.words
+    for end in (27, 30, 40):
+        filled = replace(blind, end=end, downstream=end)
+        assert found(filled, cut).losses == found(filled, cut, appended=-1).losses == (cut,)
+    assert found(replace(blind, unseen_from=25), cut, appended=25).losses == (), "claimed since"
+    assert found(blind, appended=25).losses == ()
+    assert [loss.action for loss in found(replace(blind, unseen_from=-1)).losses] == ["healed"], "the log shows ours"
 
 
 def test_what_strangers_wrote_is_lost_where_the_log_has_ours() -> None:

@@ -20,7 +20,7 @@ from sparkmirror.cluster.topic_log import Entry, TopicLog
 from sparkmirror.config import LossPolicy
 from sparkmirror.offsets.arbitration import Evidence, Ruling, arbitrate, unsettled
 from sparkmirror.offsets.evidence import LogProbe
-from sparkmirror.offsets.foreign_notes import ForeignNotes, stretch_of
+from sparkmirror.offsets.foreign_notes import ForeignNotes
 from sparkmirror.offsets.identity import Identity, Producer
 from sparkmirror.offsets.losses import LossLedger
 from sparkmirror.offsets.matching import Seen, StoredBatch
@@ -287,7 +287,7 @@ class TargetLog:
         remembered: Remembered = NOTHING_KNOWN,
     ) -> Bearings | Refusal:
         """As a `PositionReader` reads them."""
-        notes = [stretch_of(note) for note in self.ledger.notes(TARGET_ID.hex(), 0)]
+        known = self.ledger.known(TARGET_ID.hex(), 0)
         topic_id, before = remembered.appended
         clerk = Clerk(self)
         settler = Settler(cast("SegmentLog", clerk), cast("LogProbe", clerk), identity, self.notes)
@@ -299,7 +299,7 @@ class TargetLog:
             return Refusal(str(superseded), transient=True)
         if isinstance(verdict, Doubt):
             return Refusal(verdict.reason, transient=verdict.wait)
-        for loss in look_for_losses(
+        found = look_for_losses(
             ROUTE,
             verdict,
             foreign,
@@ -308,10 +308,13 @@ class TargetLog:
             LossPolicy(),
             target_topic_id=TARGET_ID,
             target_end=len(self.log),
-            notes=notes,
+            known=known,
             appended=before if topic_id == TARGET_ID else -1,
-        ).losses:
+        )
+        for loss in found.losses:
             self.ledger.record(loss)
+            if loss.action == "halted":
+                return Refusal(loss.words, loss=loss.kind)
         self.said_lost += verdict.lost
         return Bearings(
             verdict,

@@ -97,7 +97,9 @@ class ForeignEnds:
             else:
                 settled = settled_ones[where]
                 position = settled.position
-                if isinstance(position, Doubt):
+                if isinstance(position, Doubt) and position.wait:
+                    found.append(Unserved(position.reason))
+                elif isinstance(position, Doubt):
                     found.append(self._never_sent(both, reading))
                 else:
                     theirs = whoever or _ends_foreign(settled.foreign, reading.log_end_after)

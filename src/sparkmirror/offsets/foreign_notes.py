@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from sparkmirror.offsets.foreign import ForeignRecords
-from sparkmirror.offsets.losses import Loss, LossKind, LossLedger, standing_notes
+from sparkmirror.offsets.losses import Loss, LossLedger, standing_notes
 from sparkmirror.offsets.route import Route
-from sparkmirror.offsets.sentinel import not_ours
+from sparkmirror.offsets.sentinel import not_ours, stretch_of
 from sparkmirror.wire.topic_partition import TopicPartition
 
 
@@ -39,8 +39,3 @@ class ForeignNotes:
             losses[loss.target_topic_id, loss.partition].append(loss)
         noted = {where: [stretch_of(note) for note in standing_notes(some)] for where, some in losses.items()}
         return defaultdict(list, noted)
-
-
-def stretch_of(note: Loss) -> ForeignRecords:
-    """Where something is that is not ours."""
-    return ForeignRecords(note.first, note.end, fence=note.kind is LossKind.FENCED)

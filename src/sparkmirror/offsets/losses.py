@@ -29,7 +29,7 @@ class LossKind(StrEnum):
     SHRUNK = "shrunk"
     """The source topic has fewer partitions than were copied."""
     TARGET_TRUNCATED = "target-truncated"
-    """The target lost records that it had acknowledged; they are copied again."""
+    """The target lost records that it had acknowledged; they are copied again, unless nothing tells where to go on."""
     TARGET_RECREATED = "target-recreated"
     """The target topic is a new one; everything that the source still has is copied again."""
     FOREIGN = "foreign-writer"
@@ -108,7 +108,8 @@ class LossLedger:
         """
         partition = self._of(loss.target_topic_id, loss.partition)
         known = partition.get(loss.key)
-        if known is not None and loss.kind is LossKind.TARGET_TRUNCATED and loss.end < known.end:
+        healed = known is not None and known.action == loss.action == "healed"
+        if known is not None and healed and loss.end < known.end:
             loss = known.model_copy(update={"at_ms": loss.at_ms})
         if known is not None and known == loss.model_copy(update={"at_ms": known.at_ms}):
             newer = list(partition.values())[list(partition).index(loss.key) + 1 :]
@@ -122,9 +123,9 @@ class LossLedger:
         """All losses, the newest last."""
         return list(read_losses(self._log.read(0, 0)[0]))
 
-    def notes(self, target_topic_id: str, partition: int) -> list[Loss]:
-        """What is not ours in a target partition, as far as this process has read or written of it."""
-        return standing_notes(self._of(target_topic_id, partition).values())
+    def known(self, target_topic_id: str, partition: int) -> list[Loss]:
+        """All losses in a target partition, as far as this process has read or written of them, the newest last."""
+        return list(self._of(target_topic_id, partition).values())
 
     def _of(self, target_topic_id: str, partition: int) -> dict[str, Loss]:
         if self._newest is None:

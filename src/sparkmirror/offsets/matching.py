@@ -120,7 +120,7 @@ def _match(announced: AnnouncedBatch, sequence: int, downstream: int, shelf: _Sh
     if shelf.last_sequence >= end:
         return Match.POSSIBLE
     if log.appended is None:
-        return Match.POSSIBLE if downstream < log.start else Match.OPEN
+        return Match.POSSIBLE if downstream + announced.records <= log.start else Match.OPEN
     if log.appended <= sequence:
         return Match.OPEN
     if shelf.end < log.end:

@@ -17,8 +17,7 @@ from sparkmirror.cluster.log_tail import TailUnread, each_readable
 from sparkmirror.cluster.topic_configs import CLEANUP_POLICY, topic_configs
 from sparkmirror.config import LossPolicy
 from sparkmirror.offsets.evidence import LogProbe
-from sparkmirror.offsets.foreign import ForeignRecords
-from sparkmirror.offsets.foreign_notes import ForeignNotes, stretch_of
+from sparkmirror.offsets.foreign_notes import ForeignNotes
 from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.losses import Loss, LossLedger
 from sparkmirror.offsets.position import Doubt, Position, TargetReading
@@ -145,7 +144,7 @@ class PositionReader:
         read_at = self._clock()
         ids = {route.target_topic: target[route.target_topic].topic_id for route in routes}
         # Before the target: what a rival notes meanwhile, behind the log's end as we read it, is not lost.
-        notes = {route: self._notes(ids[route.target_topic], route.partition) for route in routes}
+        known = {route: self._ledger.known(ids[route.target_topic].hex(), route.partition) for route in routes}
         targets = [route.target for route in routes]
         floors = self._target_reader.floors(targets, target, target_leader, self._segments)
         readings = self._target_reader.read(targets, target, target_leader, floors)
@@ -173,6 +172,13 @@ class PositionReader:
             else:
                 results[route] = Refusal("the target cluster has no topic ids: Kafka 2.8 or newer is needed")
         settled_ones = settler.settle({route.target: read[route.target] for route in bounds}, ids, evidence)
+        unreplicated = {
+            where: read[where]
+            for where, one in settled_ones.items()
+            if isinstance(one.position, Doubt) and one.position.unreplicated
+        }
+        if unreplicated and (replicated := self._target_reader.replicated(unreplicated, target_leader)):
+            settled_ones |= settler.settle(replicated, ids, settler.evidence(replicated, ids))
         found = {route: (settled_ones[route.target], *some) for route, some in bounds.items()}
         for route in self._moving(target, target_leader, {route: one for route, (one, _, _) in found.items()}, read):
             del found[route]
@@ -192,7 +198,7 @@ class PositionReader:
                     target_leader,
                     read[route.target],
                     dated[route.target],
-                    notes[route],
+                    known[route],
                 )
             except Unserved as unserved:
                 results[route] = Refusal(str(unserved), transient=True)
@@ -252,7 +258,7 @@ class PositionReader:
         target_leader: int,
         target: TargetReading,
         read_at: float,
-        notes: Sequence[ForeignRecords],
+        known: Sequence[Loss],
     ) -> Bearings | Refusal:
         position = settled.position
         if isinstance(position, Doubt):
@@ -269,7 +275,7 @@ class PositionReader:
             self._policy,
             target_topic_id=target_topic_id,
             target_end=target.log_end_after,
-            notes=notes,
+            known=known,
             appended=appended if topic_id == target_topic_id else -1,
             cut_at=cut_at,
             passed=passed,
@@ -278,7 +284,7 @@ class PositionReader:
             self._ledger.record(loss)
         halted = next((loss for loss in found.losses if loss.action == "halted"), None)
         if halted is not None:
-            return Refusal(halted.words, losses=found.losses)
+            return Refusal(halted.words, loss=halted.kind)
         return Bearings(
             dataclasses.replace(position, claim_due=position.claim_due or found.resume_at != position.upstream),
             found.resume_at,
@@ -293,9 +299,6 @@ class PositionReader:
             position.downstream <= target.high_watermark,
             "compact" in self._policies.get(route.source_topic, "compact"),
         )
-
-    def _notes(self, target_topic_id: bytes, partition: int) -> list[ForeignRecords]:
-        return [stretch_of(note) for note in self._ledger.notes(target_topic_id.hex(), partition)]
 
     def _cut_at(
         self, route: Route, position: Position, epoch: EpochEnd, leader: int, target_topic_id: bytes
@@ -337,7 +340,7 @@ class PositionReader:
             self._ledger.record(loss)
         except (ConnectionError, Unserved) as error:
             return Refusal(str(error), transient=True)
-        return Refusal(loss.words, losses=(loss,))
+        return Refusal(loss.words, loss=loss.kind)
 
     def _shrunk(self, route: Route, target_topic_id: bytes, leader: int, source_topic_id: bytes) -> Loss | None:
         end = list_offsets(self._target, leader, by_topic([route.target]), LATEST)[route.target]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sparkmirror.offsets.losses import Loss, LossKind
+from sparkmirror.offsets.losses import LossKind
 from sparkmirror.offsets.position import Position
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -68,10 +68,5 @@ class Refusal:
 
     reason: str
     transient: bool = False
-    losses: tuple[Loss, ...] = ()
-    """What was found; it is in the ledger already."""
-
-    @property
-    def loss(self) -> LossKind | None:
-        """The named state that halts it."""
-        return next((loss.kind for loss in self.losses if loss.action == "halted"), None)
+    loss: LossKind | None = None
+    """The named state that halts it; it is in the ledger already."""

@@ -9,10 +9,13 @@ from typing import NamedTuple
 from sparkmirror.cluster.leader_epochs import EpochEnd
 from sparkmirror.config import LossPolicy
 from sparkmirror.offsets.foreign import ForeignRecords
-from sparkmirror.offsets.losses import Action, Loss, LossKind
+from sparkmirror.offsets.losses import Action, Loss, LossKind, standing_notes
 from sparkmirror.offsets.position import Position
 from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segments import Segment
+
+TELL_US = "alter the connector's offset, or delete the target topic to have it copied again"
+"""What helps where nothing tells any more how far a partition was copied."""
 
 
 class Place(NamedTuple):
@@ -39,22 +42,24 @@ def look_for_losses(
     *,
     target_topic_id: bytes,
     target_end: int | None = None,
-    notes: Sequence[ForeignRecords] = (),
+    known: Sequence[Loss] = (),
     appended: int = -1,
     cut_at: int | None = None,
     passed: tuple[int, int] = (-1, -1),
 ) -> Found:
     """What was lost between what was copied last and what the source still has.
 
-    `target_end`: of the target's log; `notes`: what was known not to be ours in it, before it was read. `appended`:
-    where the last record ended that it had acknowledged to us; -1: not known. `cut_at`: from there on the
+    `target_end`: of the target's log; `known`: what the ledger said of it before it was read. `appended`: where the
+    last record ended that it had acknowledged to us; -1: not known. `cut_at`: from there on the
     source's log is not the one that was copied (`cut_in`). `passed`: when the copy ended at the second of these
     offsets nothing was left at the source below the first: only markers may be between.
     """
+    if (cut := _cut_and_emptied(route, target_topic_id, position, known, appended)) is not None:
+        return Found((cut,), None)
     at = Place(target_topic_id, position.downstream)
     losses = [
         target_truncated(route, target_topic_id, *gone)
-        for gone in _lost_by_target(position, target_end, notes, appended)
+        for gone in _lost_by_target(position, target_end, known, appended)
     ]
     losses += [not_ours(route, target_topic_id, stretch) for stretch in foreign]  # later, so it stands
     resume_at = position.upstream
@@ -67,10 +72,10 @@ def look_for_losses(
         losses.append(_truncated(route, at, cut_at, position.upstream, policy))
         resume_at = max(cut_at, source_start)
     elif position.upstream is not None and position.upstream < source_start:
-        known = _done_below(position, foreign, cut_at, passed)
-        if known < source_start:
-            losses.append(_expired(route, at, known, source_start, policy))
-        resume_at = max(known, source_start)
+        done = _done_below(position, foreign, cut_at, passed)
+        if done < source_start:
+            losses.append(_expired(route, at, done, source_start, policy))
+        resume_at = max(done, source_start)
     return Found(tuple(losses), resume_at)
 
 
@@ -111,14 +116,45 @@ def cut_in(copied: Sequence[Segment], upstream: int, ask: Callable[[int], EpochE
     return shared
 
 
+def _cut_and_emptied(
+    route: Route, target_topic_id: bytes, position: Position, known: Iterable[Loss], appended: int
+) -> Loss | None:
+    """A log that shows nothing of ours and has lost what it had acknowledged: whose its last offsets were is not known.
+
+    So it stays, however far somebody else writes, until there is a claim that says where to go on.
+    """
+    if position.unseen_from < 0:
+        return None
+    for loss in known:
+        if loss.kind is LossKind.TARGET_TRUNCATED and loss.action == "halted" and loss.first > position.unseen_from:
+            return loss
+    if appended <= position.end:
+        return None
+    words = (
+        f"target {route.target_topic}-{route.partition} lost offsets {position.end} to {appended - 1}, which it had "
+        "acknowledged (an unclean leader election?), and has deleted all records since: somebody else may have written "
+        f"in their place, so nothing tells where to go on; {TELL_US}"
+    )
+    at = Place(target_topic_id, position.end)
+    return _loss(LossKind.TARGET_TRUNCATED, route, at, position.end, appended, "halted", words)
+
+
+def stretch_of(note: Loss) -> ForeignRecords:
+    """Where something is that is not ours."""
+    return ForeignRecords(note.first, note.end, fence=note.kind is LossKind.FENCED)
+
+
 def _lost_by_target(
-    position: Position, target_end: int | None, notes: Sequence[ForeignRecords], appended: int
+    position: Position, target_end: int | None, known: Sequence[Loss], appended: int
 ) -> Iterable[tuple[int, int]]:
     """Offsets of the target where something was, by our claims or by notes of what is not ours, and is no more.
 
     Ours was lost from where ours ends now, or behind what was noted there; somebody else may have filled its place.
     """
+    notes = [stretch_of(note) for note in standing_notes(known)]
     first, last = position.end if position.end >= 0 else position.downstream, max(position.lost_to, appended)
+    if any(loss.kind is LossKind.TARGET_TRUNCATED and loss.first == first and loss.end >= last for loss in known):
+        last = first  # it was named before, and what was noted behind its beginning has come since
     for note in sorted(notes):
         if note.first <= first:
             first = max(first, note.end if target_end is None else min(note.end, target_end))

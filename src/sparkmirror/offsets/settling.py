@@ -118,9 +118,11 @@ class Settler:
             end = reading.log_end_after
             stretches = (*between, ForeignRecords(end - tail, end)) if tail else between
             return Settled(position, self._told(where, reading, stretches))
-        if reading.log_end_before != reading.log_end_after or reading.high_watermark < reading.log_end_after:
-            # Whose records those are that are not replicated yet nobody may read, and they may go again.
+        if reading.log_end_before != reading.log_end_after:
             return Settled(dataclasses.replace(position, wait=True))
+        if reading.high_watermark < reading.log_end_after:
+            reason = "the target's log ends with records that its replicas have not confirmed: nobody may read them yet"
+            return Settled(Doubt(reason, wait=True, unreplicated=True))
         there = tuple(reached(ruling.true, reading)) or ruling.true[:1]
         sequence = reading.log_end_after - there[-1].downstream + there[-1].sequence - position.surplus
         found = explain(

@@ -5,6 +5,7 @@ Blocking; for a pump's control thread.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -78,6 +79,23 @@ class TargetReader:
             except Unserved as unserved:
                 readings[where] = unserved
         return readings
+
+    def replicated(
+        self, readings: Mapping[TopicPartition, TargetReading], leader: int
+    ) -> dict[TopicPartition, TargetReading]:
+        """Those that the high watermarks have come to the ends of, as they were read, within a moment."""
+        found = {where: one for where, one in readings.items() if one.high_watermark >= one.log_end_after}
+        deadline = time.monotonic() + _SETTLE_S
+        while len(found) < len(readings) and time.monotonic() < deadline:
+            time.sleep(_SETTLE_PAUSE_S)
+            lagging = readings.keys() - found.keys()
+            marks = list_offsets(self._target, leader, by_topic(lagging), LATEST)
+            found |= {
+                where: dataclasses.replace(readings[where], high_watermark=marks[where].offset)
+                for where in lagging
+                if not marks[where].error and marks[where].offset >= readings[where].log_end_after
+            }
+        return found
 
     def floors(
         self,

@@ -86,7 +86,7 @@ class FlowPump:
         self._target = ClusterClient(_as(target, flow.produce.client_id), f"{self.name}|sparkmirror-produce")
         segments_client = ClusterClient(flow.target, f"{self.name}|sparkmirror-segments")
         self._segments = SegmentLog(TopicLog(segments_client, segments_topic(flow.source.alias)))
-        self._ledger = LossLedger(TopicLog(segments_client, losses_topic(flow.source.alias)))
+        ledger = LossLedger(TopicLog(segments_client, losses_topic(flow.source.alias)))
         claims_client = ClusterClient(flow.target, f"{self.name}|sparkmirror-claims")
         self._claims = SegmentLog(TopicLog(claims_client, segments_topic(flow.source.alias)))
         self._claiming = Background(loop, f"sparkmirror claims {self.name}", (claims_client,))
@@ -95,7 +95,7 @@ class FlowPump:
         self._background = Background(loop, f"sparkmirror {self.name}", clients)
         self._dialer = Dialer(flow, loop, self._source, self._target, self._pool, self._fetch_bytes)
         self._reader = PositionReader(
-            self._source, self._target, self._segments, self._ledger, flow.loss, order.identity, now_s
+            self._source, self._target, self._segments, ledger, flow.loss, order.identity, now_s
         )
         self._refused: dict[Route, str] = {}
         self._source_legs: dict[Lane, SourceLeg] = {}

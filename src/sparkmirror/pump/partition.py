@@ -19,6 +19,7 @@ from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.losses import LossKind
 from sparkmirror.offsets.route import NOTHING_KNOWN, Bearings, Refusal, Remembered, Route
 from sparkmirror.offsets.segments import Segment
+from sparkmirror.offsets.sentinel import TELL_US
 from sparkmirror.pump.backlog import Backlog, Outcome
 from sparkmirror.pump.batch import Batch
 from sparkmirror.pump.claimer import Claimer
@@ -32,9 +33,6 @@ from sparkmirror.wire.produce import Ack
 
 MAX_CONFIRMATION_AGE_S = 3.0
 """A position older than this is read again before anything is sent (R6)."""
-
-TELL_US = "alter the connector's offset, or delete the target topic to have it copied again"
-"""What helps where nothing tells any more how far a partition was copied."""
 
 PATIENCE_S = 60.0
 """How long a partition that has an end (`until`) may get nowhere before it is parked: `--once` must end."""
@@ -236,10 +234,6 @@ class PartitionCopy:
             return "nobody has noted how many of its offsets were markers of a fence" if self._was_fenced else ""
         if appended < end:
             return f"offsets {appended} to {end - 1} may have been somebody else's"
-        if appended > end:
-            return (
-                f"it had lost records before offset {appended} by then: what came in their place may be somebody else's"
-            )
         return ""
 
     def _resume_at(self, bearings: Bearings) -> int:
