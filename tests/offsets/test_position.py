@@ -212,6 +212,21 @@ def test_of_a_partition_that_was_taken_over_all_that_we_copied_is_lost(sequence:
     assert "none that this flow wrote" in doubt(decide(longer, claims, whole=True)).reason
 
 
+def test_an_end_that_alone_tells_is_one_that_our_records_have_come_to() -> None:
+    """Below where we began nothing is ours; an operator's claim says itself where to go on."""
+    first = replace(claim(0, 70, 9, 30), confirmed=True)
+
+    def unseen(end: int, *claims: Segment) -> bool:
+        position = decide(replace(EMPTY, log_start=end, log_end_before=end, log_end_after=end), claims, whole=True)
+        assert isinstance(position, Position), position
+        return position.unseen
+
+    assert [unseen(end, first) for end in (0, 9, 10, 39)] == [False, False, True, True]
+    second = claim(30, 200, 39, 5)
+    assert unseen(40, first, second)
+    assert not unseen(40, first, replace(second, altered=True))
+
+
 # --- gaps, and what is claimed next -------------------------------------------------------------------
 
 WITH_GAPS = Segment(b"t" * 16, 3, 0, 1, 4000, 0, b"s" * 16, 7, 0, (Run(70, 4), Run(80, 6)))

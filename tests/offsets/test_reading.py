@@ -6,14 +6,15 @@ import itertools
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from copied_flow import AT_SOURCE, COPIED, DAY_MS, FIRST_UPSTREAM, Flow, built, flow_between, read_all, wait_for
 
 from sparkmirror.cluster import log_tail
 from sparkmirror.cluster.topic_log import TopicLog
-from sparkmirror.config import LossPolicy
+from sparkmirror.config import FlowConfig, LossPolicy
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.offsets.foreign_ends import ForeignEnds, SoFar
 from sparkmirror.offsets.log_bounds import by_target_leader
@@ -23,6 +24,9 @@ from sparkmirror.offsets.route import Bearings, Refusal, Remembered, Route
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Segment
 from sparkmirror.offsets.settling import Settler
+from sparkmirror.policy import ReplicationPolicy
+from sparkmirror.sync import altered_offsets
+from sparkmirror.sync.altered_offsets import AlteredOffsets
 from sparkmirror.wire.splice import Run
 
 pytestmark = pytest.mark.broker
@@ -300,6 +304,42 @@ def test_what_nobody_saw_somebody_else_write_is_only_supposed_to_be_ours(forgetf
     position = flow.bearings().position
     assert position.supposed
     assert position.end == COPIED + 4
+
+
+@pytest.mark.parametrize("fills", [(0,), (0, 2, 5)])
+def test_an_emptied_log_that_was_cut_halts_until_an_operator_says_where_to_go_on(
+    forgetful_flow: Flow, monkeypatch: pytest.MonkeyPatch, fills: tuple[int, ...]
+) -> None:
+    """Also where he says what the log's end says, and however far somebody else has filled it up."""
+    flow = forgetful_flow
+    flow.copy(age_ms=2 * DAY_MS)
+    wait_for(lambda: flow.bearings().position.newest_timestamp_ms is None, "the state expires")
+    flow.target.delete_records(flow.target_topic, COPIED)
+    topic_id = flow.target.topic_id(flow.target_topic)
+    assert flow.bearings(Remembered(appended=(topic_id, COPIED))).position.unseen
+    remembered = Remembered(appended=(topic_id, COPIED + 5))
+
+    def losses() -> list[tuple[str, int, int, str]]:
+        return [(loss.kind.value, loss.first, loss.end, loss.action) for loss in flow.losses()]
+
+    for filled in fills:
+        if filled:
+            flow.target.append(flow.target_topic, 3 if filled == 5 else filled)
+            flow.target.delete_records(flow.target_topic, COPIED + filled)
+        refused = flow.read(remembered=remembered)
+        assert isinstance(refused, Refusal)
+        assert (refused.transient, refused.loss) == (False, LossKind.TARGET_TRUNCATED)
+        assert losses() == [("target-truncated", COPIED, COPIED + 5, "halted")]
+
+    monkeypatch.setattr(altered_offsets, "segments_topic", lambda _: flow.segments_topic)
+    monkeypatch.setattr(altered_offsets, "losses_topic", lambda _: flow.losses_topic)
+    configs = FlowConfig(source=flow.source.config, target=flow.target.config)
+    policy = cast("ReplicationPolicy", SimpleNamespace(format_remote_topic=lambda *_: flow.target_topic))
+    with AlteredOffsets(configs, policy, flow.identity) as altered:
+        altered.go_on_at({(flow.topic, 0): COPIED + filled}, unclean=False)
+    found = flow.bearings(remembered)
+    assert (found.position.upstream, found.position.downstream) == (COPIED + filled, COPIED + filled)
+    assert ("target-truncated", COPIED, COPIED + 5, "healed") in losses()
 
 
 def test_behind_a_start_nothing_is_ours(forgetful_flow: Flow) -> None:

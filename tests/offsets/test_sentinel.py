@@ -157,16 +157,20 @@ def test_an_emptied_log_that_was_cut_stays_until_a_claim_says_where_to_go_on() -
             ROUTE, position, (), OLD, 0, HALT, target_topic_id=TARGET, target_end=25, known=known, appended=appended
         )
 
-    blind = replace(COPIED, end=25, unseen_from=10)
+    blind = replace(COPIED, end=25, unseen=True)
     (cut,) = found(blind).losses
     assert (cut.kind, cut.first, cut.end, cut.action) == (LossKind.TARGET_TRUNCATED, 25, 30, "halted")
     assert "somebody else may have written in their place" in cut.words
-    for end in (27, 30, 40):
+    for end in (25, 27, 30, 40):
         filled = replace(blind, end=end, downstream=end)
         assert found(filled, cut).losses == found(filled, cut, appended=-1).losses == (cut,)
-    assert found(replace(blind, unseen_from=25), cut, appended=25).losses == (), "claimed since"
     assert found(blind, appended=25).losses == ()
-    assert [loss.action for loss in found(replace(blind, unseen_from=-1)).losses] == ["healed"], "the log shows ours"
+    behind = replace(blind, end=20)
+    assert [(loss.first, loss.end) for loss in found(behind, *noted(ForeignRecords(20, 25))).losses] == [(25, 30)]
+    assert [loss.action for loss in found(COPIED).losses] == ["healed"], "the log shows ours"
+    (released,) = found(COPIED, cut, appended=25).losses
+    assert (released.key, released.action) == (cut.key, "healed")
+    assert found(blind, released, appended=25).losses == (), "it was another time"
 
 
 def test_what_strangers_wrote_is_lost_where_the_log_has_ours() -> None:

@@ -21,7 +21,7 @@ from sparkmirror.offsets.losses import LossLedger
 from sparkmirror.offsets.position import Doubt, TargetReading
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Segment
-from sparkmirror.offsets.settling import Settler
+from sparkmirror.offsets.settling import Settler, settle_replicated
 from sparkmirror.offsets.target_reading import TargetReader, Unserved, by_topic
 
 PROBED_AT_ONCE = 100
@@ -85,7 +85,7 @@ class ForeignEnds:
         foreign = ForeignNotes(self._ledger, {both.route.target: both.route for both in group}, ids)
         settler = Settler(self._segments, self._probe(leader, group), self._identity, foreign)
         read = {where: one for where, one in readings.items() if isinstance(one, TargetReading)}
-        settled_ones = settler.settle(read, ids, settler.evidence(read, ids))
+        settled_ones = settle_replicated(settler, reader, leader, read, ids, settler.evidence(read, ids))
         found: list[SoFar | Unserved | None] = []
         for both in group:
             where = both.route.target
@@ -97,7 +97,7 @@ class ForeignEnds:
             else:
                 settled = settled_ones[where]
                 position = settled.position
-                if isinstance(position, Doubt) and position.wait:
+                if isinstance(position, Doubt) and position.unreplicated:
                     found.append(Unserved(position.reason))
                 elif isinstance(position, Doubt):
                     found.append(self._never_sent(both, reading))

@@ -135,6 +135,11 @@ class LossLedger:
         return self._newest.setdefault((target_topic_id, partition), {})
 
 
+def halted_at_target(losses: Iterable[Loss]) -> list[Loss]:
+    """Those that nothing tells how to heal: what the target lost in a log that was emptied."""
+    return [loss for loss in losses if loss.kind is LossKind.TARGET_TRUNCATED and loss.action == "halted"]
+
+
 def standing_notes(losses: Iterable[Loss]) -> list[Loss]:
     """What is not ours in one target partition, by all that the ledger says of it, in order.
 

@@ -81,8 +81,8 @@ class Position:
     """So many records that confirmed claims say were appended are not there any more: the target lost them."""
     lost_to: int = -1
     """Downstream: where the last of these ended; -1: none is known to be lost."""
-    unseen_from: int = -1
-    """Downstream: where the newest claim is, if only the log's end tells how much behind it was appended; else -1."""
+    unseen: bool = False
+    """Only the log's end tells how much was appended behind the newest claim that the log has come to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def decide(
     newest = max(there, key=_sequence, default=first)
     lowest = newest.sequence + reading.log_end_before - newest.downstream
     highest = newest.sequence + reading.log_end_after - newest.downstream
-    supposed, unseen_from = False, -1
+    supposed = unseen = False
     if reading.state is not None:
         sequence = unwrap(reading.state.last_sequence + 1, near=lowest)
         source = "its producer state"
@@ -142,8 +142,8 @@ def decide(
         sequence = lowest = highest = max(lowest, 0)
         source = "the log end"
         supposed = reading.log_end_after > newest.downstream + newest.announced * newest.confirmed
-        if reading.log_end_after != newest.downstream or not (begins(newest) or newest.altered):
-            unseen_from = newest.downstream
+        all_before = reading.log_end_after == newest.downstream and begins(newest)
+        unseen = bool(there) and not (newest.altered or all_before)
     if not lowest <= sequence <= highest:
         return Doubt(_disagreement(source, sequence, lowest, highest), surplus=max(lowest - sequence, 0))
     # What an operator set counts from its own sequence on; of another claim nothing was appended yet there.
@@ -173,7 +173,7 @@ def decide(
         supposed,
         lost,
         lost_to,
-        unseen_from,
+        unseen,
     )
 
 

@@ -25,7 +25,7 @@ from sparkmirror.offsets.route import Bearings, Refusal, Remembered, Route
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Segment
 from sparkmirror.offsets.sentinel import cut_in, look_for_losses, shrunk
-from sparkmirror.offsets.settling import Settled, Settler, Superseded, assert_present
+from sparkmirror.offsets.settling import Settled, Settler, Superseded, assert_present, settle_replicated
 from sparkmirror.offsets.target_reading import TargetReader, Unserved, by_topic, listed_offset, said
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -171,14 +171,8 @@ class PositionReader:
                 bounds[route] = start, end
             else:
                 results[route] = Refusal("the target cluster has no topic ids: Kafka 2.8 or newer is needed")
-        settled_ones = settler.settle({route.target: read[route.target] for route in bounds}, ids, evidence)
-        unreplicated = {
-            where: read[where]
-            for where, one in settled_ones.items()
-            if isinstance(one.position, Doubt) and one.position.unreplicated
-        }
-        if unreplicated and (replicated := self._target_reader.replicated(unreplicated, target_leader)):
-            settled_ones |= settler.settle(replicated, ids, settler.evidence(replicated, ids))
+        bounded = {route.target: read[route.target] for route in bounds}
+        settled_ones = settle_replicated(settler, self._target_reader, target_leader, bounded, ids, evidence)
         found = {route: (settled_ones[route.target], *some) for route, some in bounds.items()}
         for route in self._moving(target, target_leader, {route: one for route, (one, _, _) in found.items()}, read):
             del found[route]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sparkmirror.cluster.leader_epochs import EpochEnd
 from sparkmirror.config import LossPolicy
 from sparkmirror.offsets.foreign import ForeignRecords
-from sparkmirror.offsets.losses import Action, Loss, LossKind, standing_notes
+from sparkmirror.offsets.losses import Action, Loss, LossKind, halted_at_target, standing_notes
 from sparkmirror.offsets.position import Position
 from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segments import Segment
@@ -54,13 +54,15 @@ def look_for_losses(
     source's log is not the one that was copied (`cut_in`). `passed`: when the copy ended at the second of these
     offsets nothing was left at the source below the first: only markers may be between.
     """
-    if (cut := _cut_and_emptied(route, target_topic_id, position, known, appended)) is not None:
-        return Found((cut,), None)
+    cut = halted_at_target(known)
+    if (halted := _cut_and_emptied(route, target_topic_id, position, cut, appended)) is not None:
+        return Found((halted,), None)
     at = Place(target_topic_id, position.downstream)
     losses = [
         target_truncated(route, target_topic_id, *gone)
         for gone in _lost_by_target(position, target_end, known, appended)
     ]
+    losses += [target_truncated(route, target_topic_id, loss.first, loss.end) for loss in cut]  # it goes on
     losses += [not_ours(route, target_topic_id, stretch) for stretch in foreign]  # later, so it stands
     resume_at = position.upstream
     if position.source_topic_id is not None and position.source_topic_id != source_topic_id:
@@ -117,26 +119,23 @@ def cut_in(copied: Sequence[Segment], upstream: int, ask: Callable[[int], EpochE
 
 
 def _cut_and_emptied(
-    route: Route, target_topic_id: bytes, position: Position, known: Iterable[Loss], appended: int
+    route: Route, target_topic_id: bytes, position: Position, cut: Sequence[Loss], appended: int
 ) -> Loss | None:
     """A log that shows nothing of ours and has lost what it had acknowledged: whose its last offsets were is not known.
 
-    So it stays, however far somebody else writes, until there is a claim that says where to go on.
+    So it stays, however far somebody else writes, until the log or a claim says where to go on. `cut`: it stays so.
     """
-    if position.unseen_from < 0:
+    first = max(position.end, position.downstream)
+    if not position.unseen or (not cut and appended <= first):
         return None
-    for loss in known:
-        if loss.kind is LossKind.TARGET_TRUNCATED and loss.action == "halted" and loss.first > position.unseen_from:
-            return loss
-    if appended <= position.end:
-        return None
+    if cut:
+        return cut[-1]
     words = (
-        f"target {route.target_topic}-{route.partition} lost offsets {position.end} to {appended - 1}, which it had "
+        f"target {route.target_topic}-{route.partition} lost offsets {first} to {appended - 1}, which it had "
         "acknowledged (an unclean leader election?), and has deleted all records since: somebody else may have written "
         f"in their place, so nothing tells where to go on; {TELL_US}"
     )
-    at = Place(target_topic_id, position.end)
-    return _loss(LossKind.TARGET_TRUNCATED, route, at, position.end, appended, "halted", words)
+    return _loss(LossKind.TARGET_TRUNCATED, route, Place(target_topic_id, first), first, appended, "halted", words)
 
 
 def stretch_of(note: Loss) -> ForeignRecords:

@@ -15,6 +15,7 @@ from sparkmirror.offsets.matching import TargetLog
 from sparkmirror.offsets.position import Doubt, Position, TargetReading, appended, decide, reached
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Segment
+from sparkmirror.offsets.target_reading import TargetReader
 from sparkmirror.wire.topic_partition import TopicPartition
 
 
@@ -194,3 +195,23 @@ class Settler:
             for one in tail.unknown
         )
         return tail.offsets if all(unknown) else None
+
+
+def settle_replicated(
+    settler: Settler,
+    reader: TargetReader,
+    leader: int,
+    readings: Mapping[TopicPartition, TargetReading],
+    topic_ids: Mapping[str, bytes],
+    evidence: Mapping[TopicPartition, Evidence],
+) -> dict[TopicPartition, Settled]:
+    """As `Settler.settle`; where a log ends above its high watermark that is waited for a moment. Raises the same."""
+    settled = settler.settle(readings, topic_ids, evidence)
+    lagging = {
+        where: readings[where]
+        for where, one in settled.items()
+        if isinstance(one.position, Doubt) and one.position.unreplicated
+    }
+    if lagging and (replicated := reader.replicated(lagging, leader)):
+        settled |= settler.settle(replicated, topic_ids, settler.evidence(replicated, topic_ids))
+    return settled

@@ -22,7 +22,7 @@ from sparkmirror.errors import SparkMirrorError
 from sparkmirror.offsets.evidence import LogProbe
 from sparkmirror.offsets.foreign_notes import ForeignNotes
 from sparkmirror.offsets.identity import Identity
-from sparkmirror.offsets.losses import LossLedger, losses_topic
+from sparkmirror.offsets.losses import LossLedger, halted_at_target, losses_topic
 from sparkmirror.offsets.position import Doubt, Position
 from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segment_log import SegmentLog
@@ -60,8 +60,8 @@ class _Reached(NamedTuple):
     upstream: int | None
     """None: nothing was ever copied."""
     downstream: int
-    supposed: bool = False
-    """As of the position: pumps don't believe it before somebody says that it is so."""
+    unproven: bool = False
+    """Pumps don't believe it before somebody says that it is so."""
 
 
 class AlteredOffsets:
@@ -106,7 +106,7 @@ class AlteredOffsets:
             so_far, asked = reached[one.route], wanted[one.route.source]
             upstream = self._upstream(one, asked)
             never_copied = so_far.upstream is None and asked is None
-            if (so_far.upstream != upstream or so_far.supposed) and not never_copied:
+            if (so_far.upstream != upstream or so_far.unproven) and not never_copied:
                 due.append((one, so_far, upstream))
         for one, so_far, upstream in due:
             self._claim(one, so_far, upstream)
@@ -158,7 +158,13 @@ class AlteredOffsets:
         position: Position | Doubt = settler.settle(read, ids, settler.evidence(read, ids))[where].position
         if isinstance(position, Doubt):
             raise NotAltered(f"{where[0]}-{where[1]}: {position.reason}")
-        return _Reached(position.sequence, position.upstream, position.downstream, position.supposed)
+        unproven = position.supposed or (position.unseen and self._is_halted(one))
+        return _Reached(position.sequence, position.upstream, position.downstream, unproven)
+
+    def _is_halted(self, one: _Partition) -> bool:
+        where = one.target.topic_id.hex(), one.route.partition
+        losses = [loss for loss in self._ledger.read() if (loss.target_topic_id, loss.partition) == where]
+        return bool(halted_at_target(losses))
 
     def _claim(self, one: _Partition, so_far: _Reached, upstream: int) -> None:
         """Durable before the connector can be started again; what was claimed ahead of it is taken back."""
@@ -177,18 +183,21 @@ class AlteredOffsets:
             downstream=so_far.downstream,
             altered=True,
         )
-        self._forget_standing(one)
+        self._forget_standing(one, so_far.downstream)
         self._segments.settle([claim], ahead)
         if so_far.upstream is not None:
             loss = altered(one.route, Place(target_topic_id, so_far.downstream), so_far.upstream, upstream)
             self._ledger.record(loss)
             log.warning("flow %s: %s", self._flow.name, loss.words)
 
-    def _forget_standing(self, one: _Partition) -> None:
-        """That nothing was left below where the copy ended says nothing of what is to be copied again."""
+    def _forget_standing(self, one: _Partition, downstream: int) -> None:
+        """That nothing was left below where the copy ended says nothing of what is to be copied again.
+
+        Nor does what the target once acknowledged: all below `downstream` is accounted for now.
+        """
         known = self._standing.of(one.route.target)
         if known is not None:
-            stood = {one.route.partition: known[1]._replace(upstream=-1)}
+            stood = {one.route.partition: known[1]._replace(upstream=-1, appended=downstream)}
             self._standing.learn([TopicStanding(target_topic=one.target.name, standing_of=known[0], partitions=stood)])
 
     def copied(self) -> set[TopicPartition]:
