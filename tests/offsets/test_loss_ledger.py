@@ -130,6 +130,18 @@ def test_a_targets_loss_does_not_become_smaller(open_log: OpenLog) -> None:
     assert found.end == 42
 
 
+@pytest.mark.parametrize(
+    ("kind", "action"), [(LossKind.TARGET_TRUNCATED, "halted"), (LossKind.TARGET_RECREATED, "healed")]
+)
+def test_of_another_loss_the_newest_word_counts(open_log: OpenLog, kind: LossKind, action: str) -> None:
+    """What halts is never taken for an older one that was healed."""
+    ledger = LossLedger(open_log())
+    ledger.record(loss(kind=kind, end=42, action="healed"))
+    ledger.record(loss(kind=kind, end=35, action=action))
+    (found,) = LossLedger(open_log()).read()
+    assert (found.end, found.action) == (35, action)
+
+
 def test_what_was_noted_and_is_lost_can_be_noted_again(open_log: OpenLog) -> None:
     def note(first: int, end: int, **changed: object) -> Loss:
         return loss(kind=LossKind.FOREIGN, first=first, end=end, downstream=first, action="continued", **changed)

@@ -108,8 +108,8 @@ class LossLedger:
         """
         partition = self._of(loss.target_topic_id, loss.partition)
         known = partition.get(loss.key)
-        healed = known is not None and known.action == loss.action == "healed"
-        if known is not None and healed and loss.end < known.end:
+        smaller = known is not None and loss.kind is LossKind.TARGET_TRUNCATED and loss.end < known.end
+        if known is not None and smaller and known.action == loss.action == "healed":
             loss = known.model_copy(update={"at_ms": loss.at_ms})
         if known is not None and known == loss.model_copy(update={"at_ms": known.at_ms}):
             newer = list(partition.values())[list(partition).index(loss.key) + 1 :]
