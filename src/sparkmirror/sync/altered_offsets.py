@@ -23,12 +23,12 @@ from sparkmirror.offsets.evidence import LogProbe
 from sparkmirror.offsets.foreign_notes import ForeignNotes
 from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.losses import LossLedger, halted_at_target, losses_topic
-from sparkmirror.offsets.position import Doubt, Position
+from sparkmirror.offsets.position import Doubt
 from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import segments_topic, start_claim
 from sparkmirror.offsets.sentinel import Place, altered
-from sparkmirror.offsets.settling import Settler
+from sparkmirror.offsets.settling import Settler, settle_replicated
 from sparkmirror.offsets.standing import StandingLog, TopicStanding
 from sparkmirror.offsets.target_reading import TargetReader, Unserved, listed_offset
 from sparkmirror.offsets.topic_memory import TopicMemory
@@ -155,7 +155,8 @@ class AlteredOffsets:
         foreign = ForeignNotes(self._ledger, {where: one.route}, ids)
         settler = Settler(self._segments, probe, self._identity, foreign)
         read = {where: reading}
-        position: Position | Doubt = settler.settle(read, ids, settler.evidence(read, ids))[where].position
+        settled = settle_replicated(settler, reader, leader, read, ids, settler.evidence(read, ids))
+        position = settled[where].position
         if isinstance(position, Doubt):
             raise NotAltered(f"{where[0]}-{where[1]}: {position.reason}")
         unproven = position.supposed or (position.unseen and self._is_halted(one))
