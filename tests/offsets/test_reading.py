@@ -306,6 +306,16 @@ def test_what_nobody_saw_somebody_else_write_is_only_supposed_to_be_ours(forgetf
     assert position.end == COPIED + 4
 
 
+def alter(flow: Flow, monkeypatch: pytest.MonkeyPatch, upstream: int) -> None:
+    """As an operator does, over the REST interface."""
+    monkeypatch.setattr(altered_offsets, "segments_topic", lambda _: flow.segments_topic)
+    monkeypatch.setattr(altered_offsets, "losses_topic", lambda _: flow.losses_topic)
+    configs = FlowConfig(source=flow.source.config, target=flow.target.config)
+    policy = cast("ReplicationPolicy", SimpleNamespace(format_remote_topic=lambda *_: flow.target_topic))
+    with AlteredOffsets(configs, policy, flow.identity) as altered:
+        altered.go_on_at({(flow.topic, 0): upstream}, unclean=False)
+
+
 @pytest.mark.parametrize("fills", [(0,), (0, 2, 5)])
 def test_an_emptied_log_that_was_cut_halts_until_an_operator_says_where_to_go_on(
     forgetful_flow: Flow, monkeypatch: pytest.MonkeyPatch, fills: tuple[int, ...]
@@ -331,15 +341,31 @@ def test_an_emptied_log_that_was_cut_halts_until_an_operator_says_where_to_go_on
         assert (refused.transient, refused.loss) == (False, LossKind.TARGET_TRUNCATED)
         assert losses() == [("target-truncated", COPIED, COPIED + 5, "halted")]
 
-    monkeypatch.setattr(altered_offsets, "segments_topic", lambda _: flow.segments_topic)
-    monkeypatch.setattr(altered_offsets, "losses_topic", lambda _: flow.losses_topic)
-    configs = FlowConfig(source=flow.source.config, target=flow.target.config)
-    policy = cast("ReplicationPolicy", SimpleNamespace(format_remote_topic=lambda *_: flow.target_topic))
-    with AlteredOffsets(configs, policy, flow.identity) as altered:
-        altered.go_on_at({(flow.topic, 0): COPIED + filled}, unclean=False)
+    alter(flow, monkeypatch, COPIED + filled)
     found = flow.bearings(remembered)
     assert (found.position.upstream, found.position.downstream) == (COPIED + filled, COPIED + filled)
     assert ("target-truncated", COPIED, COPIED + 5, "healed") in losses()
+
+
+def test_an_operator_may_say_what_a_claim_says_that_a_cut_went_through(
+    flow: Flow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The claim announces more than is there, so that the log's end is within it; that alone releases nothing."""
+    batch = built([b"record"] * (COPIED + 5), flow.producer(0))
+    flow.claim(replace(flow.announce(0, 1, (batch, (Run(0, COPIED + 5),))), confirmed=True))
+    flow.target.append(flow.target_topic, COPIED)
+    flow.target.delete_records(flow.target_topic, COPIED)
+    position = flow.bearings().position
+    assert (position.upstream, position.unseen, position.supposed) == (COPIED, True, False)
+    remembered = Remembered(appended=(flow.target.topic_id(flow.target_topic), COPIED + 5))
+    refused = flow.read(remembered=remembered)
+    assert isinstance(refused, Refusal)
+    assert refused.loss is LossKind.TARGET_TRUNCATED
+    alter(flow, monkeypatch, COPIED)
+    found = flow.bearings(remembered)
+    assert (found.position.upstream, found.position.downstream) == (COPIED, COPIED)
+    truncated = [loss for loss in flow.losses() if loss.kind is LossKind.TARGET_TRUNCATED]
+    assert [(loss.first, loss.end, loss.action) for loss in truncated] == [(COPIED, COPIED + 5, "healed")]
 
 
 def test_behind_a_start_nothing_is_ours(forgetful_flow: Flow) -> None:

@@ -8,19 +8,8 @@ import itertools
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from model_broker import (
-    ERRORS,
-    FOREIGN,
-    FRESH_MS,
-    MARKER,
-    OLD_MS,
-    ROUTE,
-    Killed,
-    Pump,
-    Source,
-    TargetLog,
-    World,
-)
+from model_broker import ERRORS, FOREIGN, FRESH_MS, MARKER, OLD_MS, ROUTE, Killed, Source, TargetLog
+from model_pump import Pump, World
 
 from sparkmirror.offsets.losses import LossKind
 from sparkmirror.offsets.route import Bearings

@@ -13,7 +13,8 @@ from uuid import UUID
 import pytest
 from kafka.protocol.consumer import FetchRequest, FetchResponse
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
-from model_broker import FRESH_MS, SOURCE_ID, TARGET_ID, Source, World
+from model_broker import FRESH_MS, SOURCE_ID, TARGET_ID, Source
+from model_pump import World
 
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.offsets.reading import PositionReader

@@ -7,7 +7,8 @@ import time
 from typing import Any
 
 import pytest
-from model_broker import FRESH_AFTER_MS, FRESH_MS, IDENTITY, LEADER, ROUTE, Pump, Source, World
+from model_broker import FRESH_AFTER_MS, FRESH_MS, IDENTITY, LEADER, ROUTE, Source
+from model_pump import Pump, World
 
 from sparkmirror.offsets.route import Bearings
 from sparkmirror.pump import target_leg

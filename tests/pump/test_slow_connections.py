@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NoReturn
 
 import pytest
-from model_broker import FRESH_MS, Source, World
+from model_broker import FRESH_MS, Source
+from model_pump import World
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import Entry

@@ -5,7 +5,8 @@ from __future__ import annotations
 import struct
 
 from kafka.record.default_records import DefaultRecordBatchBuilder
-from model_broker import FRESH_MS, Pump, Source, World, batch_of
+from model_broker import FRESH_MS, Source, batch_of
+from model_pump import Pump, World
 
 from sparkmirror.pump.partition import Stage
 

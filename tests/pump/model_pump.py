@@ -1,0 +1,230 @@
+"""A pump's partition over the model of a source and a target: what is on its way takes a while, or is lost."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from model_broker import FRESH_AFTER_MS, FRESH_MS, ROUTE, Source, TargetLog, refused
+
+from sparkmirror.offsets.route import NOTHING_KNOWN, Bearings, Refusal, Remembered
+from sparkmirror.pump.batch import Claim
+from sparkmirror.pump.intake import Intake
+from sparkmirror.pump.partition import PartitionCopy, Stage
+from sparkmirror.pump.quiet import GRACE_S
+from sparkmirror.pump.refused import TOO_LARGE
+from sparkmirror.wire.batches import HEADER_SIZE
+from sparkmirror.wire.buffers import FramePool
+from sparkmirror.wire.produce import Ack
+
+
+@dataclass
+class World:
+    """Time, and both sides."""
+
+    source: Source
+    target: TargetLog = field(default_factory=TargetLog)
+    now: float = 1000.0
+
+
+class Pump:
+    """What surrounds one `PartitionCopy`: its requests, answers, claims and readings, each on its way for a while."""
+
+    def __init__(
+        self,
+        world: World,
+        incarnation: int = 1,
+        *,
+        unclean: bool = False,
+        until: int | None = -1,
+        in_flight: int = 5,
+        merge_tiny: bool = False,
+        fenced: bool = False,
+        remembered: Remembered = NOTHING_KNOWN,
+    ) -> None:
+        self.world = world
+        self.identity = world.target.identity
+        self.pool = FramePool(1 << 20, keep=2)
+        self.copy = PartitionCopy(
+            ROUTE,
+            self.identity,
+            incarnation,
+            until=world.source.end if until == -1 else until,
+            from_latest=False,
+            unclean=unclean,
+            fresh_after_ms=FRESH_AFTER_MS,
+            max_in_flight=in_flight,
+            now=world.now,
+            intake=Intake(read_committed=False, codec=None, merge_tiny=merge_tiny),
+            fenced=fenced,
+            remembered=remembered,
+        )
+        self.requests: deque[bytes] = deque()
+        self.answers: deque[Ack] = deque()
+        self.reading: Bearings | Refusal | None = None
+        self.claiming: Claim | None = None
+        self.sent = 0
+
+    # Each step does what is possible, and says whether it did something.
+
+    def ask(self) -> bool:
+        """The position is read at the target; the answer is on its way."""
+        if not self.copy.wants_reading(self.world.now):
+            return False
+        self.copy.ask(self.world.now)
+        self.reading = self.world.target.bearings(
+            self.world.source, self.world.now, self.identity, self.copy.remembered
+        )
+        return True
+
+    def hear(self) -> bool:
+        """The reading arrives."""
+        reading, self.reading = self.reading, None
+        if isinstance(reading, Bearings):
+            end = reading.position.sequence
+            self.copy.confirmed = [one for one in self.copy.confirmed if one.sequence + one.announced <= end]
+            self.copy.take(reading, self.world.now)
+        elif reading is not None:
+            self.copy.refuse(reading, self.world.now)
+        return reading is not None
+
+    def fetch(self, batches: int = 3, pieces: int = 1000) -> bool:
+        """A fetch answer arrives, and so much of it is made ready."""
+        position = self.copy.fetch_position()
+        if position is None:
+            return False
+        data = self.world.source.fetch(position.offset, batches)
+        if not data:
+            return False
+        frame = self.pool.take(len(data) + HEADER_SIZE)
+        frame.view[: len(data)] = data
+        self.copy.feed(frame, frame.view[: len(data)], self.world.source.end)
+        frame.release()
+        self.prepare(pieces)
+        return True
+
+    def prepare(self, pieces: int = 1000) -> bool:
+        """So much of what was fetched is made ready."""
+        if not self.copy.backlog.unprepared:
+            return False
+        made = iter(range(1, pieces))
+        self.copy.prepare(self.world.now, lambda: next(made, None) is None)
+        return True
+
+    def claim(self) -> bool:
+        """A claim is written; the word that it is durable is on its way."""
+        if self.claiming is not None or not self.copy.backlog.claims:
+            return False
+        self.claiming = self.copy.backlog.claims.popleft()
+        self.world.target.claims.append(self.claiming.segment)
+        return True
+
+    def confirm(self) -> bool:
+        """Claims are written again, confirmed."""
+        confirmed = list(self.copy.confirmed)
+        self.copy.confirmed.clear()
+        self.world.target.settle(confirmed, ())
+        return bool(confirmed)
+
+    def claimed(self) -> bool:
+        """The claim is known to be durable."""
+        claiming, self.claiming = self.claiming, None
+        if claiming is not None:
+            claiming.durable = True
+        return claiming is not None
+
+    def send(self) -> bool:
+        """The next batch is on the wire."""
+        if not self.copy.sendable(self.world.now):
+            return False
+        self.requests.append(bytes(self.copy.send(self.world.now).view))
+        self.sent += 1
+        return True
+
+    def serve(self, error: int = 0) -> bool:
+        """The broker takes a request, or refuses it with this error (7: it appends it all the same)."""
+        if not self.requests:
+            return False
+        request = self.requests.popleft()
+        if len(request) > self.world.target.max_bytes:
+            error = TOO_LARGE
+        if error and error != 7:
+            self.answers.append(refused(error))
+            return True
+        answer = self.world.target.append(request, self.world.now)
+        self.answers.append(refused(7, answer.base_offset) if error and not answer.error else answer)
+        return True
+
+    def receive(self) -> bool:
+        """An answer arrives."""
+        if not self.answers:
+            return False
+        self.copy.acknowledge(self.answers.popleft(), self.world.now)
+        return True
+
+    def lose(self, served: int = 0) -> None:
+        """The connection breaks, after the broker has taken some more of the requests."""
+        for _ in range(served):
+            self.serve()
+        self.requests.clear()
+        self.answers.clear()
+        self.copy.confirmed.clear()
+        self.copy.lost_in_flight(self.world.now, "the connection broke")
+
+    def settle(self) -> None:
+        """All that can happen at this moment happens."""
+        steps = (
+            self.ask,
+            self.hear,
+            self.claim,
+            self.claimed,
+            self.send,
+            self.serve,
+            self.receive,
+            self.confirm,
+            self.prepare,
+            self.fetch,
+        )
+        while any(step() for step in steps):
+            pass
+
+    def start(self) -> None:
+        """The position is known."""
+        assert self.ask()
+        assert self.hear()
+
+    def finish(self, patience: int = 60, *, parks: bool = False) -> None:
+        """No more faults: it must come to its end, or park."""
+        for _ in range(patience):
+            self.settle()
+            if self.copy.stage is Stage.DONE or (parks and self.copy.stage is Stage.PARKED):
+                return
+            self.world.now = max(self.world.now, self.copy.seek_at)
+        raise AssertionError(f"{self.copy.stage}: {self.copy.reason}")
+
+
+def a_world(batches: int = 12, timestamp_ms: int = FRESH_MS) -> World:
+    return World(Source([(10, timestamp_ms)] * batches))
+
+
+def running(world: World, *, unclean: bool = False) -> Pump:
+    """A pump that has copied its first three batches and has fetched more."""
+    pump = Pump(world, unclean=unclean)
+    pump.start()
+    if unclean and pump.copy.stage is Stage.SEEKING:
+        world.now += GRACE_S
+        pump.start()
+    pump.fetch()
+    pump.claim()
+    pump.claimed()
+    for _ in range(3):
+        pump.send()
+        pump.serve()
+        pump.receive()
+    pump.fetch()
+    assert len(world.target.log) == 30
+    return pump
+
+
+def assert_exact(world: World) -> None:
+    assert world.target.log == list(range(len(world.target.log)))

@@ -1,0 +1,342 @@
+"""One partition's copy beside pumps that may still be alive, and what only a rival explains (R2, R5)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from model_broker import FRESH_MS, OLD_MS, TARGET_ID, Source, refused
+from model_pump import Pump, World, a_world, assert_exact, running
+
+from sparkmirror.offsets.losses import LossKind
+from sparkmirror.offsets.route import Bearings, Remembered
+from sparkmirror.pump.partition import MAX_CONFIRMATION_AGE_S, Stage
+from sparkmirror.pump.quiet import GRACE_S
+
+# --- the quiet rule (R5) ------------------------------------------------------------------------------
+
+
+def test_unclean_and_unguarded_waits_for_two_equal_readings() -> None:
+    world = a_world(timestamp_ms=OLD_MS)
+    predecessor = running(world)
+    heir = Pump(world, 2, unclean=True)
+    heir.start()
+    assert heir.copy.stage is Stage.SEEKING
+    world.now += GRACE_S - 0.1
+    assert not heir.ask()
+    world.now += 0.1
+    predecessor.world.target.append(bytes(predecessor.copy.send(world.now).view), world.now)  # it was still alive
+    heir.start()
+    assert heir.copy.stage is Stage.SEEKING
+    world.now += GRACE_S
+    heir.start()
+    assert heir.fetch()
+    heir.finish()
+    assert world.target.log == list(range(120))
+
+
+def test_unclean_and_guarded_does_not_wait() -> None:
+    world = a_world()
+    running(world)
+    heir = Pump(world, 2, unclean=True)
+    heir.start()
+    assert heir.copy.stage is Stage.RUNNING
+    heir.fetch()
+    heir.claim()
+    heir.claimed()
+    assert heir.send()
+
+
+@pytest.mark.parametrize("unclean", [True, False])
+def test_after_an_unclean_takeover_what_comes_first_is_claimed(unclean: bool) -> None:
+    """A predecessor that lives may go on from the same claim; of two that do the log could not tell which did (R14)."""
+    world = a_world()
+    running(world)
+    heir = Pump(world, 2, unclean=unclean)
+    heir.start()
+    heir.fetch()
+    assert bool(heir.copy.backlog.claims) == unclean
+    heir.finish()
+    assert_exact(world)
+
+
+def old_after_fresh() -> tuple[World, Pump]:
+    """An heir in flight with fresh records, about to meet old ones."""
+    world = World(Source([(10, FRESH_MS)] * 4 + [(10, OLD_MS)] * 4))
+    running(world)
+    heir = Pump(world, 2, unclean=True)
+    heir.start()
+    heir.fetch(1)
+    heir.claim()
+    heir.claimed()
+    assert heir.send()
+    heir.fetch(1)
+    assert heir.copy.stage is Stage.DRAINING
+    return world, heir
+
+
+def test_a_reading_from_before_the_quiet_time_does_not_end_it() -> None:
+    """Nobody moved the position between two looks, but they were not far enough apart."""
+    world = World(Source([(10, FRESH_MS)] * 4 + [(10, OLD_MS)] * 4))
+    running(world)
+    heir = Pump(world, 2, unclean=True)
+    heir.start()
+    heir.fetch(2, pieces=1)
+    world.now += MAX_CONFIRMATION_AGE_S + 0.1  # its claim takes so long
+    assert heir.ask()
+    heir.prepare()
+    assert heir.copy.stage is Stage.SEEKING
+    quiet_since = world.now
+    world.now += 0.1
+    heir.hear()
+    assert (heir.copy.stage, heir.copy.seek_at) == (Stage.SEEKING, quiet_since + GRACE_S)
+    world.now = heir.copy.seek_at
+    heir.start()
+    assert heir.copy.fetch_position() is not None
+    heir.finish()
+    assert_exact(world)
+
+
+def test_an_unclean_copy_waits_when_it_comes_to_old_records() -> None:
+    world, heir = old_after_fresh()
+    heir.serve()
+    heir.receive()
+    assert not heir.ask()
+    world.now += GRACE_S
+    heir.finish()
+    assert world.target.log == list(range(80))
+    assert heir.pool.in_use == 0
+
+
+def test_a_lost_connection_does_not_cut_the_quiet_time_short() -> None:
+    world, heir = old_after_fresh()
+    quiet_since = world.now
+    heir.lose(served=1)
+    heir.settle()
+    while heir.copy.stage is not Stage.DONE:
+        world.now = max(world.now, heir.copy.seek_at)
+        heir.settle()
+    old_appends = world.target.appended_at[4:]
+    assert min(old_appends) >= quiet_since + GRACE_S
+    assert_exact(world)
+
+
+# --- rivals (R2) --------------------------------------------------------------------------------------
+
+
+def test_a_duplicate_success_is_a_rivals_and_is_read_again() -> None:
+    world = a_world()
+    pump = running(world)
+    rival = Pump(world, 2)
+    rival.start()
+    rival.fetch()
+    rival.send()
+    rival.serve()
+    pump.send()
+    pump.serve()
+    pump.receive()
+    assert pump.copy.stage is Stage.SEEKING
+    assert "a rival had already written source offset 30" in pump.copy.reason
+    assert pump.copy.records == 30
+
+
+def test_without_timestamps_an_acknowledgement_proves_nothing() -> None:
+    """That of a duplicate is as that of a new batch: its claim is not confirmed, and the log is asked."""
+    world = World(Source([(10, -1)] * 3))
+    pump = Pump(world, until=None)
+    rival = Pump(World(Source([(10, -1)] * 3, start=50), world.target), 1 << 40)
+    for one in (pump, rival):
+        one.start()
+        one.fetch(1)
+        one.claim()
+        one.claimed()
+    for one in (rival, pump):
+        one.send()
+        one.serve()
+    pump.receive()
+    assert pump.copy.confirmed == []
+    assert pump.copy.last_copied == (-1, -1)
+    pump.start()
+    assert pump.copy.last_copied == (-1, -1)
+    position = pump.copy.fetch_position()
+    assert position is not None
+    assert position.offset == 60
+
+
+def test_a_batch_that_lands_elsewhere_is_a_doubt() -> None:
+    pump = running(a_world())
+    pump.send()
+    pump.requests.clear()
+    pump.answers.append(refused(0, base_offset=31))
+    pump.receive()
+    assert pump.copy.stage is Stage.SEEKING
+    assert "landed at 31, not at 30" in pump.copy.reason
+
+
+@pytest.mark.parametrize("landed", [0, 29, 31, 40])
+def test_after_a_batch_that_lands_elsewhere_nothing_is_believed_before_a_new_reading(landed: int) -> None:
+    """Below: a duplicate, or a log that was cut or is another topic's by now; above: somebody else's records (R18)."""
+    world = a_world()
+    pump = running(world)
+    assert [pump.send() for _ in range(3)] == [True] * 3
+    for _ in range(3):
+        pump.serve()
+    pump.answers[0] = pump.answers[0]._replace(base_offset=landed)
+    pump.receive()
+    assert f"landed at {landed}, not at 30" in pump.copy.reason
+    assert not pump.ask(), "what is in flight comes back first"
+    while pump.receive():
+        assert not pump.send()
+    assert pump.copy.stage is Stage.SEEKING
+    assert (pump.copy.records, pump.copy.acked_downstream, pump.copy.appended[1]) == (30, 30, 30)
+    for _ in range(20):
+        world.now += 0.5
+        assert [pump.fetch(), pump.send()] == [False, False]
+    assert pump.ask()
+    assert [pump.fetch(), pump.send()] == [False, False], "it is asked, but not told"
+    pump.hear()
+    assert pump.copy.acked_downstream == 60
+    assert pump.fetch()
+    assert [pump.send(), pump.send()] == [True, False]
+    pump.finish()
+    assert world.target.log == list(range(120))
+
+
+def test_a_position_is_confirmed_only_where_it_leads_to_the_same_record() -> None:
+    """A rival's claim for the same sequence may have begun at another source offset."""
+    world = a_world()
+    pump = running(world)
+    world.now += MAX_CONFIRMATION_AGE_S + 1
+    assert pump.ask()
+    reading = pump.reading
+    assert isinstance(reading, Bearings)
+    pump.reading = replace(reading, position=replace(reading.position, upstream=50), resume_at=50)
+    pump.hear()
+    assert not pump.send()
+    pump.fetch()
+    assert pump.copy.queue[0].upstream == 50
+
+
+@pytest.mark.parametrize("source_id", [b"n" * 16, None])
+def test_what_was_fetched_of_a_source_topic_that_is_gone_is_not_sent(source_id: bytes | None) -> None:
+    """It was created again while a queue waited: what leads to the queue's first record is no confirmation."""
+    world = a_world()
+    pump = running(world)
+    assert pump.copy.queue
+    world.now += MAX_CONFIRMATION_AGE_S + 1
+    assert pump.ask()
+    reading = pump.reading
+    assert isinstance(reading, Bearings)
+    pump.reading = replace(reading, resume_at=0, source_topic_id=source_id or reading.source_topic_id)
+    pump.hear()
+    assert not pump.copy.queue
+    position = pump.copy.fetch_position()
+    assert position is not None
+    assert position.offset == 0
+
+
+def test_what_was_fetched_behind_a_seam_is_sent_though_its_position_has_to_be_read_again() -> None:
+    """Until the first batch behind it is there the position is still that of the source topic before."""
+    world = a_world()
+    pump = running(world)
+    pump.copy.drop_queue()
+    pump.lose()
+    for _ in range(3):
+        world.now = max(world.now, pump.copy.seek_at) + MAX_CONFIRMATION_AGE_S + 1
+        assert pump.ask()
+        reading = pump.reading
+        assert isinstance(reading, Bearings)
+        seam = replace(reading.position, upstream=500, claim_due=True)
+        pump.reading = replace(reading, position=seam, resume_at=0, source_topic_id=b"n" * 16)
+        pump.hear()
+        pump.fetch()
+        pump.claim()
+        pump.claimed()
+    assert pump.copy.queue
+    assert pump.send()
+
+
+def test_a_copy_from_the_end_does_not_begin_at_todays_end_of_a_target_that_is_new() -> None:
+    """Where it began is looked up by the driver, and claimed."""
+    pump = Pump(a_world())
+    pump.copy._from_latest = True  # noqa: SLF001 - the model knows no other start
+    pump.copy.appended = b"o" * 16, 30
+    pump.start()
+    assert pump.copy.acked_upstream == -1
+    assert "its target topic is a new one" in pump.copy.reason
+    pump.copy.appended = b"", -1
+    pump.world.now = pump.copy.seek_at
+    pump.start()
+    assert pump.copy.acked_upstream == pump.world.source.end
+
+
+def test_what_the_leader_told_of_our_records_is_known_from_then_on() -> None:
+    world = a_world()
+    pump = running(world)
+    assert pump.copy.appended[1] == 30
+    other = Pump(world, 2)
+    other.copy.appended = pump.copy.appended[0], 10
+    other.start()
+    assert other.copy.appended == (pump.copy.appended[0], 30)
+    other = Pump(world, 3, remembered=Remembered(appended=(TARGET_ID, 40)))
+    other.start()
+    assert other.copy.appended == (pump.copy.appended[0], 30), "what was lost is named, and gone"
+    (loss,) = world.target.ledger.read()
+    assert (loss.kind, loss.first, loss.end) == (LossKind.TARGET_TRUNCATED, 30, 40)
+
+
+@pytest.mark.parametrize(
+    ("known", "why"),
+    [
+        (30, "offsets 30 to 32 may have been somebody else's"),
+        (33, ""),
+        (-1, ""),
+    ],
+)
+def test_an_empty_log_that_ends_behind_what_is_known_to_be_ours_is_parked(known: int, why: str) -> None:
+    world = a_world()
+    pump = running(world)
+    pump.lose()
+    world.now = max(world.now, pump.copy.seek_at)
+    assert pump.ask()
+    reading = pump.reading
+    assert isinstance(reading, Bearings)
+    pump.copy.appended = (reading.target_topic_id, known)
+    pump.reading = replace(reading, position=replace(reading.position, end=33, supposed=True))
+    pump.hear()
+    assert (pump.copy.stage is Stage.PARKED) == bool(why)
+    assert why in pump.copy.reason
+
+
+def test_where_we_were_fenced_an_empty_log_alone_tells_nothing() -> None:
+    """A marker may have gone with the records before anybody noted it: it would be taken for one of them."""
+    world = a_world()
+    pump = running(world)
+    pump.lose()
+    world.now = max(world.now, pump.copy.seek_at)
+    assert pump.ask()
+    reading = pump.reading
+    assert isinstance(reading, Bearings)
+    pump.copy.appended = reading.target_topic_id, -1
+    pump.copy._was_fenced = True  # noqa: SLF001 - the copy's identity has nobody before it
+    pump.reading = replace(reading, position=replace(reading.position, end=33, supposed=True))
+    pump.hear()
+    assert pump.copy.stage is Stage.PARKED
+    assert "markers of a fence" in pump.copy.reason
+
+
+def test_a_rivals_claim_alone_moves_nothing() -> None:
+    world = a_world()
+    pump = Pump(world)
+    pump.start()
+    pump.fetch()
+    world.now += MAX_CONFIRMATION_AGE_S + 1
+    rival = Pump(World(Source([(10, FRESH_MS)] * 3, start=50), world.target), 2)
+    rival.start()
+    rival.fetch()
+    rival.claim()
+    pump.start()
+    pump.claim()
+    pump.claimed()
+    assert pump.send()
+    assert pump.copy.in_flight[0].upstream == 0
