@@ -13,7 +13,7 @@ from mirror_thread import run_mirror
 from pyspark.sql import SparkSession
 from test_rival_views import SteppedPump, driver_of
 
-from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.cluster.admin import ClusterAdmin, PartitionDescription
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.brokers import Broker
@@ -119,10 +119,16 @@ def test_the_follower_is_killed_under_load(
     assert_copied(racked, target_cluster, {topic_name: f"A.{topic_name}"}, written())
 
 
-def in_sync(cluster: KafkaCluster, topic: str) -> int:
+def only_partition(cluster: KafkaCluster, topic: str) -> PartitionDescription:
     config = ClusterConfig(alias="any", bootstrap_servers=tuple(cluster.bootstrap_servers.split(",")))
     with ClusterAdmin.connect(config, "test") as admin:
-        return len(admin.topics([topic])[topic].partitions[0].in_sync)
+        return admin.topics([topic])[topic].partitions[0]
+
+
+def follower(cluster: KafkaCluster, topic: str) -> Broker:
+    """One that does not lead its partition."""
+    leader = only_partition(cluster, topic).leader
+    return next(broker for broker in cluster.brokers if broker.node_id != leader)
 
 
 def test_too_few_replicas_in_sync(
@@ -150,8 +156,11 @@ def test_too_few_replicas_in_sync(
     with run_mirror(path, spark) as mirror:
         for topic in (strict, easy):
             mp.wait_for(lambda: copied(topic) == 100, 90, f"{topic} copied")  # noqa: B023
-        racked.brokers[2].terminate()
-        mp.wait_for(lambda: in_sync(racked, f"A.{strict}") == 2, 180, "the brokers know")
+        # A new leader's high watermark may be lower, and stays so while too few are in sync: no position can be read
+        # then (KIP-207), and nothing is refused that could be told.
+        stopped = follower(racked, f"A.{strict}")
+        stopped.terminate()
+        mp.wait_for(lambda: len(only_partition(racked, f"A.{strict}").in_sync) == 2, 180, "the brokers know")
         mp.produce(source_cluster.bootstrap_servers, easy, 1, 100)
         mp.wait_for(lambda: copied(easy) == 200, 90, "the easy one goes on")
         (driver,) = mirror.drivers
@@ -170,7 +179,7 @@ def test_too_few_replicas_in_sync(
         (written,) = mp.end_offsets(source_cluster.bootstrap_servers, strict, 1)
         time.sleep(5)
         assert copied(strict) == 100
-        racked.brokers[2].start()
+        stopped.start()
         mp.wait_for(lambda: copied(strict) == written, 90, "the strict one goes on by itself")
         mp.wait_for(lambda: reasons() == {""}, 180, "no reason any more")
     assert_copied(source_cluster, racked, {topic: f"A.{topic}" for topic in (strict, easy)}, 200 + written)
