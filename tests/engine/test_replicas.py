@@ -183,3 +183,44 @@ def test_too_few_replicas_in_sync(
         mp.wait_for(lambda: copied(strict) == written, 90, "the strict one goes on by itself")
         mp.wait_for(lambda: reasons() == {""}, 180, "no reason any more")
     assert_copied(source_cluster, racked, {topic: f"A.{topic}" for topic in (strict, easy)}, 200 + written)
+
+
+def test_a_new_leader_that_may_not_tell_its_high_watermark(
+    source_cluster: KafkaCluster, racked: KafkaCluster, topic_name: str, tmp_path: Path, spark: SparkSession
+) -> None:
+    """It is lower than where its epoch began, and stays so while too few replicas are in sync (KIP-207)."""
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 100)
+    copy = f"A.{topic_name}"
+    mp.create_topic(racked.bootstrap_servers, copy, 1, {"min.insync.replicas": "3"}, replication_factor=3)
+    path = mp.write_properties(
+        tmp_path / "mm2.properties",
+        source_cluster.bootstrap_servers,
+        racked.bootstrap_servers,
+        topic_name,
+        {"replication.factor": "3"},
+    )
+    with run_mirror(path, spark) as mirror, mp.load(source_cluster.bootstrap_servers, topic_name, 1, per_s=500) as stop:
+        mp.wait_for(lambda: mp.end_offsets(racked.bootstrap_servers, copy, 1)[0] > 500, 90, "copying")
+        (driver,) = mirror.drivers
+        leader = only_partition(racked, copy).leader
+        stopped = next(broker for broker in racked.brokers if broker.node_id == leader)
+        stopped.terminate()
+        mp.wait_for(lambda: len(only_partition(racked, copy).in_sync) == 2, 180, "the brokers know")
+
+        def reasons() -> set[str]:
+            views = driver.view.partitions.items()
+            return {view.receipt.reason for key, view in views if key.topic == topic_name and view.receipt}
+
+        def told() -> bool:
+            """The second one where the followers had happened to hear of the whole log in time."""
+            return any("OFFSET_NOT_AVAILABLE" in one or "too few replicas in sync" in one for one in reasons())
+
+        mp.wait_for(told, 90, "the reason")
+        stopped.start()
+        mp.wait_for(lambda: reasons() == {""}, 180, "no reason any more")
+        stop.set()
+        time.sleep(1)
+        (written,) = mp.end_offsets(source_cluster.bootstrap_servers, topic_name, 1)
+        mp.wait_for(lambda: mp.end_offsets(racked.bootstrap_servers, copy, 1)[0] == written, 90, "it goes on by itself")
+    assert_copied(source_cluster, racked, {topic_name: copy}, written)
