@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from sparkmirror.config import MirrorConfig, load_mm2_properties
 from sparkmirror.engine.mirror import Mirror
+from sparkmirror.pump.orders import Receipt
 
 
 @contextlib.contextmanager
@@ -57,3 +58,10 @@ def reasons(mirror: Mirror) -> list[str]:
     receipts = [view.receipt for view in list(driver.view.partitions.values()) if view.receipt is not None]
     waiting = [report.waiting for report in list(driver.view.pumps.values())]
     return [*(receipt.reason for receipt in receipts), *waiting]
+
+
+def receipt(mirror: Mirror, topic: str) -> Receipt | None:
+    """The newest of a topic's only partition."""
+    (driver,) = mirror.drivers
+    found = [view.receipt for key, view in driver.view.partitions.items() if key.topic == topic]
+    return found[0] if found else None

@@ -7,25 +7,18 @@ import time
 import mirror_process as mp
 import pytest
 from loaded_flow import assert_copied
+from mirror_thread import receipt
 
 from conftest import StartMirror
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.proof import LogReader
 from sparkmirror.demo.quotas import set_quota
 from sparkmirror.engine.mirror import Mirror
-from sparkmirror.pump.orders import Receipt
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 
 IN_2001_MS = 1_000_000_000_000
 QUOTA = 300_000
-
-
-def receipt(mirror: Mirror, topic: str) -> Receipt | None:
-    """The newest of a topic's only partition."""
-    (driver,) = mirror.drivers
-    found = [view.receipt for key, view in driver.view.partitions.items() if key.topic == topic]
-    return found[0] if found else None
 
 
 def reasons_of(mirror: Mirror) -> set[str]:

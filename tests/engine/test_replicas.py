@@ -9,7 +9,7 @@ from pathlib import Path
 import mirror_process as mp
 import pytest
 from loaded_flow import assert_copied
-from mirror_thread import run_mirror
+from mirror_thread import receipt, run_mirror
 from pyspark.sql import SparkSession
 from test_rival_views import SteppedPump, driver_of
 
@@ -17,6 +17,7 @@ from sparkmirror.cluster.admin import ClusterAdmin, PartitionDescription
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.brokers import Broker
+from sparkmirror.engine.mirror import Mirror
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 
@@ -131,6 +132,12 @@ def follower(cluster: KafkaCluster, topic: str) -> Broker:
     return next(broker for broker in cluster.brokers if broker.node_id != leader)
 
 
+def reason(mirror: Mirror, topic: str) -> str | None:
+    """Why a topic's only partition waits; empty: it doesn't. None: nothing was heard of it."""
+    newest = receipt(mirror, topic)
+    return newest.reason if newest else None
+
+
 def test_too_few_replicas_in_sync(
     source_cluster: KafkaCluster, racked: KafkaCluster, topic_name: str, tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -163,17 +170,12 @@ def test_too_few_replicas_in_sync(
         mp.wait_for(lambda: len(only_partition(racked, f"A.{strict}").in_sync) == 2, 180, "the brokers know")
         mp.produce(source_cluster.bootstrap_servers, easy, 1, 100)
         mp.wait_for(lambda: copied(easy) == 200, 90, "the easy one goes on")
-        (driver,) = mirror.drivers
-
-        def reasons() -> set[str]:
-            views = driver.view.partitions.items()
-            return {view.receipt.reason for key, view in views if key.topic == strict and view.receipt}
 
         def refused() -> bool:
             """What the leader appends before it has heard of it is in its log and needs no second try: so feed it."""
             mp.produce(source_cluster.bootstrap_servers, strict, 1, 20)
             time.sleep(1)
-            return any("too few replicas in sync" in reason for reason in reasons())
+            return "too few replicas in sync" in (reason(mirror, strict) or "")
 
         mp.wait_for(refused, 180, "the reason")
         (written,) = mp.end_offsets(source_cluster.bootstrap_servers, strict, 1)
@@ -181,7 +183,7 @@ def test_too_few_replicas_in_sync(
         assert copied(strict) == 100
         stopped.start()
         mp.wait_for(lambda: copied(strict) == written, 90, "the strict one goes on by itself")
-        mp.wait_for(lambda: reasons() == {""}, 180, "no reason any more")
+        mp.wait_for(lambda: reason(mirror, strict) == "", 180, "no reason any more")
     assert_copied(source_cluster, racked, {topic: f"A.{topic}" for topic in (strict, easy)}, 200 + written)
 
 
@@ -202,23 +204,19 @@ def test_a_new_leader_that_may_not_tell_its_high_watermark(
     )
     with run_mirror(path, spark) as mirror, mp.load(source_cluster.bootstrap_servers, topic_name, 1, per_s=500) as stop:
         mp.wait_for(lambda: mp.end_offsets(racked.bootstrap_servers, copy, 1)[0] > 500, 90, "copying")
-        (driver,) = mirror.drivers
         leader = only_partition(racked, copy).leader
         stopped = next(broker for broker in racked.brokers if broker.node_id == leader)
         stopped.terminate()
         mp.wait_for(lambda: len(only_partition(racked, copy).in_sync) == 2, 180, "the brokers know")
 
-        def reasons() -> set[str]:
-            views = driver.view.partitions.items()
-            return {view.receipt.reason for key, view in views if key.topic == topic_name and view.receipt}
-
         def told() -> bool:
             """The second one where the followers had happened to hear of the whole log in time."""
-            return any("OFFSET_NOT_AVAILABLE" in one or "too few replicas in sync" in one for one in reasons())
+            said = reason(mirror, topic_name) or ""
+            return "OFFSET_NOT_AVAILABLE" in said or "too few replicas in sync" in said
 
         mp.wait_for(told, 90, "the reason")
         stopped.start()
-        mp.wait_for(lambda: reasons() == {""}, 180, "no reason any more")
+        mp.wait_for(lambda: reason(mirror, topic_name) == "", 180, "no reason any more")
         stop.set()
         time.sleep(1)
         (written,) = mp.end_offsets(source_cluster.bootstrap_servers, topic_name, 1)

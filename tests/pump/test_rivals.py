@@ -13,6 +13,23 @@ from sparkmirror.offsets.route import Bearings, Remembered
 from sparkmirror.pump.partition import MAX_CONFIRMATION_AGE_S, Stage
 from sparkmirror.pump.quiet import GRACE_S
 
+
+def asked(pump: Pump) -> Bearings:
+    """The answer on where it stands, which is still on its way to it."""
+    assert pump.ask()
+    assert isinstance(pump.reading, Bearings)
+    return pump.reading
+
+
+def asked_after_a_break() -> tuple[Pump, Bearings]:
+    """A pump at work whose connection broke, and the same."""
+    world = a_world()
+    pump = running(world)
+    pump.lose()
+    world.now = max(world.now, pump.copy.seek_at)
+    return pump, asked(pump)
+
+
 # --- the quiet rule (R5) ------------------------------------------------------------------------------
 
 
@@ -207,9 +224,7 @@ def test_a_position_is_confirmed_only_where_it_leads_to_the_same_record() -> Non
     world = a_world()
     pump = running(world)
     world.now += MAX_CONFIRMATION_AGE_S + 1
-    assert pump.ask()
-    reading = pump.reading
-    assert isinstance(reading, Bearings)
+    reading = asked(pump)
     pump.reading = replace(reading, position=replace(reading.position, upstream=50), resume_at=50)
     pump.hear()
     assert not pump.send()
@@ -224,9 +239,7 @@ def test_what_was_fetched_of_a_source_topic_that_is_gone_is_not_sent(source_id: 
     pump = running(world)
     assert pump.copy.queue
     world.now += MAX_CONFIRMATION_AGE_S + 1
-    assert pump.ask()
-    reading = pump.reading
-    assert isinstance(reading, Bearings)
+    reading = asked(pump)
     pump.reading = replace(reading, resume_at=0, source_topic_id=source_id or reading.source_topic_id)
     pump.hear()
     assert not pump.copy.queue
@@ -243,9 +256,7 @@ def test_what_was_fetched_behind_a_seam_is_sent_though_its_position_has_to_be_re
     pump.lose()
     for _ in range(3):
         world.now = max(world.now, pump.copy.seek_at) + MAX_CONFIRMATION_AGE_S + 1
-        assert pump.ask()
-        reading = pump.reading
-        assert isinstance(reading, Bearings)
+        reading = asked(pump)
         seam = replace(reading.position, upstream=500, claim_due=True)
         pump.reading = replace(reading, position=seam, resume_at=0, source_topic_id=b"n" * 16)
         pump.hear()
@@ -294,13 +305,7 @@ def test_what_the_leader_told_of_our_records_is_known_from_then_on() -> None:
     ],
 )
 def test_an_empty_log_that_ends_behind_what_is_known_to_be_ours_is_parked(known: int, why: str) -> None:
-    world = a_world()
-    pump = running(world)
-    pump.lose()
-    world.now = max(world.now, pump.copy.seek_at)
-    assert pump.ask()
-    reading = pump.reading
-    assert isinstance(reading, Bearings)
+    pump, reading = asked_after_a_break()
     pump.copy.appended = (reading.target_topic_id, known)
     pump.reading = replace(reading, position=replace(reading.position, end=33, supposed=True))
     pump.hear()
@@ -310,13 +315,7 @@ def test_an_empty_log_that_ends_behind_what_is_known_to_be_ours_is_parked(known:
 
 def test_where_we_were_fenced_an_empty_log_alone_tells_nothing() -> None:
     """A marker may have gone with the records before anybody noted it: it would be taken for one of them."""
-    world = a_world()
-    pump = running(world)
-    pump.lose()
-    world.now = max(world.now, pump.copy.seek_at)
-    assert pump.ask()
-    reading = pump.reading
-    assert isinstance(reading, Bearings)
+    pump, reading = asked_after_a_break()
     pump.copy.appended = reading.target_topic_id, -1
     pump.copy._was_fenced = True  # noqa: SLF001 - the copy's identity has nobody before it
     pump.reading = replace(reading, position=replace(reading.position, end=33, supposed=True))
