@@ -24,7 +24,7 @@ class InventedCluster(ClusterAdmin):
     """A cluster in memory that can be told to refuse."""
 
     def __init__(self, alias: str, topics: Mapping[str, int]) -> None:
-        super().__init__(ClusterConfig(alias=alias, bootstrap_servers=("nowhere:1",)), None, 1.0)
+        super().__init__(ClusterConfig(alias=alias, bootstrap_servers=("nowhere:1",)), "test", None, 1.0)
         self.counts = dict(topics)
         self.refusing: dict[str, str] = {}
         self.unreadable: set[str] = set()

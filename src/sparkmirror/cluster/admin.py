@@ -23,7 +23,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import BrokerResponseError, KafkaError, SaslAuthenticationFailedError
 from kafka.protocol.consumer import IsolationLevel
 
-from sparkmirror.cluster.client import addresses
+from sparkmirror.cluster.client import ClusterClient, addresses
 from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.gate import gate
 from sparkmirror.cluster.kafka_python_sasl import sasl_settings
@@ -141,9 +141,11 @@ def build_client(kind: Any, **settings: Any) -> Any:
 class ClusterAdmin:
     """One cluster seen from the admin side; close it, or use it as a context manager."""
 
-    def __init__(self, config: ClusterConfig, client: Any, timeout_s: float) -> None:
+    def __init__(self, config: ClusterConfig, role: str, client: Any, timeout_s: float) -> None:
         self.config = config
         self._client = client
+        self._metadata = ClusterClient(config, role)
+        """For the cluster's id and brokers: kafka-python 3.0.12 can't read DescribeCluster v0 (Kafka 2.8 to 3.6)."""
         self._timeout_s = timeout_s
         self._failed_last = False
 
@@ -165,11 +167,12 @@ class ClusterAdmin:
             reason = _why_unreachable(config, error, timeout_s * PROBE_SHARE)
             servers = ",".join(config.bootstrap_servers)
             raise ClusterUnreachable(f"cluster {config.alias} can't be reached at {servers}: {reason}") from error
-        return cls(config, client, timeout_s)
+        return cls(config, role, client, timeout_s)
 
     def close(self) -> None:
         """Close the connections; a second time does nothing."""
         self._client.close()
+        self._metadata.close()
 
     def __enter__(self) -> Self:
         return self
@@ -179,8 +182,8 @@ class ClusterAdmin:
 
     def cluster_id(self) -> str:
         """Return the id that the cluster was formatted with."""
-        answer = self._ask("reading the cluster id", self._client.describe_cluster)
-        return str(answer["cluster_id"])
+        self._ask("reading the cluster id", self._metadata.metadata, ())
+        return self._metadata.cluster_id
 
     def topics(self, names: Iterable[str] | None = None) -> dict[str, TopicDescription]:
         """Describe all topics, or these: by name, without those that the brokers keep for themselves.
@@ -208,13 +211,13 @@ class ClusterAdmin:
 
     def broker_config(self, name: str) -> str | None:
         """Read one broker property, such as `producer.id.expiration.ms`, from the first broker that answers."""
-        cluster = self._ask("reading the brokers", self._client.describe_cluster)
-        living = [broker["broker_id"] for broker in cluster["brokers"] if not broker.get("is_fenced")]
-        for broker in sorted(living):
+        self._ask("reading the brokers", self._metadata.metadata, ())
+        living = sorted(self._metadata.brokers)
+        for broker in living:
             try:
                 found = self._describe_configs([ConfigResource(ConfigResourceType.BROKER, str(broker), [name])])
             except ClusterUnreachable:
-                if broker == max(living):
+                if broker == living[-1]:
                     raise
                 continue  # it came back a moment ago, and the client has not heard of it yet
             data = found.get("broker", {}).get(str(broker), {}).get(name)
@@ -352,6 +355,9 @@ class ClusterAdmin:
                 return answer
             except TimeoutError as error:
                 raise self._failed(what, f"no answer within {self._timeout_s:g} s") from error
+            except ClusterUnreachable:
+                if time.monotonic() + RETRY_PAUSE_S >= deadline:
+                    raise
             except (KafkaError, OSError, RuntimeError) as error:
                 if isinstance(error, SaslAuthenticationFailedError):
                     check_access(self.config, self._timeout_s * PROBE_SHARE)
