@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from kafka.protocol.consumer import FetchRequest, FetchResponse
 
 from sparkmirror.wire.fetch import BY_ID_FROM, VERSIONS, FetchAnswer, FetchedPartition, FetchPosition, FetchSession
+from sparkmirror.wire.fetch_format import NO_ID, SESSIONS_FROM
 
 modest = settings(max_examples=60, deadline=None)
 every_version = pytest.mark.parametrize("version", range(VERSIONS[0], VERSIONS[1] + 1))
@@ -46,7 +47,17 @@ def topic_id(name: str, generation: int = 0) -> bytes:
 
 
 def decoded(session: FetchSession, correlation_id: int = 1) -> Any:
-    return FetchRequest.decode(session.request(correlation_id), version=session.version, header=True)
+    """The next request, read in the version that it says it has."""
+    sent = session.request(correlation_id)
+    (version,) = struct.unpack_from(">h", sent, 2)
+    assert version <= session.version
+    return FetchRequest.decode(sent, version=version, header=True)
+
+
+def sayable(version: int, position: FetchPosition) -> FetchPosition:
+    """What of a position a request of this version can say."""
+    leader_epoch = position.current_leader_epoch if version >= 9 else -1
+    return FetchPosition(position.offset, leader_epoch, position.last_fetched_epoch if version >= 12 else -1)
 
 
 def who(version: int, topic: Any) -> Any:
@@ -111,11 +122,11 @@ def test_a_broker_reads_what_was_meant(
     assert (head.request_api_key, head.request_api_version) == (1, version)
     assert (head.correlation_id, head.client_id) == (correlation_id, client_id)
     assert (read.max_wait_ms, read.min_bytes, read.max_bytes) == (max_wait_ms, min_bytes, max_bytes)
-    assert (read.isolation_level, read.rack_id) == (isolation_level, rack)
-    assert (read.session_id, read.session_epoch) == (0, 0)
+    assert (read.isolation_level, read.rack_id) == (isolation_level, rack if version >= 11 else "")
+    assert (read.session_id, read.session_epoch) == (0, 0 if version >= 7 else -1)
     assert (read.replica_id, read.cluster_id, read.replica_state) == (-1, None, None)
     assert listed(version, read) == {
-        (topic_id(name) if version >= BY_ID_FROM else name, index): position
+        (topic_id(name) if version >= BY_ID_FROM else name, index): sayable(version, position)
         for (name, index), position in wanted.items()
     }
     for topic in read.topics:
@@ -220,7 +231,7 @@ def test_an_answer_is_read_as_the_broker_meant_it(
         version, partitions, throttle_time_ms=throttle_ms, error_code=0, session_id=session_id, node_endpoints=nodes
     )
     head, parts = session.read(frame)
-    assert head == FetchAnswer(throttle_ms, 0, session_id)
+    assert head == FetchAnswer(throttle_ms, 0, session_id if version >= 7 else 0)
     assert session.accept(head)
     found = {(part.topic, part.partition): part for part in parts}
     assert found == {
@@ -233,9 +244,9 @@ def test_an_answer_is_read_as_the_broker_meant_it(
             stable,
             start,
             memoryview(records or b""),
-            diverging,
+            diverging if version >= 12 else None,
             tuple(aborted or ()),
-            replica,
+            replica if version >= 11 else -1,
         )
         for (name, index), (
             position,
@@ -255,7 +266,7 @@ def test_every_length_of_a_length_is_right(version: int, size: int) -> None:
     session.want(*where, FetchPosition(5, 0, -1))
     (part,) = session.read(encoded(version, [(where, partition_answer(1, answer))]))[1]
     assert part.records == records
-    assert part.diverging == (3, 4)
+    assert part.diverging == ((3, 4) if version >= 12 else None)
 
 
 @every_version
@@ -264,7 +275,7 @@ def test_a_cut_off_answer_is_not_taken_for_a_whole_one(version: int) -> None:
     answer = (0, (9, 8, 7), b"records", (3, 4), (5, 6), [(1, 2)], -1)
     frame = encoded(version, [(("a", topic_id("a"), 1), partition_answer(1, answer))])
     assert len(list(session.read(frame)[1])) == 1
-    for end in range(len(frame) - 1):  # the last byte counts tagged fields, which nobody reads
+    for end in range(len(frame) - (version >= 12)):  # the last byte counts tagged fields, which nobody reads
         with pytest.raises((IndexError, struct.error)):
             list(session.read(frame[:end])[1])
 
@@ -275,8 +286,8 @@ def test_a_cut_off_answer_is_not_taken_for_a_whole_one(version: int) -> None:
 class ModelBroker:
     """A broker's fetch sessions: one at a time, lost whenever it likes."""
 
-    def __init__(self, version: int) -> None:
-        self.version = version
+    def __init__(self) -> None:
+        self.by_id = False
         self.session_id = 0
         self.epoch = 0
         self.positions: dict[tuple[Any, int], FetchPosition] = {}
@@ -284,10 +295,12 @@ class ModelBroker:
 
     def serve(self, request: Any, *, without_session: bool = False) -> tuple[int, int]:
         """Take a request; error and session id of the answer. What is in `positions` then is fetched."""
-        asked = listed(self.version, request)
-        dropped = forgotten(self.version, request)
+        version = request.header.request_api_version
+        asked, dropped = listed(version, request), forgotten(version, request)
+        assert request.session_epoch <= 0 or (version >= BY_ID_FROM) == self.by_id, "Kafka refuses it (106)"
+        self.by_id = version >= BY_ID_FROM
         if request.session_epoch <= 0:
-            assert request.session_id == 0
+            assert request.session_id in (0, self.session_id)  # the latter ends a session and begins another one
             assert not dropped
             self.positions = asked
             self.session_id = 0
@@ -317,13 +330,14 @@ class Sessions(RuleBasedStateMachine):
     @initialize(version=versions)
     def start(self, version: int) -> None:
         self.session = new_session(version)
-        self.broker = ModelBroker(version)
+        self.broker = ModelBroker()
         self.generations = {"orders": 0, "payments": 0}
         self.wanted: dict[tuple[str, int], tuple[bytes, FetchPosition]] = {}
+        self.without_ids: frozenset[str] = frozenset()
 
     @rule(name=TOPICS, index=INDEXES, position=positions)
     def want(self, name: str, index: int, position: FetchPosition) -> None:
-        its_id = topic_id(name, self.generations[name])
+        its_id = NO_ID if name in self.without_ids else topic_id(name, self.generations[name])
         self.session.want(name, its_id, index, position)
         self.wanted[name, index] = its_id, position
 
@@ -336,6 +350,11 @@ class Sessions(RuleBasedStateMachine):
     def topic_is_created_again(self, name: str) -> None:
         """Its partitions are wanted by the old id until they are wanted anew."""
         self.generations[name] += 1
+
+    @rule(name=TOPICS, known=st.booleans())
+    def cluster_is_upgraded_or_downgraded(self, name: str, known: bool) -> None:
+        """Its topics get ids, or lose them, in any order."""
+        self.without_ids = self.without_ids - {name} if known else self.without_ids | {name}
 
     @rule()
     def broker_loses_the_session(self) -> None:
@@ -365,20 +384,23 @@ class Sessions(RuleBasedStateMachine):
         wanted_meanwhile: list[tuple[str, int]],
         forgotten_meanwhile: list[tuple[str, int]],
     ) -> bool:
-        by_id = self.session.version >= BY_ID_FROM
+        by_id = self.session.version >= BY_ID_FROM and NO_ID not in {its_id for its_id, _ in self.wanted.values()}
+        version = self.session.version if by_id else min(self.session.version, BY_ID_FROM - 1)
         asked = {
             (its_id if by_id else name, index): ((name, its_id, index), position)
             for (name, index), (its_id, position) in self.wanted.items()
         }
-        error, session_id = self.broker.serve(decoded(self.session), without_session=without_session)
+        request = decoded(self.session)
+        assert request.header.request_api_version == version
+        error, session_id = self.broker.serve(request, without_session=without_session or version < SESSIONS_FROM)
         if not error:
-            assert self.broker.positions == {key: position for key, (_, position) in asked.items()}
+            assert self.broker.positions == {key: sayable(version, position) for key, (_, position) in asked.items()}
         for name, index in wanted_meanwhile:
             self.want(name, index, FetchPosition(1, 2, 3))
         for name, index in forgotten_meanwhile:
             self.forget(name, index)
         served = [] if error else [(where, partition_answer(where[2], NOTHING)) for where, _ in asked.values()]
-        frame = encoded(self.session.version, served, error_code=error, session_id=session_id)
+        frame = encoded(version, served, error_code=error, session_id=session_id)
         head, parts = self.session.read(frame)
         assert self.session.accept(head) == (not error)
         assert {(part.topic, part.partition): part.asked_offset for part in parts} == {
@@ -399,7 +421,7 @@ def accepted(session: FetchSession, session_id: int, error: int = 0) -> bool:
     return session.accept(FetchAnswer(0, error, session_id))
 
 
-@every_version
+@pytest.mark.parametrize("version", range(SESSIONS_FROM, VERSIONS[1] + 1))
 def test_only_what_changed_goes_out(version: int) -> None:
     session = new_session(version)
     for index in range(3):
@@ -410,7 +432,7 @@ def test_only_what_changed_goes_out(version: int) -> None:
     session.forget("orders", 2)
     request = decoded(session)
     field = topic_id("orders") if version >= BY_ID_FROM else "orders"
-    assert listed(version, request) == {(field, 1): FetchPosition(50, 0, 0)}
+    assert listed(version, request) == {(field, 1): sayable(version, FetchPosition(50, 0, 0))}
     assert forgotten(version, request) == [(field, 2)]
     assert (request.session_id, request.session_epoch) == (7, 1)
     accepted(session, 7)
@@ -500,3 +522,20 @@ def test_a_topic_created_again_is_another_one() -> None:
     answer = [(("orders", topic_id("orders", 1), 0), partition_answer(0, NOTHING))]
     (part,) = session.read(encoded(16, answer))[1]
     assert (part.topic, part.asked_offset) == ("orders", 0)
+
+
+def test_a_topic_that_gets_an_id_begins_another_session() -> None:
+    """As in a rolling upgrade: first the brokers speak v13, then topics get ids; Kafka's consumer does the same."""
+    session = new_session()
+    session.want("orders", NO_ID, 0, FetchPosition(5, 0, -1))
+    session.want("payments", topic_id("payments"), 0, FetchPosition(6, 0, -1))
+    request = decoded(session)
+    assert (request.header.request_api_version, request.session_id, request.session_epoch) == (12, 0, 0)
+    assert listed(12, request).keys() == {("orders", 0), ("payments", 0)}
+    accepted(session, 7)
+    session.want("orders", topic_id("orders"), 0, FetchPosition(5, 0, -1))
+    request = decoded(session)
+    assert (request.header.request_api_version, request.session_id, request.session_epoch) == (16, 7, 0)
+    assert listed(16, request).keys() == {(topic_id("orders"), 0), (topic_id("payments"), 0)}
+    accepted(session, 8)
+    assert decoded(session).session_epoch == 1

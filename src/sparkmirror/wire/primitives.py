@@ -1,4 +1,4 @@
-"""Kafka's compact encodings, for the two hot requests (flexible versions only)."""
+"""Kafka's encodings, for the two hot requests: compact ones (flexible versions, KIP-482), and those before."""
 
 from __future__ import annotations
 
@@ -30,9 +30,18 @@ def compact_string(text: str) -> bytes:
     return uvarint(len(data) + 1) + data
 
 
-def request_header(api_key: int, api_version: int, correlation_id: int, client_id: bytes) -> bytes:
-    """Request header v2 (flexible versions); the client id is not compact in any version."""
-    return struct.pack(">hhih", api_key, api_version, correlation_id, len(client_id)) + client_id + NO_TAGS
+def string(text: str) -> bytes:
+    """A STRING: its length in two bytes, then UTF-8."""
+    data = text.encode()
+    return INT16.pack(len(data)) + data
+
+
+def request_header(
+    api_key: int, api_version: int, correlation_id: int, client_id: bytes, *, flexible: bool = True
+) -> bytes:
+    """Request header v2 (flexible versions) or v1; the client id is not compact in any version."""
+    head = struct.pack(">hhih", api_key, api_version, correlation_id, len(client_id)) + client_id
+    return head + NO_TAGS if flexible else head
 
 
 class Reader:
@@ -93,11 +102,18 @@ class Reader:
 
     def slice(self, size: int) -> memoryview:
         piece = self.view[self.at : self.at + size]
+        if len(piece) < size:
+            raise IndexError(f"{size} bytes are due, and {len(piece)} are left")
         self.at += size
         return piece
 
     def compact_text(self) -> str | None:
         length = self.compact_length()
+        return None if length < 0 else str(self.slice(length), "utf-8", "replace")
+
+    def text(self) -> str | None:
+        """A NULLABLE_STRING."""
+        length = self.int16()
         return None if length < 0 else str(self.slice(length), "utf-8", "replace")
 
     def uuid(self) -> bytes:

@@ -10,15 +10,21 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from sparkmirror.wire.primitives import INT16, INT32, NO_TAGS, Reader, compact_string, request_header, uvarint
+from sparkmirror.wire.primitives import INT16, INT32, NO_TAGS, Reader, compact_string, request_header, string, uvarint
 
 API_KEY = 0
-VERSIONS = (9, 13)
-"""Oldest and newest that we speak. 9 is Kafka 2.4, 13 (topic ids, KIP-516) is 4.1."""
+VERSIONS = (5, 13)
+"""Oldest and newest that we speak: Kafka 1.0 and 4.1. A target of a flow has 9 at least (`cluster/broker_needs`)."""
+RECORD_ERRORS_FROM = 8
+"""KIP-467, Kafka 2.4."""
+FLEXIBLE_FROM = 9
+"""Compact encodings: Kafka 2.8."""
 BY_ID_FROM = 13
+"""Topics go by their ids (KIP-516): Kafka 4.1."""
 
 ACKS_ALL = -1
 _NO_TRANSACTION = b"\x00"
+_NO_TRANSACTION_BEFORE_9 = INT16.pack(-1)
 _ANSWER = struct.Struct(">ihqqq")
 
 TopicPartitionKey = tuple[bytes, int]
@@ -26,7 +32,9 @@ TopicPartitionKey = tuple[bytes, int]
 
 def topic_field(version: int, topic: str, topic_id: bytes) -> bytes:
     """What stands for the topic on the wire in this version of Produce (R17, R18)."""
-    return topic_id if version >= BY_ID_FROM else compact_string(topic)
+    if version >= BY_ID_FROM:
+        return topic_id
+    return compact_string(topic) if version >= FLEXIBLE_FROM else string(topic)
 
 
 class Ack(NamedTuple):
@@ -49,35 +57,45 @@ def produce_request(
     batches: Mapping[bytes, Mapping[int, memoryview]],
 ) -> list[bytes | memoryview]:
     """A request as buffers in order; the batches themselves are not copied."""
+    flexible = version >= FLEXIBLE_FROM
+    end = NO_TAGS if flexible else b""
     out: list[bytes | memoryview] = []
     head = [
-        request_header(API_KEY, version, correlation_id, client_id),
-        _NO_TRANSACTION,
+        request_header(API_KEY, version, correlation_id, client_id, flexible=flexible),
+        _NO_TRANSACTION if flexible else _NO_TRANSACTION_BEFORE_9,
         INT16.pack(ACKS_ALL),
         INT32.pack(timeout_ms),
-        uvarint(len(batches) + 1),
+        _length(len(batches), flexible),
     ]
     for topic, partitions in batches.items():
         head.append(topic)
-        head.append(uvarint(len(partitions) + 1))
+        head.append(_length(len(partitions), flexible))
         for partition, batch in partitions.items():
             head.append(INT32.pack(partition))
-            head.append(uvarint(len(batch) + 1))
+            head.append(_length(len(batch), flexible))
             out.append(b"".join(head))
             out.append(batch)
-            head = [NO_TAGS]
-        head.append(NO_TAGS)
-    head.append(NO_TAGS)
-    out.append(b"".join(head))
+            head = [end]
+        head.append(end)
+    head.append(end)
+    if last := b"".join(head):
+        out.append(last)
     return out
+
+
+def _length(count: int, flexible: bool) -> bytes:
+    return uvarint(count + 1) if flexible else INT32.pack(count)
 
 
 def read_answer(version: int, frame: memoryview) -> tuple[int, list[Ack], int]:
     """(correlation id, acks, throttle in ms) of a Produce response. The acks are in no particular order."""
     reader = Reader(frame)
     correlation_id = reader.int32()
-    reader.tags()
-    acks = list(_acks(version, reader))
+    if version >= FLEXIBLE_FROM:
+        reader.tags()
+        acks = list(_acks(version, reader))
+    else:
+        acks = list(_acks_before_9(version, reader))
     return correlation_id, acks, reader.int32()
 
 
@@ -96,6 +114,21 @@ def _acks(version: int, reader: Reader) -> Iterator[Ack]:
             reader.tags()
             yield Ack((topic, partition), error, base_offset, append_time, errors, message)
         reader.tags()
+
+
+def _acks_before_9(version: int, reader: Reader) -> Iterator[Ack]:
+    for _ in range(reader.int32()):
+        start = reader.at
+        reader.slice(reader.int16())
+        topic = bytes(reader.view[start : reader.at])
+        for _ in range(reader.int32()):
+            partition, error, base_offset, append_time, _log_start = reader.unpack(_ANSWER)
+            errors: tuple[tuple[int, str], ...] = ()
+            message = ""
+            if version >= RECORD_ERRORS_FROM:
+                errors = tuple((reader.int32(), reader.text() or "") for _ in range(reader.int32()))
+                message = reader.text() or ""
+            yield Ack((topic, partition), error, base_offset, append_time, errors, message)
 
 
 def _record_errors(reader: Reader) -> Iterator[tuple[int, str]]:

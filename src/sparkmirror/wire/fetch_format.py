@@ -1,0 +1,218 @@
+"""The Fetch request and its answer on the wire, in each version that we speak."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sparkmirror.wire.primitives import (
+    INT32,
+    NO_TAGS,
+    Reader,
+    compact_string,
+    request_header,
+    string,
+    uvarint,
+)
+
+API_KEY = 1
+VERSIONS = (6, 16)
+"""Oldest and newest that we speak: Kafka 1.0 and 3.7."""
+SESSIONS_FROM = 7
+"""KIP-227, Kafka 1.1."""
+LEADER_EPOCHS_FROM = 9
+"""KIP-320, Kafka 2.1: a broker refuses a fetch that names another leader epoch than its own."""
+RACKS_FROM = 11
+"""KIP-392, Kafka 2.3."""
+FLEXIBLE_FROM = 12
+"""Compact encodings, and an answer that says where logs part (KIP-595): Kafka 2.7."""
+BY_ID_FROM = 13
+"""Topics go by their ids (KIP-516): Kafka 3.1."""
+WITHOUT_REPLICA_FROM = 15
+NO_ID = bytes(16)
+"""The id of a topic in a cluster without topic ids."""
+
+_ASK = struct.Struct(">iiib")
+_SESSION = struct.Struct(">ii")
+_PARTITION = struct.Struct(">iiqiqi")
+_PARTITION_BEFORE_12 = struct.Struct(">iiqqi")
+_PARTITION_BEFORE_9 = struct.Struct(">iqqi")
+_ANSWER_HEAD = struct.Struct(">ihi")
+_ANSWER_PARTITION = struct.Struct(">ihqqq")
+_ABORTED = struct.Struct(">qq")
+_NOT_A_REPLICA = INT32.pack(-1)
+_UNKNOWN = -1
+
+
+class FetchPosition(NamedTuple):
+    """Where to fetch a partition from; epochs are -1 where they aren't known (KIP-320)."""
+
+    offset: int
+    current_leader_epoch: int
+    last_fetched_epoch: int
+
+
+class FetchAsk(NamedTuple):
+    """What a request says before its partitions."""
+
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    isolation_level: int
+    session_id: int
+    session_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class FetchAnswer:
+    """The part of an answer before its partitions."""
+
+    throttle_ms: int
+    error: int
+    session_id: int
+
+
+class AnsweredPartition(NamedTuple):
+    """One partition's part of an answer; `topic` is the field that stands for it."""
+
+    topic: bytes
+    partition: int
+    error: int
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    records: memoryview
+    diverging: tuple[int, int] | None
+    aborted: tuple[tuple[int, int], ...]
+    preferred_replica: int
+
+
+def topic_field(version: int, topic: str, topic_id: bytes) -> bytes:
+    """What stands for the topic in this version."""
+    if version >= BY_ID_FROM:
+        return topic_id
+    return compact_string(topic) if version >= FLEXIBLE_FROM else string(topic)
+
+
+def encode(
+    version: int,
+    correlation_id: int,
+    client_id: bytes,
+    ask: FetchAsk,
+    topics: Mapping[bytes, Sequence[tuple[int, FetchPosition]]],
+    dropped: Mapping[bytes, Sequence[int]],
+    *,
+    partition_max_bytes: int,
+    rack: str,
+) -> bytes:
+    """A request: partitions with their positions, by topic field, and those that leave the session."""
+    flexible = version >= FLEXIBLE_FROM
+    parts = [request_header(API_KEY, version, correlation_id, client_id, flexible=flexible)]
+    if version < WITHOUT_REPLICA_FROM:
+        parts.append(_NOT_A_REPLICA)
+    parts.append(_ASK.pack(*ask[:4]))
+    if version >= SESSIONS_FROM:
+        parts.append(_SESSION.pack(ask.session_id, ask.session_epoch))
+    for_each = {
+        field: [_position(version, index, position, partition_max_bytes) for index, position in positions]
+        for field, positions in topics.items()
+    }
+    _append_topics(parts, for_each, flexible=flexible)
+    if version >= SESSIONS_FROM:
+        left = {field: [INT32.pack(index) for index in indexes] for field, indexes in dropped.items()}
+        _append_topics(parts, left, flexible=flexible)
+    if version >= RACKS_FROM:
+        parts.append(compact_string(rack) if flexible else string(rack))
+    if flexible:
+        parts.append(NO_TAGS)
+    return b"".join(parts)
+
+
+def _position(version: int, partition: int, at: FetchPosition, max_bytes: int) -> bytes:
+    offset, leader_epoch, last_epoch = at
+    if version >= FLEXIBLE_FROM:
+        return _PARTITION.pack(partition, leader_epoch, offset, last_epoch, _UNKNOWN, max_bytes) + NO_TAGS
+    if version >= LEADER_EPOCHS_FROM:
+        return _PARTITION_BEFORE_12.pack(partition, leader_epoch, offset, _UNKNOWN, max_bytes)
+    return _PARTITION_BEFORE_9.pack(partition, offset, _UNKNOWN, max_bytes)
+
+
+def _append_topics(parts: list[bytes], topics: Mapping[bytes, list[bytes]], *, flexible: bool) -> None:
+    parts.append(uvarint(len(topics) + 1) if flexible else INT32.pack(len(topics)))
+    for field, partitions in topics.items():
+        parts.append(field)
+        parts.append(uvarint(len(partitions) + 1) if flexible else INT32.pack(len(partitions)))
+        parts.extend(partitions)
+        if flexible:
+            parts.append(NO_TAGS)
+
+
+def decode(version: int, frame: memoryview) -> tuple[FetchAnswer, Iterator[AnsweredPartition]]:
+    """An answer's head and its partitions, which are read as they are asked for."""
+    reader = Reader(frame)
+    reader.int32()  # correlation id: answers come in the order of requests
+    if version >= FLEXIBLE_FROM:
+        reader.tags()
+        return FetchAnswer(*reader.unpack(_ANSWER_HEAD)), _partitions(version, reader)
+    if version >= SESSIONS_FROM:
+        return FetchAnswer(*reader.unpack(_ANSWER_HEAD)), _partitions_before_12(version, reader)
+    return FetchAnswer(reader.int32(), 0, 0), _partitions_before_12(version, reader)
+
+
+def _partitions(version: int, reader: Reader) -> Iterator[AnsweredPartition]:
+    for _ in range(reader.compact_length()):
+        if version >= BY_ID_FROM:
+            field = reader.uuid()
+        else:
+            start = reader.at
+            reader.slice(reader.compact_length())
+            field = bytes(reader.view[start : reader.at])
+        for _ in range(reader.compact_length()):
+            partition, error, high_watermark, stable, log_start = reader.unpack(_ANSWER_PARTITION)
+            aborted = tuple(_aborted(reader) for _ in range(reader.compact_length()))
+            preferred_replica = reader.int32()
+            records = reader.slice(max(reader.compact_length(), 0))
+            tags = reader.tags()
+            diverging = _diverging(tags[0]) if 0 in tags else None
+            yield AnsweredPartition(
+                field,
+                partition,
+                error,
+                high_watermark,
+                stable,
+                log_start,
+                records,
+                diverging,
+                aborted,
+                preferred_replica,
+            )
+        reader.tags()
+
+
+def _partitions_before_12(version: int, reader: Reader) -> Iterator[AnsweredPartition]:
+    for _ in range(reader.int32()):
+        start = reader.at
+        reader.slice(reader.int16())
+        field = bytes(reader.view[start : reader.at])
+        for _ in range(reader.int32()):
+            partition, error, high_watermark, stable, log_start = reader.unpack(_ANSWER_PARTITION)
+            pairs = [reader.unpack(_ABORTED) for _ in range(reader.int32())]  # -1: none
+            preferred_replica = reader.int32() if version >= RACKS_FROM else _UNKNOWN
+            records = reader.slice(max(reader.int32(), 0))
+            aborted = tuple((producer_id, first) for producer_id, first in pairs)
+            yield AnsweredPartition(
+                field, partition, error, high_watermark, stable, log_start, records, None, aborted, preferred_replica
+            )
+
+
+def _aborted(reader: Reader) -> tuple[int, int]:
+    producer_id, first_offset = reader.unpack(_ABORTED)
+    reader.tags()
+    return producer_id, first_offset
+
+
+def _diverging(tag: memoryview) -> tuple[int, int]:
+    reader = Reader(tag)
+    return reader.int32(), reader.int64()
