@@ -188,6 +188,7 @@ def a_fetching_leg(signed: Signed, loop: Loop, renewing: list[Channel] | None = 
         dial=lambda leg: None,
         renew=lambda leg, channel: (renewing if renewing is not None else []).append(channel),
         on_fetched=lambda part, frame: None,
+        on_refused=lambda leg, error: None,
         on_lost=lambda leg, reason: None,
         may_fetch=lambda lane: True,
         max_wait_ms=500,

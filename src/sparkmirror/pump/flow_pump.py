@@ -399,6 +399,13 @@ class FlowPump:
             self.tally.count(batch.count, len(batch.view), batch.max_timestamp)
         self._settle(copy)
 
+    def _on_fetch_refused(self, leg: SourceLeg, error: int) -> None:
+        """A whole request was refused, again and again: so is each of its partitions."""
+        for copy in [copy for copy, its_leg in self._fetching.items() if its_leg is leg]:
+            copy.read_from = None
+            copy.act_on(error, leg.refusal, self._loop.now)
+            self._settle(copy)
+
     def _on_source_lost(self, leg: SourceLeg, reason: str) -> None:
         self._source_legs.pop(leg.lane, None)
         for copy in [copy for copy, its_leg in self._fetching.items() if its_leg is leg]:
@@ -438,6 +445,7 @@ class FlowPump:
                 dial=self._dialer.dial_source,
                 renew=self._dialer.renew,
                 on_fetched=self._on_fetched,
+                on_refused=self._on_fetch_refused,
                 on_lost=self._on_source_lost,
                 may_fetch=self._may_fetch,
                 max_wait_ms=self.order.flow.fetch.fetch_max_wait_ms,
@@ -531,7 +539,10 @@ class FlowPump:
             return "its position is being read"
         if self._control is None and self._loop.now - self._began > SLOW_S:
             return "what is paused and capped is not known yet: the flow's control topic is being read"
-        legs: list[Leg | None] = [self._fetching.get(copy)]
+        source_leg = self._fetching.get(copy)
+        if source_leg is not None and source_leg.refusal:
+            return source_leg.refusal
+        legs: list[Leg | None] = [source_leg]
         if copy.queue and copy.bearings is not None:
             legs.insert(0, self._target_legs.get(copy.bearings.target_leader))
         return next((f"{leg.peer} is being connected to" for leg in legs if leg and leg.dialing_s > SLOW_S), "")

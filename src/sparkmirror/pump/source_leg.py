@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.pump.leg import Leg
 from sparkmirror.pump.limits import Lane
 from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.verdicts import explanation
 from sparkmirror.wire.buffers import Frame
 from sparkmirror.wire.channel import Channel, ChannelClosed
 from sparkmirror.wire.fetch import (
@@ -16,6 +18,16 @@ from sparkmirror.wire.fetch import (
     FetchSession,
 )
 from sparkmirror.wire.topic_partition import TopicPartition
+
+SESSION_ERRORS = frozenset({70, 71, 106})
+"""FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR: brokers forget sessions when
+they restart or keep too many (KIP-227), so the next request, which begins a session, goes out at once."""
+
+TRIES = 3
+"""After so many refused requests in a row the partitions are told; a single one may be a broker's bad moment."""
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
+"""Between refused requests; pauses double."""
 
 HELD_BACK_WAIT_MS = 10
 """The broker's longest wait while a partition is held back: it must get in again soon."""
@@ -38,6 +50,7 @@ class SourceLeg(Leg):
         dial: Callable[[SourceLeg], None],
         renew: Callable[[Leg, Channel], None],
         on_fetched: Fetched,
+        on_refused: Callable[[SourceLeg, int], None],
         on_lost: Callable[[SourceLeg, str], None],
         may_fetch: Callable[[Lane], bool],
         max_wait_ms: int,
@@ -45,6 +58,7 @@ class SourceLeg(Leg):
         super().__init__(f"source broker {lane.broker}", loop, lambda: dial(self), renew)
         self.lane = lane
         self._on_fetched = on_fetched
+        self._on_refused = on_refused
         self._on_lost = on_lost
         self._may_fetch = may_fetch
         self._max_wait_ms = max_wait_ms
@@ -55,7 +69,13 @@ class SourceLeg(Leg):
         self.held_back: set[TopicPartition] = set()
         """Partitions that would be fetched if their queues weren't full."""
         self.not_before = 0.0
-        """No request before then: the throttle's, or the broker's own."""
+        """No request before then: the throttle's, the broker's own, or the pause after a refused one."""
+        self._alarm = 0.0
+        """When `pump` is called next, if it was too early."""
+        self._refusals = 0
+        """Requests that were answered with an error of their own, one after the other."""
+        self.refusal = ""
+        """Why nothing comes, while request after request is refused."""
         self.max_bytes: int | None = None
         """The most that one fetch may ask for, if less than the session's own."""
 
@@ -95,7 +115,9 @@ class SourceLeg(Leg):
             self._ask_for_channel()
             return
         if self._loop.now < self.not_before:
-            self._loop.at(self.not_before, self.pump)
+            if self._alarm != self.not_before:
+                self._alarm = self.not_before
+                self._loop.at(self._alarm, self.pump)
             return
         if not self._may_fetch(self.lane):
             return
@@ -128,13 +150,28 @@ class SourceLeg(Leg):
                 if head.throttle_ms:
                     self.not_before = max(self.not_before, self._loop.now + head.throttle_ms / 1000)
                 if session.accept(head):
+                    self._refusals, self.refusal = 0, ""
                     for part in parts:
                         self._on_fetched(part, frame)
+                else:
+                    self._refused(head.error)
                 frame.release()
         except ChannelClosed as error:
             self._lose(str(error))
             return
         self.pump()
+
+    def _refused(self, error: int) -> None:
+        """The whole request was: ask later, later each time, and say why nothing comes."""
+        self._refusals += 1
+        if self._refusals == 1 and error in SESSION_ERRORS:
+            return
+        pause_s = min(FIRST_PAUSE_S * 2 ** min(self._refusals - 1, 8), LONGEST_PAUSE_S)
+        self.not_before = max(self.not_before, self._loop.now + pause_s)
+        if self._refusals >= TRIES:
+            words = f"{error_name(error)}, {explanation(error)}".rstrip(", ")
+            self.refusal = f"{self.peer} refuses to be fetched from: {words}"
+            self._on_refused(self, error)
 
     def _lose(self, reason: str) -> None:
         self._lost = True
