@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from sparkmirror.wire.splice import Run
 modest = settings(max_examples=300, deadline=None)
 
 COPY, GAP, FOREIGN, CUT, RECREATE, CLAIM = "copy", "gap", "foreign", "cut", "recreate", "claim"
+AGAIN, ELECT, FORGET_ID = "again", "elect", "forget id"
 
 steps = st.lists(
     st.one_of(
@@ -27,13 +29,17 @@ steps = st.lists(
         st.tuples(st.just(CUT), st.integers(0, 30)),
         st.tuples(st.just(RECREATE), st.integers(0, 5)),
         st.tuples(st.just(CLAIM), st.integers(0, 3)),
+        st.tuples(st.just(AGAIN), st.integers(1, 20)),
+        st.tuples(st.just(ELECT), st.just(0)),
+        st.tuples(st.just(FORGET_ID), st.integers(0, 1)),
     ),
     max_size=40,
 )
 
 
-def claim(sequence: int, downstream: int, runs: list[Run], topic: int = 0) -> Segment:
-    return Segment(b"t" * 16, 0, sequence, sequence, 1, 0, bytes([topic]) * 16, 0, downstream, tuple(runs))
+def claim(sequence: int, downstream: int, runs: list[Run], topic: int = 0, epoch: int = 0) -> Segment:
+    """Topic -1 has an id that is not known."""
+    return Segment(b"t" * 16, 0, sequence, sequence, 1, 0, bytes([topic + 1]) * 16, epoch, downstream, tuple(runs))
 
 
 @dataclass
@@ -44,6 +50,16 @@ class Mirror:
     downstream: int
     records: int = 0
     topic: int = 0
+    named: bool = True
+    """Whether the topic's id is known now: a cluster may be upgraded, and downgraded again."""
+    epoch: int = 0
+    epochs: dict[int, int] = field(default_factory=dict)
+    """Upstream to leader epoch, of the source's log as it is now."""
+    gaps: set[int] = field(default_factory=set)
+    """Upstream offsets without a record."""
+    history: list[tuple[int, int, int, int]] = field(default_factory=list)
+    """Topic, upstream, leader epoch and downstream of each copy."""
+    claimed_epoch: int = 0
     live: dict[int, int] = field(default_factory=dict)
     """Upstream to downstream, of what the source has."""
     copies: dict[int, int] = field(default_factory=dict)
@@ -60,6 +76,7 @@ class Mirror:
             elif what == GAP:
                 if not self.runs and self.upstream == self.started[2]:
                     self._copy(1)  # what is first after a cut tells where the cut was
+                self.gaps |= set(range(self.upstream, self.upstream + size)) - self.epochs.keys()
                 self.upstream += size
             elif what == FOREIGN:
                 self._end(size)
@@ -68,13 +85,36 @@ class Mirror:
             elif what == CUT:
                 self._end(size)
                 self.upstream = max(self.upstream - size, 0)
-                self.live = {up: down for up, down in self.live.items() if up < self.upstream}
+                self._disown()
+                self.epochs = {up: epoch for up, epoch in self.epochs.items() if up < self.upstream}
+                self.gaps = {up for up in self.gaps if up < self.upstream}
+                self.epoch += 1
+                self._begin()
+            elif what == AGAIN and self.live:
+                self._end(size)
+                self.upstream = sorted(self.live)[-min(size, len(self.live))]
+                self._disown()
+                self._begin()
+            elif what == ELECT:
+                self.epoch += 1
+            elif what == FORGET_ID:
+                self._copy(1)
+                self._end(2)
+                self.named = not size
                 self._begin()
             elif what == RECREATE:
+                if not self.named:  # while its id isn't known nothing tells that it is another topic
+                    self._end(2)
+                    self.named = True
+                    self._begin()
+                    self._copy(1)
                 self._end(size)
                 self.topic += 1
                 self.upstream = size
                 self.live.clear()
+                self.epochs.clear()
+                self.gaps.clear()
+                self.epoch = 0
                 self._begin()
             else:
                 self._end(size)
@@ -83,6 +123,14 @@ class Mirror:
 
     def _copy(self, count: int) -> None:
         for _ in range(count):
+            while self.upstream in self.gaps:
+                self.upstream += 1
+            epoch = self.epochs.setdefault(self.upstream, self.epoch)
+            if epoch != self.claimed_epoch:
+                self._end(2)
+                self._begin()
+                self.claimed_epoch = epoch
+            self.history.append((self.topic, self.upstream, epoch, self.downstream))
             self.live[self.upstream] = self.downstream
             self.copies[self.downstream] = self.upstream
             last = self.runs[-1] if self.runs else None
@@ -93,6 +141,9 @@ class Mirror:
             self.upstream += 1
             self.downstream += 1
             self.records += 1
+
+    def _disown(self) -> None:
+        self.live = {up: down for up, down in self.live.items() if up < self.upstream}
 
     def _begin(self) -> None:
         self.runs = []
@@ -105,7 +156,7 @@ class Mirror:
             runs[-1] = Run(runs[-1][0], max(runs[-1][1] - slip, 0))
         elif slip % 3 == 1:
             runs.append(Run(sum(runs[-1]) + slip, slip))
-        self.claims.append(claim(*self.started[:2], runs, self.topic))
+        self.claims.append(claim(*self.started[:2], runs, self.topic if self.named else -1, self.claimed_epoch))
 
     @property
     def copied(self) -> Copied:
@@ -116,6 +167,17 @@ class Mirror:
             return None
         following = [up for up in self.live if up >= upstream]
         return self.live[min(following)] if following else self.downstream
+
+    def expected_twice(self) -> set[tuple[int, int, int]]:
+        """Upstream offset, and both places, of each record that was copied more than once."""
+        places: dict[tuple[int, int, int], list[int]] = {}
+        for *record, downstream in self.history:
+            places.setdefault((record[0], record[1], record[2]), []).append(downstream)
+        return {
+            (upstream, first, again)
+            for (_, upstream, _), copies in places.items()
+            for first, again in itertools.combinations(copies, 2)
+        }
 
     def expected_upstream(self, downstream: int) -> int | None:
         if downstream > self.downstream:
@@ -138,6 +200,13 @@ def test_every_offset_is_answered_as_the_list_has_it(
         for asked in range(mirror.downstream + 3):
             assert offsets.upstream(asked) == mirror.expected_upstream(asked), f"downstream {asked}"
         assert sum(run.records for run in offsets.runs()) == mirror.records
+        twice = [
+            (some.upstream + index, some.first + index, some.again + index)
+            for some in offsets.twice()
+            for index in range(some.records)
+        ]
+        assert len(twice) == len(set(twice))
+        assert set(twice) == mirror.expected_twice()
         assert len(offsets) == len(list(offsets.runs()))
 
 

@@ -13,7 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from kafka.protocol.consumer import FetchRequest, FetchResponse
 
 from sparkmirror.wire.fetch import BY_ID_FROM, VERSIONS, FetchAnswer, FetchedPartition, FetchPosition, FetchSession
-from sparkmirror.wire.fetch_format import NO_ID, SESSIONS_FROM
+from sparkmirror.wire.fetch_format import SESSIONS_FROM
+from sparkmirror.wire.topic_ids import NO_ID
 
 modest = settings(max_examples=60, deadline=None)
 every_version = pytest.mark.parametrize("version", range(VERSIONS[0], VERSIONS[1] + 1))

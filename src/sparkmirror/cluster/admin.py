@@ -32,6 +32,7 @@ from sparkmirror.cluster.tls import ssl_context
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.wire.rpc import AccessRefused, RpcConnection
+from sparkmirror.wire.topic_ids import NO_ID
 from sparkmirror.wire.topic_partition import TopicPartition
 
 TOPICS_PER_REQUEST = 300
@@ -441,7 +442,7 @@ def _described(topics: Iterable[Mapping[str, Any]]) -> dict[str, TopicDescriptio
     return {
         topic["name"]: TopicDescription(
             topic["name"],
-            UUID(topic["topic_id"]).bytes if topic.get("topic_id") else bytes(16),
+            UUID(topic["topic_id"]).bytes if topic.get("topic_id") else NO_ID,
             tuple(
                 PartitionDescription(
                     partition["partition_index"],

@@ -18,6 +18,7 @@ from sparkmirror.cluster.tls import ssl_context
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.wire.rpc import BrokerUnreachable, RpcConnection, UnsupportedBroker
+from sparkmirror.wire.topic_ids import NO_ID
 
 TOPICS_PER_REQUEST = 500
 
@@ -63,7 +64,7 @@ class ClusterClient:
             for topic in answer.topics:
                 found[topic.name] = TopicLeaders(
                     topic.name,
-                    topic.topic_id.bytes if topic.topic_id else bytes(16),
+                    topic.topic_id.bytes if topic.topic_id else NO_ID,
                     topic.error_code,
                     {p.partition_index: PartitionLeader(p.leader_id, p.leader_epoch) for p in topic.partitions},
                 )

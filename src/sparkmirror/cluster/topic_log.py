@@ -16,6 +16,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.wire import fetch, produce
 from sparkmirror.wire.batches import batch_headers
+from sparkmirror.wire.topic_ids import NO_ID
 
 _APPEND_TIMEOUT_MS = 10_000
 _READ_BYTES = 1 << 20
@@ -51,7 +52,7 @@ class TopicLog:
     def __init__(self, client: ClusterClient, topic: str) -> None:
         self._client = client
         self.topic = topic
-        self._topic_id = bytes(16)
+        self._topic_id = NO_ID
         self._leaders: dict[int, int] = {}
 
     @property

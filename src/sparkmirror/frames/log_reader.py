@@ -22,6 +22,7 @@ from sparkmirror.frames.compare import Batch, Bounds
 from sparkmirror.wire import fetch
 from sparkmirror.wire.batches import MAGIC, BatchHeader, batch_headers
 from sparkmirror.wire.rpc import RpcConnection
+from sparkmirror.wire.topic_ids import same_topic
 from sparkmirror.wire.transactions import Transactions
 
 FETCH_BYTES = 4 << 20
@@ -154,7 +155,7 @@ class RangeReader:
             raise LogChanged(f"{self._name} was deleted since it was planned")
         if found.error:
             raise ConnectionError(error_name(found.error))
-        if any(self._topic_id) and found.topic_id != self._topic_id:
+        if not same_topic(found.topic_id, self._topic_id):
             raise LogChanged(f"{self._name} was created again since it was planned")
         if self._partition not in found.partitions:
             raise ConnectionError("its leader is not known")

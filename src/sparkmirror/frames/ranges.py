@@ -9,7 +9,7 @@ from typing import Literal
 
 from sparkmirror.frames.report import Model
 from sparkmirror.offsets.map_keeper import ByOthers
-from sparkmirror.offsets.offset_map import Disowned, OffsetMap
+from sparkmirror.offsets.offset_map import Disowned, OffsetMap, Twice
 
 RANGE_BYTES = 64 << 20
 """What a task reads of the source, about."""
@@ -55,6 +55,8 @@ class PartitionPlan(Model):
     not_copied_yet: int = 0
     gone: int = 0
     """Offsets of the source whose copies went with the target topic, which was deleted."""
+    twice: int = 0
+    """Records of the source that were copied again, behind a copy that the target still has."""
     expired: int = 0
     notes: tuple[str, ...] = ()
 
@@ -136,6 +138,18 @@ def extent(
         former=disowned + (max(former - max(offsets.downstream_start, target.start), 0) if former is not None else 0),
         others=begin - target.start + left_out,
     )
+
+
+def copied_twice(target: LogPlan, offsets: OffsetMap, window: Window) -> list[Twice]:
+    """What the target holds twice of the source's log, by the claims; the first copy is there still."""
+    found: list[Twice] = []
+    for some in offsets.twice():
+        skipped = max(target.start - some.first, (window.first or 0) - some.upstream, 0)
+        end = some.upstream + some.records if window.end is None else min(some.upstream + some.records, window.end)
+        if some.upstream + skipped < end:
+            upstream = some.upstream + skipped
+            found.append(Twice(upstream, end - upstream, some.first + skipped, some.again + skipped))
+    return found
 
 
 def cut(

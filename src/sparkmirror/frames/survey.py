@@ -16,10 +16,11 @@ from sparkmirror.errors import ClusterUnreachable, ConfigError
 from sparkmirror.frames.claims import UNKNOWN_TOPIC, CopyMap, FlowClaims
 from sparkmirror.frames.compare import MOST_UNMATCHED
 from sparkmirror.frames.listed_offsets import ROLE, Offsets, by_leader, by_topic, listed
-from sparkmirror.frames.ranges import LogPlan, PartitionPlan, Window, cut, extent
+from sparkmirror.frames.ranges import LogPlan, PartitionPlan, Window, copied_twice, cut, extent
 from sparkmirror.offsets.losses import losses_topic
 from sparkmirror.offsets.topic_memory import KnownTopic, TopicMemory
 from sparkmirror.sync.topic_rules import topic_rules
+from sparkmirror.wire.topic_ids import same_topic
 from sparkmirror.wire.topic_partition import TopicPartition
 
 _CONNECT_S = 10.0
@@ -135,7 +136,7 @@ class FlowSurvey:
             if known is None and copy.start == copy.end:
                 plans.append(self._uncopied(source[1], log, copy, windows[source], "the target partition is empty"))
                 continue
-            if known is not None and known.source_topic_id != here[source[0]].topic_id:
+            if known is not None and not same_topic(known.source_topic_id, here[source[0]].topic_id):
                 note = f"the source topic was created again; of the new one nothing was copied yet to {target[0]}"
                 plans.append(self._uncopied(source[1], log, copy, windows[source], note))
                 continue
@@ -185,8 +186,17 @@ class FlowSurvey:
         stamped = _value(target_configs, "message.timestamp.type") == "LogAppendTime"
         if stamped:
             notes.append("timestamps are not compared: the target stamps records itself (LogAppendTime)")
-        if found.former:
-            notes.append(f"{found.former} target offsets hold copies of an earlier source topic or log: not compared")
+        again = copied_twice(target, offsets, window) if offsets is not None else []
+        twice = sum(some.records for some in again)
+        if found.former > twice:
+            former = found.former - twice
+            notes.append(f"{former} target offsets hold copies of an earlier source topic or log: not compared")
+        if again:
+            first = again[0]
+            notes.append(
+                f"{twice} records were copied again: source offset {first.upstream} and what follows lies at target "
+                f"offset {first.first} and at {first.again}"
+            )
         if found.others:
             notes.append(f"{found.others} target offsets are another mirror's: not compared")
         # The other side may have a record at each offset where a cleaner has left few.
@@ -205,13 +215,16 @@ class FlowSurvey:
             ranges=tuple(ranges),
             not_copied_yet=found.not_copied_yet,
             expired=found.expired,
+            twice=twice,
             notes=tuple(notes),
         )
 
     def _uncopied(self, partition: int, source: LogPlan, target: LogPlan, window: Window, note: str) -> PartitionPlan:
         first, end = extent(source, target, None, window).upstream
         known = self._remembered.get(target.topic)
-        gone = known is not None and known.target_topic_id != target.topic_id
+        gone = known is not None and not (
+            target.topic_id and same_topic(bytes.fromhex(known.target_topic_id), bytes.fromhex(target.topic_id))
+        )
         if gone:
             note = "the target topic was deleted since it was copied: all of it is missing until it is copied again"
         return PartitionPlan(

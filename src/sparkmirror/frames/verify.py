@@ -288,7 +288,8 @@ class _Run:
             where = plan.flow, plan.source.topic, plan.target.topic, plan.partition
             found = sorted(judgement.differences, key=lambda one: (one.upstream is None, one.upstream, one.downstream))
             differences += [Difference(*where, *one) for one in found[: self._options.limit]]
-            counts: dict[Kind, int] = defaultdict(int, {"missing": plan.gone} if plan.gone else {})
+            counts: dict[Kind, int] = defaultdict(int)
+            counts.update({kind: count for kind, count in _by_plan(plan) if count})
             for one in found:
                 counts[one.kind] += 1
             reports = by_plan[index]
@@ -380,6 +381,11 @@ class _Run:
             found |= {(ours[where], SOURCE): end for where, end in ends_now(flow.source, ours, isolation).items()}
             found |= {(theirs[where], TARGET): end for where, end in ends_now(flow.target, theirs).items()}
         return found
+
+
+def _by_plan(plan: PartitionPlan) -> tuple[tuple[Kind, int], ...]:
+    """Differences that the claims tell, without a look at the records."""
+    return ("missing", plan.gone), ("duplicate", plan.twice)
 
 
 def _damage(reports: Iterable[RangeReport]) -> Iterator[str]:

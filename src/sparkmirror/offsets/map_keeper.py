@@ -27,6 +27,7 @@ from sparkmirror.offsets.position import appended, unwrap
 from sparkmirror.offsets.segment_log import KEPT_CLAIMS, SegmentLog, TargetPartition
 from sparkmirror.offsets.segments import ClaimKey, Retracted, Segment, home_partition, read_record, segments_topic
 from sparkmirror.offsets.target_reading import Unserved, by_topic, listed_offset, said
+from sparkmirror.wire.topic_ids import NO_ID
 from sparkmirror.wire.topic_partition import TopicPartition
 
 MEMORY_RUNS = 20_000
@@ -97,7 +98,7 @@ class PartitionMap:
         self._broken = False
         self._starts: dict[ClaimKey, Segment] = {}
         """Where this flow began behind what others had written."""
-        self.source_topic_id = bytes(16)
+        self.source_topic_id = NO_ID
         """Of what was copied last, once a map is made."""
 
     def downstream(self, upstream: int) -> int | None:

@@ -5,6 +5,9 @@ Made from the true claims of the partition, with bounded memory (`runs`). An ans
 Where the source's log was cut and written anew, or the topic created anew, several claims speak of the same upstream
 offsets. Going downstream the newest counts: a claim that goes back to an upstream offset says that what the source
 once had from there on is no more. Going upstream every record keeps the offset that it was copied from.
+
+A claim that goes back may also mean that the same records were copied again: at an operator's word, or by mistake.
+Leader epochs tell it apart: what has one offset and one leader epoch is one record (KIP-101).
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from typing import NamedTuple, Self
 
 from sparkmirror.offsets.runs import DOWNSTREAM, MEMORY_RUNS, UPSTREAM, RunTable
 from sparkmirror.offsets.segments import Segment
+from sparkmirror.wire.topic_ids import NO_ID, same_topic
 
 
 class Copied(NamedTuple):
@@ -48,6 +52,32 @@ class Disowned(NamedTuple):
     end: int
 
 
+class Twice(NamedTuple):
+    """Records of the source, offsets growing by one, that the target holds at `first` and further on at `again`."""
+
+    upstream: int
+    records: int
+    first: int
+    again: int
+
+
+class _Epoch(NamedTuple):
+    """From an upstream offset of a stretch on, records have this leader epoch; -1: not known."""
+
+    stretch: int
+    upstream: int
+    epoch: int
+
+
+class _Piece(NamedTuple):
+    """A run, or the part of it that has one leader epoch."""
+
+    upstream: int
+    end: int
+    downstream: int
+    epoch: int
+
+
 class _Restart(NamedTuple):
     """From the run `first` on, what the source had before at or above `upstream` is no more."""
 
@@ -56,6 +86,7 @@ class _Restart(NamedTuple):
 
 
 _EVERYTHING = -1
+_LARGEST_EPOCH = 2**31 - 1
 
 
 class _Stretch(NamedTuple):
@@ -72,7 +103,8 @@ class _Settled(NamedTuple):
     runs: int
     """Of the table."""
     restarts: tuple[_Restart, ...]
-    source_topic_id: bytes | None
+    epochs: tuple[_Epoch, ...]
+    source_topic_id: bytes
     last: CopiedRun
     """Not in the table yet: what follows may go on from it."""
 
@@ -85,8 +117,9 @@ class OffsetMap:
 
     def __init__(self, memory_runs: int = MEMORY_RUNS) -> None:
         self._table = RunTable(memory_runs)
-        self._settled = _Settled(0, (_Restart(0, _EVERYTHING),), None, _NOTHING)
+        self._settled = _Settled(0, (_Restart(0, _EVERYTHING),), (), NO_ID, _NOTHING)
         self._restarts: Sequence[_Restart] = ()
+        self._epochs: Sequence[_Epoch] = ()
         self._stretches: Sequence[_Stretch] = ()
         self._stretch_starts: Sequence[int] = ()
         self.copied = Copied(0, 0, 0)
@@ -112,6 +145,7 @@ class OffsetMap:
             self._table.append(*after.last)
         self._table.seal()
         self._restarts = after.restarts[1:]
+        self._epochs = after.epochs
         self._stretches = _stretches(self._table, after.restarts, copied.upstream)
         self._stretch_starts = [stretch.start for stretch in self._stretches]
         self.copied = copied
@@ -119,16 +153,19 @@ class OffsetMap:
     def _append(self, claims: Iterable[Segment], records: int) -> _Settled:
         """Put runs behind the settled ones."""
         table = self._table
-        _, restarts, source_topic_id, last = self._settled
+        _, restarts, known_epochs, source_topic_id, last = self._settled
         table.cut(self._settled.runs)
-        found = list(restarts)
+        found, epochs = list(restarts), list(known_epochs)
         for claim, end in _with_ends(claims, records):
-            recreated = claim.source_topic_id != source_topic_id
+            recreated = not same_topic(claim.source_topic_id, source_topic_id)
             source_topic_id = claim.source_topic_id
             if last.records and (recreated or claim.upstream < last.upstream + last.records):
                 table.append(*last)
                 last = _NOTHING
                 found.append(_Restart(len(table), _EVERYTHING if recreated else claim.upstream))
+            epoch = _Epoch(len(found) - 1, claim.upstream, claim.source_leader_epoch)
+            if not epochs or epochs[-1]._replace(upstream=epoch.upstream) != epoch:
+                epochs.append(epoch)
             for run in _runs_of(claim, end - claim.sequence):
                 if run[:2] == (last.upstream + last.records, last.downstream + last.records):
                     last = last._replace(records=last.records + run.records)
@@ -136,7 +173,7 @@ class OffsetMap:
                 if last.records:
                     table.append(*last)
                 last = run
-        return _Settled(len(table), tuple(found), source_topic_id, last)
+        return _Settled(len(table), tuple(found), tuple(epochs), source_topic_id, last)
 
     def __len__(self) -> int:
         """How many runs there are."""
@@ -237,6 +274,34 @@ class OffsetMap:
                 found.append(Disowned(following.start, first, end))
         return found
 
+    def twice(self) -> Iterator[Twice]:
+        """Records that were copied more than once; not those of an earlier topic, or of a log that was cut since."""
+        stretches = [_Restart(0, _EVERYTHING), *self._restarts]
+        for later, restart in enumerate(stretches):
+            if restart.upstream == _EVERYTHING:
+                continue
+            for earlier in range(later - 1, -1, -1):
+                yield from _common(self._pieces(earlier, restart.upstream), self._pieces(later, restart.upstream))
+                if stretches[earlier].upstream == _EVERYTHING:
+                    break
+
+    def _pieces(self, stretch: int, upstream: int) -> Iterator[_Piece]:
+        """The copies of one stretch at or above an upstream offset, by growing offsets."""
+        firsts = [0, *(restart.first for restart in self._restarts), len(self._table)]
+        epochs = [(epoch.upstream, epoch.epoch) for epoch in self._epochs if epoch.stretch == stretch]
+        row = max(self._table.find(UPSTREAM, upstream, firsts[stretch], firsts[stretch + 1]), firsts[stretch])
+        for index in range(row, firsts[stretch + 1]):
+            start, downstream, records = self._table.row(index)
+            number = max(bisect_right(epochs, (start, _LARGEST_EPOCH)) - 1, 0)
+            while start < (end := start + records):
+                following = epochs[number + 1][0] if number + 1 < len(epochs) else end
+                piece_end = min(end, following)
+                if piece_end > upstream:
+                    skipped = max(upstream - start, 0)
+                    yield _Piece(start + skipped, piece_end, downstream + skipped, epochs[number][1])
+                start, downstream, records = piece_end, downstream + piece_end - start, end - piece_end
+                number += 1
+
     def pass_over(self, upstream: int, downstream: int) -> None:
         """Take in what a receipt says: when the copy ended at `downstream`, nothing was left below `upstream`.
 
@@ -264,6 +329,24 @@ class OffsetMap:
                 return self.copied.downstream
             index = self._stretches[number].first
         return self._table.row(index)[DOWNSTREAM]
+
+
+def _common(earlier: Iterator[_Piece], later: Iterator[_Piece]) -> Iterator[Twice]:
+    """What both have with the same offset and leader epoch."""
+    first, again = next(earlier, None), next(later, None)
+    while first is not None and again is not None:
+        start, end = max(first.upstream, again.upstream), min(first.end, again.end)
+        if start < end and first.epoch == again.epoch:
+            yield Twice(
+                start,
+                end - start,
+                first.downstream + start - first.upstream,
+                again.downstream + start - again.upstream,
+            )
+        if first.end <= again.end:
+            first = next(earlier, None)
+        else:
+            again = next(later, None)
 
 
 def _with_ends(claims: Iterable[Segment], records: int) -> Iterator[tuple[Segment, int]]:

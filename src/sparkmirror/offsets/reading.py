@@ -27,6 +27,7 @@ from sparkmirror.offsets.segments import Segment
 from sparkmirror.offsets.sentinel import cut_in, look_for_losses, shrunk
 from sparkmirror.offsets.settling import Settled, Settler, Superseded, assert_present, settle_replicated
 from sparkmirror.offsets.target_reading import TargetReader, Unserved, by_topic, listed_offset, said
+from sparkmirror.wire.topic_ids import NO_ID, same_topic
 from sparkmirror.wire.topic_partition import TopicPartition
 
 LONG_AGO_S = 1.0
@@ -167,10 +168,13 @@ class PositionReader:
             except Unserved as unserved:
                 results[route] = Refusal(str(unserved), transient=True)
                 continue
-            if any(ids[route.target_topic]):
+            if ids[route.target_topic] != NO_ID:
                 bounds[route] = start, end
             else:
-                results[route] = Refusal("the target cluster has no topic ids: Kafka 2.8 or newer is needed")
+                results[route] = Refusal(
+                    f"cluster {self._target.config.alias} has no id for topic {route.target_topic}: "
+                    "inter.broker.protocol.version must be 2.8 or newer on all of its brokers"
+                )
         bounded = {route.target: read[route.target] for route in bounds}
         settled_ones = settle_replicated(settler, self._target_reader, target_leader, bounded, ids, evidence)
         found = {route: (settled_ones[route.target], *some) for route, some in bounds.items()}
@@ -236,7 +240,8 @@ class PositionReader:
             for route, position in positions.items()
             if isinstance(position, Position)
             and position.leader_epoch >= 0
-            and position.source_topic_id == source[route.source_topic].topic_id
+            and position.source_topic_id is not None
+            and same_topic(position.source_topic_id, source[route.source_topic].topic_id)
         }
         return epoch_ends(self._source, leader, epochs) if epochs else {}
 
@@ -260,6 +265,8 @@ class PositionReader:
         passed, (topic_id, appended) = self._remembered[route]
         leader = source.partitions[route.partition]
         cut_at = None if epoch is None else self._cut_at(route, position, epoch, leader.leader, target_topic_id)
+        if cut_at is None and position.upstream is not None and position.upstream > end:
+            cut_at = self._log_end(route, leader.leader)
         found = look_for_losses(
             route,
             position,
@@ -280,7 +287,12 @@ class PositionReader:
         if halted is not None:
             return Refusal(halted.words, loss=halted.kind)
         return Bearings(
-            dataclasses.replace(position, claim_due=position.claim_due or found.resume_at != position.upstream),
+            dataclasses.replace(
+                position,
+                claim_due=position.claim_due
+                or found.resume_at != position.upstream
+                or position.source_topic_id == NO_ID != source.topic_id,  # the next claim says what is known now
+            ),
             found.resume_at,
             source.topic_id,
             leader.leader,
@@ -313,14 +325,28 @@ class PositionReader:
 
         return cut_in(self._copied(target_topic_id, route.partition, position), position.upstream, ask)
 
+    def _log_end(self, route: Route, leader: int) -> int:
+        """Of the source's log, also above its high watermark: a shorter log than was copied has been cut.
+
+        Where leader epochs aren't known, or their ends aren't told (before Kafka 2.1), nothing else shows it.
+        """
+        ends = list_offsets(self._source, leader, by_topic([route.source]), LATEST, replica_id=DEBUG_CONSUMER)
+        return listed_offset(ends[route.source], route.source)
+
     def _copied(self, target_topic_id: bytes, partition: int, position: Position) -> list[Segment]:
         """Every claim on what was copied of this source topic, in order."""
         claims = [
             claim
             for claim in self._identity.own(self._segments.whole(target_topic_id, partition))
-            if claim.source_topic_id == position.source_topic_id and claim.sequence < position.sequence
+            if claim.sequence < position.sequence
         ]
-        return sorted(claims, key=lambda claim: claim.sequence)
+        claims.sort(key=lambda claim: claim.sequence)
+        topic_id = position.source_topic_id or NO_ID
+        for number in reversed(range(len(claims))):
+            if not same_topic(claims[number].source_topic_id, topic_id):
+                return claims[number + 1 :]
+            topic_id = claims[number].source_topic_id
+        return claims
 
     def _without_partition(self, route: Route, gone: _NoPartition, target: TopicLeaders | None) -> Refusal:
         """One side's topic is there without this partition: a loss, if it is the source's and any of it was copied."""
@@ -341,7 +367,7 @@ class PositionReader:
         self._segments.refresh([(target_topic_id, route.partition)])
         claims = self._segments.claims(target_topic_id, route.partition)
         newest = max(claims, key=lambda claim: claim.sequence, default=None)
-        if newest is None or newest.source_topic_id == source_topic_id:
+        if newest is None or same_topic(newest.source_topic_id, source_topic_id):
             return None  # never copied; or an answer from before the topic had as many
         return shrunk(route, newest, listed_offset(end, route.target))
 

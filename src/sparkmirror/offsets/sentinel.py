@@ -13,6 +13,7 @@ from sparkmirror.offsets.losses import Action, Loss, LossKind, halted_at_target,
 from sparkmirror.offsets.position import Position
 from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segments import Segment
+from sparkmirror.wire.topic_ids import same_topic
 
 TELL_US = "alter the connector's offset, or delete the target topic to have it copied again"
 """What helps where nothing tells any more how far a partition was copied."""
@@ -65,7 +66,7 @@ def look_for_losses(
     losses += [target_truncated(route, target_topic_id, loss.first, loss.end) for loss in cut]  # it goes on
     losses += [not_ours(route, target_topic_id, stretch) for stretch in foreign]  # later, so it stands
     resume_at = position.upstream
-    if position.source_topic_id is not None and position.source_topic_id != source_topic_id:
+    if position.source_topic_id is not None and not same_topic(position.source_topic_id, source_topic_id):
         losses.append(_recreated(route, at, position.upstream or 0, policy))
         resume_at = source_start
         if source_start and policy.recreated != "halt":

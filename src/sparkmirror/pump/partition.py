@@ -181,6 +181,7 @@ class PartitionCopy:
             )
             confirms = self.queue and not position.lost and _leads_to(self.queue[0], position.sequence, follows)
             leads_here = upstream >= follows or bearings.resume_at == before.resume_at
+            # An id that was not known before is no other topic, but what comes next is to be claimed with it.
             same_source = bearings.source_topic_id == before.source_topic_id
             if same_leaders and same_source and leads_here and confirms:
                 self._confirmed_at = bearings.read_at

@@ -17,6 +17,7 @@ from sparkmirror.offsets.segments import Segment, start_claim
 from sparkmirror.offsets.sentinel import shrunk, target_recreated
 from sparkmirror.offsets.topic_memory import KnownTopic, TopicMemory
 from sparkmirror.sync.topics import MirroredTopic, TopicSync
+from sparkmirror.wire.topic_ids import NO_ID, same_topic
 
 
 class TopicSentinel:
@@ -55,7 +56,7 @@ class TopicSentinel:
         self._note_recreated(found.mirrored, identity)
         for topic in found.mirrored:
             self._note_shrunk(topic)
-        self._memory.learn(_known(topic) for topic in found.mirrored)
+        self._memory.learn(_known(topic) for topic in found.mirrored if topic.remote.topic_id != NO_ID)
         return self._gone(found.at_source)
 
     def _note_recreated(self, topics: Iterable[MirroredTopic], identity: Identity) -> None:
@@ -64,7 +65,7 @@ class TopicSentinel:
             topic: bytes.fromhex(before.target_topic_id)
             for topic in topics
             if (before := known.get(topic.remote.name)) is not None
-            and before.target_topic_id != topic.remote.topic_id.hex()
+            and not same_topic(bytes.fromhex(before.target_topic_id), topic.remote.topic_id)
         }
         if not old_ids:
             return
@@ -76,7 +77,7 @@ class TopicSentinel:
             for index in topic.partitions:
                 first = firsts.get((old_id, index))
                 if first is not None:
-                    same = first.source_topic_id == topic.source.topic_id
+                    same = same_topic(first.source_topic_id, topic.source.topic_id)
                     start = starts.get((topic.source.name, index), first.upstream if same else 0)
                     self._ledger.record(
                         target_recreated(
@@ -117,7 +118,9 @@ class TopicSentinel:
             claims = self._segments.claims(topic.remote.topic_id, index)
             newest = max(claims, key=lambda claim: claim.sequence, default=None)
             # Of the same topic it is an answer from before that had as many partitions.
-            if newest is not None and newest.source_topic_id != topic.source.topic_id and (remote, index) in ends:
+            if newest is None or (remote, index) not in ends:
+                continue
+            if not same_topic(newest.source_topic_id, topic.source.topic_id):
                 self._ledger.record(shrunk(_route(topic, index), newest, ends[remote, index]))
         if len(ends) == len(topic.only_at_target):
             self._seen_to.add(ids)

@@ -14,13 +14,13 @@ from sparkmirror.wire import fetch_format
 from sparkmirror.wire.fetch_format import (
     API_KEY,
     BY_ID_FROM,
-    NO_ID,
     VERSIONS,
     FetchAnswer,
     FetchAsk,
     FetchPosition,
     topic_field,
 )
+from sparkmirror.wire.topic_ids import NO_ID
 from sparkmirror.wire.topic_partition import TopicPartition
 
 __all__ = ["API_KEY", "BY_ID_FROM", "OFFSET_OUT_OF_RANGE", "VERSIONS", "FetchAnswer", "FetchPosition"]

@@ -31,8 +31,6 @@ FLEXIBLE_FROM = 12
 BY_ID_FROM = 13
 """Topics go by their ids (KIP-516): Kafka 3.1."""
 WITHOUT_REPLICA_FROM = 15
-NO_ID = bytes(16)
-"""The id of a topic in a cluster without topic ids."""
 
 _ASK = struct.Struct(">iiib")
 _SESSION = struct.Struct(">ii")
