@@ -23,7 +23,7 @@ from bench.planner import FLOWS, LEADERS, PARTITIONS, TASKS, PlannerResult
 from bench.tuning import LatencyTry, Try, describe
 from bench.workloads import Workload
 from sparkmirror import __version__
-from sparkmirror.demo.jars import KAFKA_VERSION
+from sparkmirror.demo.jars import BROKER_VERSION
 
 Result = CopyResult | LatencyResult
 
@@ -183,7 +183,7 @@ def environment(accounting: str) -> dict[str, object]:
     """What the figures depend on, beside the settings of both."""
     return {
         **_machine(),
-        "kafka": KAFKA_VERSION,
+        "kafka": BROKER_VERSION,
         "cpu_seconds_by": accounting,
         "memory_by": "sum of PSS of all processes, sampled each second",
         "brokers": {

@@ -18,7 +18,7 @@ from pyspark import __version__ as spark_version
 from chaos.checker import OF_THE_MIRROR, Anomaly
 from chaos.planting import Proof
 from chaos.round import RoundResult
-from sparkmirror.demo.jars import KAFKA_VERSION
+from sparkmirror.demo.jars import BROKER_VERSION
 
 _RECOVERY = "recovery p50 / max, s"
 _FAULT = ["fault", "times", _RECOVERY]
@@ -83,7 +83,7 @@ class Scoreboard:
                 "",
                 f"**{self.summary()}.**",
                 "",
-                f"{date.today()}; {self.brokers} brokers a side, Kafka {KAFKA_VERSION}, PySpark {spark_version}, "
+                f"{date.today()}; {self.brokers} brokers a side, Kafka {BROKER_VERSION}, PySpark {spark_version}, "
                 f"Python {platform.python_version()}, {psutil.cpu_count()} cores for all of it; "
                 f"{self.minutes:.0f} minutes. Words and method: [chaos.md](chaos.md).",
                 "",
@@ -115,7 +115,7 @@ class Scoreboard:
             "arguments": self.arguments,
             "date": str(date.today()),
             "minutes": round(self.minutes, 1),
-            "kafka": KAFKA_VERSION,
+            "kafka": BROKER_VERSION,
             "pyspark": spark_version,
             "planted": {proof.name: dict(proof.findings.counts) for proof in self.proofs},
             "faults": dict(sorted(self.faults().items())),

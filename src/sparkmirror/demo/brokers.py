@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self
 
 from javaproperties import dumps
 
-from sparkmirror.demo.jars import BROKER, class_path
+from sparkmirror.demo.jars import BROKER_VERSION, broker_jars, class_path
 from sparkmirror.demo.jvm import QUICK_START, Jvm
 from sparkmirror.demo.ports import free_ports
 from sparkmirror.demo.proxy import Proxy
@@ -26,7 +26,7 @@ from sparkmirror.demo.storage import format_storage, new_id
 from sparkmirror.errors import SetupError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from sparkmirror.demo.authority import Authority
@@ -55,7 +55,7 @@ class Broker:
         node_id: int,
         port: int,
         tls_port: int,
-        cluster_id: str,
+        version: str,
         heap_mb: int,
         jvm_options: Sequence[str],
         proxy: Proxy | None,
@@ -68,12 +68,13 @@ class Broker:
         self.proxy = proxy
         self.tls_port = tls_port
         """0 without TLS."""
+        self.version = version
+        """Of Kafka, at its next launch."""
         self.more_ports = more_ports
         """Of the cluster's further listeners, by their names."""
         self.data = directory / "data"
         """Of the controller at least."""
         self.log_dirs = tuple(directory / f"data-{n}" for n in range(1, log_dirs + 1)) if log_dirs > 1 else (self.data,)
-        self._cluster_id = cluster_id
         self._settings = directory / "server.properties"
         self._heap_mb = heap_mb
         self._jvm_options = jvm_options
@@ -100,18 +101,16 @@ class Broker:
         return self._started().log
 
     def launch(self, settings: Mapping[str, str]) -> None:
-        """Write its settings, format its storage if that is new, and start it; does not wait for it."""
+        """Write its settings and start it, if it does not run; does not wait for it."""
         self.directory.mkdir(parents=True, exist_ok=True)
         places = {"metadata.log.dir": str(self.data), "log.dirs": ",".join(map(str, self.log_dirs))}
         self._settings.write_text(dumps({**settings, **places}))
-        for directory in {self.data, *self.log_dirs}:
-            format_storage(directory, cluster_id=self._cluster_id, node_id=self.node_id)
-        if self._jvm is None:
+        if self._jvm is None or not self.running:
             self._jvm = Jvm(
                 self.directory,
                 main_class="kafka.Kafka",
                 arguments=[str(self._settings)],
-                class_path=class_path(BROKER),
+                class_path=class_path(broker_jars(self.version)),
                 heap_mb=self._heap_mb,
                 options=self._jvm_options,
             )
@@ -173,6 +172,7 @@ class KafkaCluster:
     where clients may show a certificate of the same authority; among themselves the brokers speak in clear.
     `listeners` are further ones, by name: upper-case letters.
     Each broker keeps its logs in `log_dirs` directories.
+    `version` is Kafka's, 3.3 or newer: $SPARKMIRROR_KAFKA_VERSION, or the newest that our clients are tested with.
     With `acls` it keeps ACLs, and clients that speak in clear, who are nobody to it, may still do everything.
     Nothing is deleted but by `cleanup`. A broker that was killed can come back only when
     `broker.session.timeout.ms` is over, which is 3 s here.
@@ -191,6 +191,7 @@ class KafkaCluster:
         acls: bool = False,
         listeners: Mapping[str, Listener] | None = None,
         log_dirs: int = 1,
+        version: str = BROKER_VERSION,
     ) -> None:
         self.directory = directory.absolute()
         self.cluster_id = new_id()
@@ -208,7 +209,7 @@ class KafkaCluster:
                 node_id=node_id,
                 port=port,
                 tls_port=tls_port,
-                cluster_id=self.cluster_id,
+                version=version,
                 heap_mb=heap_mb,
                 jvm_options=jvm_options,
                 proxy=Proxy(port, port=proxy_port) if proxied else None,
@@ -259,7 +260,7 @@ class KafkaCluster:
             for broker in self.brokers:
                 if broker.proxy:
                     broker.proxy.start()
-                broker.launch(self._settings(broker))
+                self._launch(broker)
             for broker in self.brokers:
                 broker.wait_until_known(everyone)
         except BaseException:
@@ -268,13 +269,27 @@ class KafkaCluster:
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """Stop all brokers in order, by force after `timeout_s`. Their data and logs stay."""
-        running = [broker for broker in self.brokers if broker.running]
-        if running:
-            with ThreadPoolExecutor(len(running)) as pool:
-                list(pool.map(lambda broker: broker.terminate(timeout_s), running))
+        _terminate([broker for broker in self.brokers if broker.running], timeout_s)
         for broker in self.brokers:
             if broker.proxy:
                 broker.proxy.close()
+
+    def upgrade(
+        self, version: str, *, properties: Mapping[str, str] | None = None, nodes: Collection[int] | None = None
+    ) -> None:
+        """Stop brokers in order, and start them on the same data with another version of Kafka; or with an older one.
+
+        All of them at once, or only `nodes`. `properties` are broker settings on top of those that there are.
+        Raises SetupError as `start` does; the others go on.
+        """
+        self._properties |= properties or {}
+        chosen = [broker for broker in self.brokers if nodes is None or broker.node_id in nodes]
+        _terminate(chosen, STOP_TIMEOUT_S)
+        for broker in chosen:
+            broker.version = version
+            self._launch(broker)
+        for broker in chosen:
+            broker.wait_until_known(frozenset(one.node_id for one in chosen))
 
     def cleanup(self, *, keep_logs: bool = False) -> None:
         """Kill all brokers, and delete the directory, or only the brokers' data in it."""
@@ -284,17 +299,21 @@ class KafkaCluster:
         for directory in doomed:
             shutil.rmtree(directory, ignore_errors=True)
 
+    def _launch(self, broker: Broker) -> None:
+        format_storage(
+            broker.data,
+            set(broker.log_dirs),
+            cluster_id=self.cluster_id,
+            node_id=broker.node_id,
+            version=broker.version,
+        )
+        broker.launch(self._settings(broker))
+
     def _settings(self, broker: Broker) -> dict[str, str]:
-        controllers = dict(zip((b.node_id for b in self.brokers), self._controller_ports, strict=True))
         replicas = str(min(3, len(self.brokers)))
         settings = {
-            "process.roles": "broker,controller",
-            "node.id": str(broker.node_id),
-            "controller.quorum.voters": ",".join(f"{id_}@127.0.0.1:{port}" for id_, port in controllers.items()),
-            "controller.listener.names": "CONTROLLER",
-            **self._listeners(broker, controllers[broker.node_id]),
-            "broker.session.timeout.ms": "3000",
-            "broker.heartbeat.interval.ms": "500",
+            **self._membership(broker),
+            **self._listeners(broker),
             "auto.create.topics.enable": "false",
             "group.initial.rebalance.delay.ms": "0",
             "offsets.topic.num.partitions": "4",
@@ -315,8 +334,24 @@ class KafkaCluster:
             settings |= {prefix + key: value for key, value in listener.settings.items()}
         return settings | self._properties
 
-    def _listeners(self, broker: Broker, controller_port: int) -> dict[str, str]:
-        ports = {"PLAINTEXT": broker.port, "CONTROLLER": controller_port}
+    def _membership(self, broker: Broker) -> dict[str, str]:
+        """Return what makes it one of this cluster's."""
+        voters = (f"{b.node_id}@127.0.0.1:{port}" for b, port in zip(self.brokers, self._controller_ports, strict=True))
+        return {
+            "process.roles": "broker,controller",
+            "node.id": str(broker.node_id),
+            "controller.quorum.voters": ",".join(voters),
+            "controller.listener.names": "CONTROLLER",
+            "broker.session.timeout.ms": "3000",
+            "broker.heartbeat.interval.ms": "500",
+        }
+
+    def _own_ports(self, broker: Broker) -> dict[str, int]:
+        """Return the ports by listener that every broker of this kind has."""
+        return {"PLAINTEXT": broker.port, "CONTROLLER": self._controller_ports[broker.node_id - 1]}
+
+    def _listeners(self, broker: Broker) -> dict[str, str]:
+        ports = self._own_ports(broker)
         advertised = {"PLAINTEXT": broker.advertised_port}
         if self._proxied:
             ports["INTERNAL"] = advertised["INTERNAL"] = self._internal_ports[broker.node_id - 1]
@@ -332,6 +367,12 @@ class KafkaCluster:
             "advertised.listeners": _addresses(advertised),
             "inter.broker.listener.name": "INTERNAL" if self._proxied else "PLAINTEXT",
         }
+
+
+def _terminate(brokers: Sequence[Broker], timeout_s: float) -> None:
+    if brokers:
+        with ThreadPoolExecutor(len(brokers)) as pool:
+            list(pool.map(lambda broker: broker.terminate(timeout_s), brokers))
 
 
 def _addresses(ports: Mapping[str, int]) -> str:

@@ -21,11 +21,28 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 KAFKA_VERSION = "4.3.1"
+BROKER_VERSION = os.environ.get("SPARKMIRROR_KAFKA_VERSION") or KAFKA_VERSION
+"""Of a cluster that is not told which to run."""
+
+_SCALA_2_13 = (2, 4)
+"""Kafka's first version with artifacts for Scala 2.13."""
+
+# Kafka 2.0 to 2.3 bring ZooKeeper 3.4.13, which does not find its server on Java 14 and newer.
+_ZOOKEEPER = "org.apache.zookeeper:zookeeper:3.4.10"
 
 # Kafka's own modules log to slf4j 1.7 and leave its back end to the distribution.
 _LOGGING = "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4"
 
-BROKER = (f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}", _LOGGING)
+
+def broker_jars(version: str) -> tuple[str, ...]:
+    """Return the coordinates of a broker of one version of Kafka, such as 2.8.2."""
+    major, minor = (int(part) for part in version.split(".")[:2])
+    scala = "2.13" if (major, minor) >= _SCALA_2_13 else "2.12"
+    zookeeper = (_ZOOKEEPER,) if (2, 0) <= (major, minor) < (2, 4) else ()
+    return f"org.apache.kafka:kafka_{scala}:{version}", _LOGGING, *zookeeper
+
+
+BROKER = broker_jars(KAFKA_VERSION)
 MIRROR_MAKER = (
     f"org.apache.kafka:connect-mirror:{KAFKA_VERSION}",
     f"org.apache.kafka:connect-runtime:{KAFKA_VERSION}",

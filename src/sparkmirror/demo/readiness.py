@@ -6,7 +6,8 @@ import socket
 
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
-_VERSION = 12
+_VERSION = 1
+"""Which every Kafka from 0.10 on speaks."""
 
 
 def brokers_known_to(port: int, *, timeout_s: float = 2.0) -> frozenset[int]:

@@ -14,11 +14,12 @@ import uuid
 from pathlib import Path
 
 from sparkmirror.demo.cache import locked
-from sparkmirror.demo.jars import BROKER, class_path, jar_directory
+from sparkmirror.demo.jars import broker_jars, class_path, jar_directory
 from sparkmirror.demo.java import java
 from sparkmirror.errors import SetupError
 
-_FEATURES = "bootstrap.checkpoint"
+_FEATURES = "features"
+_IDENTITY = "meta.properties"
 
 
 def new_id() -> str:
@@ -29,31 +30,36 @@ def new_id() -> str:
             return text
 
 
-def format_storage(directory: Path, *, cluster_id: str, node_id: int) -> None:
-    """Make `directory` the empty storage of a node; leave it as it is if it was formatted before.
+def format_storage(metadata: Path, logs: set[Path], *, cluster_id: str, node_id: int, version: str) -> None:
+    """Make directories the empty storage of a node; leave those that were formatted before.
 
+    Feature levels, those of the Kafka `version`, lie beside the metadata. It must be 3.3 or newer.
     Raises SetupError if there are no jars or no Java, or if Kafka's tool fails.
     """
-    identity = directory / "meta.properties"
-    if identity.exists():
-        return
-    features = _features()
-    directory.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(features, directory / _FEATURES)
-    identity.write_text(f"version=1\ncluster.id={cluster_id}\nnode.id={node_id}\ndirectory.id={new_id()}\n")
+    for directory in {metadata, *logs}:
+        identity = directory / _IDENTITY
+        if identity.exists():
+            continue
+        directory.mkdir(parents=True, exist_ok=True)
+        if directory == metadata:
+            shutil.copytree(_features(version), directory, dirs_exist_ok=True)
+        identity.write_text(f"version=1\ncluster.id={cluster_id}\nnode.id={node_id}\ndirectory.id={new_id()}\n")
 
 
-def _features() -> Path:
-    """Return the file of feature levels that a new cluster starts from."""
-    kept = jar_directory(BROKER) / _FEATURES
+def _features(version: str) -> Path:
+    """Return a directory with the feature levels that a new cluster starts from.
+
+    They are in `bootstrap.checkpoint`, from Kafka 4.4 on in the first snapshot of the metadata log (KIP-1170).
+    """
+    kept = jar_directory(broker_jars(version)) / _FEATURES
     if not kept.exists():
         with locked(kept):
             if not kept.exists():
-                _run_format_tool(kept)
+                _run_format_tool(kept, version)
     return kept
 
 
-def _run_format_tool(kept: Path) -> None:
+def _run_format_tool(kept: Path, version: str) -> None:
     with tempfile.TemporaryDirectory(dir=kept.parent) as scratch:
         data, properties = Path(scratch, "data"), Path(scratch, "server.properties")
         properties.write_text(
@@ -61,7 +67,7 @@ def _run_format_tool(kept: Path) -> None:
             "listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093\n"
             f"controller.listener.names=CONTROLLER\nlog.dirs={data}\n"
         )
-        tool = (java(), "-cp", class_path(BROKER), "kafka.tools.StorageTool")
+        tool = (java(), "-cp", class_path(broker_jars(version)), "kafka.tools.StorageTool")
         formatting = subprocess.run(
             [*tool, "format", "--cluster-id", new_id(), "--config", str(properties)],
             capture_output=True,
@@ -69,4 +75,5 @@ def _run_format_tool(kept: Path) -> None:
         )
         if formatting.returncode:
             raise SetupError(f"Kafka's storage tool failed: {(formatting.stderr or formatting.stdout).strip()}")
-        (data / _FEATURES).rename(kept)
+        (data / _IDENTITY).unlink()
+        data.rename(kept)
