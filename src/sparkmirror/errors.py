@@ -3,6 +3,7 @@
     SparkMirrorError
     ├── ConfigError            the file or the command line is wrong            exit 2
     ├── ClusterUnreachable     a cluster can't be reached or won't let us in    exit 3
+    │   └── ClusterTooOld      it is reached, and can't be used as it is        exit 3
     ├── SetupError             something this machine lacks (Java, jars)        exit 3
     └── CopyIncomplete         the run ended and something was not copied       exit 1
 
@@ -39,6 +40,10 @@ class ClusterUnreachable(SparkMirrorError):
     """A cluster can't be reached, or refuses us, and nothing can go on."""
 
     exit_code = 3
+
+
+class ClusterTooOld(ClusterUnreachable):
+    """A cluster's brokers, or the protocol version that they are set to, lack what a flow needs."""
 
 
 class SetupError(SparkMirrorError):

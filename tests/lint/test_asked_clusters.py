@@ -24,12 +24,11 @@ from kafka.admin import (
 from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
+from sparkmirror.cluster import broker_versions
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.quorum_clock import clock_skew_s
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import Authority, KafkaCluster
-from sparkmirror.lint import probe
-from sparkmirror.lint.versions import AT_TARGET
 
 pytestmark = pytest.mark.broker
 
@@ -296,10 +295,10 @@ def test_brokers_that_speak_too_little(
 ) -> None:
     """Real ones, asked for more than there is."""
     make(source_cluster, topic_name)
-    monkeypatch.setattr(probe, "AT_TARGET", (*AT_TARGET, (0, (99, 100), "Produce")))
+    monkeypatch.setattr(broker_versions, "_AT_TARGET", ((0, 99),))
     found = lint(tmp_path, source_cluster.bootstrap_servers, target_cluster.bootstrap_servers, topic_name)
     (line,) = found["too-old-brokers"]
-    assert "broker 1: the broker speaks Produce v" in line
+    assert "broker 1: it speaks as Kafka 4.1 does, and a target must be Kafka 2.8 or newer" in line
     assert found.keys() == {"too-old-brokers"}
 
 

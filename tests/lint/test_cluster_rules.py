@@ -152,7 +152,8 @@ BAD: list[tuple[str, Change, str]] = [
     ("rights-unknown", miss("own", side="source", own=True), "READ, WRITE on topic own"),
     ("groups-unseen", lose_pattern("source"), "DESCRIBE on groups like .*"),
     ("groups-unseen", lose_pattern("target", "DESCRIBE"), "READ on groups like .*"),
-    ("too-old-brokers", lambda p: setattr(p.source, "unspoken", ("broker 1: Fetch",)), "broker 1: Fetch"),
+    ("too-old-brokers", lambda p: setattr(p.source, "too_old", ("broker 1: it is",)), "broker 1: it is"),
+    ("weaker-source", lambda p: setattr(p.source, "weaker", ("its topics have no ids",)), "its topics have no ids"),
     (
         "forbidden-at-target",
         lambda p: setattr(p.target, "operations", frozenset()),

@@ -8,8 +8,10 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import closing, suppress
 
 from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.cluster.broker_versions import producer_state_ms, see_that_brokers_serve, weaker_guarantees
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
@@ -50,8 +52,9 @@ COMPACTED_SOON = {**PLAIN, "segment.ms": "600000", "min.cleanable.dirty.ratio": 
 """Every pump reads the control topic from its start, and a tick is written every 2 s; the standing of all partitions is
 written beside the losses every minute."""
 
-STATE_LIFETIME_KEY = "producer.id.expiration.ms"
 STATE_LIFETIME_DEFAULT_MS = 86_400_000
+"""How long a target remembers an idle producer, where its brokers don't tell: Kafka's default since 3.4, which was
+longer before."""
 WATCH_S = 0.4
 SHORTEST_S = 0.5
 """Rates over less are noise."""
@@ -60,6 +63,9 @@ IDLE_AFTER_S = 30.0
 
 LOOK_S = 5.0
 """How often the source's ends are read for the lag."""
+
+SAMPLE = 20
+"""So many of the source's topics are looked at for an id."""
 
 CLOCKS_MS = 60_000
 """How much later than the pumps' hosts' this process' clock may be; what others' pumps said is left out anyway."""
@@ -92,6 +98,7 @@ class FlowDriver:
         self.cluster_ids: dict[str, str] = {}
         """Of both aliases, once it is open."""
         self._rules = topic_rules(flow, flow.originals)
+        self._weaker_said = False
         self.groups = Groups()
         self._duties: Duties | None = None
         self._incarnation = incarnation
@@ -151,6 +158,8 @@ class FlowDriver:
                 where=f"flow {self.name}",
             )
         self.cluster_ids = {self.flow.source.alias: source_id, self.flow.target.alias: target_id}
+        with closing(ClusterClient(self.flow.source, f"{self.name}|sparkmirror-driver")) as source_client:
+            see_that_brokers_serve(source_client, self._topics_client)
         alias = self.flow.source.alias
         # replication.factor is the source connector's; without one the target's own default counts.
         factor = self.flow.replication_factor if self.flow.copies else -1
@@ -245,8 +254,8 @@ class FlowDriver:
         self._standing.known  # noqa: B018 - read now, before anything is copied
         self.note_end(unclean=state.unclean)
         self._identity = agree_identity(self.flow)
-        lifetime = self._opened(self._target).broker_config(STATE_LIFETIME_KEY)
-        self._state_lifetime_ms = int(lifetime) if lifetime else STATE_LIFETIME_DEFAULT_MS
+        lifetime_ms = producer_state_ms(self._topics_client)
+        self._state_lifetime_ms = STATE_LIFETIME_DEFAULT_MS if lifetime_ms is None else lifetime_ms
         self._charge_term = term
 
     def note_end(self, *, unclean: bool) -> None:
@@ -308,6 +317,7 @@ class FlowDriver:
         self.topics = TopicDuty(self._opened(self._source), self._opened(self._target), self._rules).sync_once()
         assert self._topic_sentinel is not None  # noqa: S101 - open came first
         self.view.gone = self._topic_sentinel.look(self.topics, self.identity)
+        self._say_what_is_weaker()
         if self._once and self._until is None:
             where = [(topic.source.name, index) for topic in self.topics.mirrored for index in topic.partitions]
             isolation = self.flow.fetch.isolation_level
@@ -324,6 +334,19 @@ class FlowDriver:
         before, self._told = self._told, (now, self.takeover.refused)
         self.synced = self.looked_over = True
         return self._told != before
+
+    def _say_what_is_weaker(self) -> None:
+        """Say what can't be noticed of this source, once."""
+        names = [topic.source.name for topic in self.topics.mirrored[:SAMPLE]]
+        if self._weaker_said or not names:
+            return
+        with (
+            suppress(ConnectionError, SparkMirrorError),  # then it is asked again after the next look at topics
+            closing(ClusterClient(self.flow.source, f"{self.name}|sparkmirror-driver")) as client,
+        ):
+            for line in weaker_guarantees(client, names):
+                log.warning("flow %s: cluster %s: %s", self.name, self.flow.source.alias, line)
+            self._weaker_said = True
 
     def partitions(self) -> dict[PartitionKey, TopicPartition]:
         """What can be pumped: its remote topic, and the source leader."""

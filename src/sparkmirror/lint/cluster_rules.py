@@ -36,8 +36,13 @@ def one_cluster(probe: FlowProbe) -> Iterator[Spot]:
 
 def too_old_brokers(probe: FlowProbe) -> Iterator[Spot]:
     for side in (probe.source, probe.target):
-        for what in side.unspoken:
+        for what in side.too_old:
             yield _spot(probe, side.cluster.alias, what)
+
+
+def weaker_source(probe: FlowProbe) -> Iterator[Spot]:
+    for what in probe.source.weaker:
+        yield _spot(probe, probe.source.cluster.alias, what)
 
 
 def forbidden_at_source(probe: FlowProbe) -> Iterator[Spot]:
@@ -244,9 +249,17 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "too-old-brokers",
         _ERROR,
         "a broker is too old",
-        "partitions that it leads are not copied",
-        "upgrade it: Kafka 2.7 at least at the source, 2.8 at the target",
+        "the run stops at its start, with exit code 3",
+        "upgrade it: Kafka 1.0 at least at the source, 2.8 at the target, and inter.broker.protocol.version 2.8 there",
         too_old_brokers,
+    ),
+    Rule(
+        "weaker-source",
+        _INFO,
+        "the source is so old that something can't be noticed",
+        "it is copied exactly as long as that does not happen",
+        "upgrade the source, or see that it does not happen (docs/versions.md)",
+        weaker_source,
     ),
     Rule(
         "forbidden-at-source",

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from sparkmirror.cluster.acls import SecurityDisabled, TopicAcl, topic_acls
 from sparkmirror.cluster.admin import ClusterAdmin, ConfigEntry, NewTopicSpec, TopicDescription
+from sparkmirror.cluster.broker_versions import too_old_as_source, too_old_as_target, weaker_guarantees
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.dry_creation import try_creation
 from sparkmirror.cluster.list_offsets import EARLIEST, list_offsets
@@ -21,7 +22,6 @@ from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.lint.rights import EVERYTHING
 from sparkmirror.lint.sample_names import names_like
-from sparkmirror.lint.versions import AT_SOURCE, AT_TARGET, unspoken
 from sparkmirror.offsets.connect_offsets import offsets_topics
 from sparkmirror.offsets.identity import transactional_ids
 from sparkmirror.offsets.losses import losses_topic
@@ -37,6 +37,9 @@ _GROUP = re.compile(r"[\w.-]+")
 _BEFORE, _DIFFERENCE = "message.timestamp.before.max.ms", "message.timestamp.difference.max.ms"
 """Topics' limits of age: since Kafka 3.6, and before 4.0; brokers' have `log.` before them."""
 _UNLIMITED = 2**63 - 1
+
+SAMPLE = 20
+"""So many of the source's topics are looked at for an id."""
 
 BROKERS_OWN = "__consumer_offsets"
 """Who may do something with this one may do it with all topics: nobody grants that by its name."""
@@ -70,8 +73,10 @@ class Side:
     """What we may do with groups that a pattern of the flow's matches: tried with a name that is like it."""
     may_fence: bool = True
     """Asked where the flow has its predecessors fenced."""
-    unspoken: tuple[str, ...] = ()
-    """What its brokers are too old for."""
+    too_old: tuple[str, ...] = ()
+    """Brokers that can't be used, and why."""
+    weaker: tuple[str, ...] = ()
+    """What can't be told of the source, since its brokers are old."""
     limits: dict[str, int] = field(default_factory=dict)
     """Brokers' settings, by name."""
     skew_s: float | None = None
@@ -144,7 +149,8 @@ def _open(
 
 def _about_source(admin: ClusterAdmin, client: ClusterClient, found: FlowProbe) -> None:
     side, flow = found.source, found.flow
-    side.unspoken = tuple(unspoken(client, AT_SOURCE))
+    side.too_old = tuple(too_old_as_source(client))
+    side.weaker = tuple(weaker_guarantees(client, sorted(found.names)[:SAMPLE]))
     _about_topics(admin, client, side, [*found.names, *_own(found, side)])
     side.refusals = try_creation(client, missing(found, side))
     if flow.group.emit_checkpoints_enabled or flow.group.sync_group_offsets_enabled:
@@ -156,7 +162,9 @@ def _about_source(admin: ClusterAdmin, client: ClusterClient, found: FlowProbe) 
 
 def _about_target(admin: ClusterAdmin, client: ClusterClient, found: FlowProbe) -> None:
     side, flow = found.target, found.flow
-    side.unspoken = tuple(unspoken(client, AT_TARGET))
+    side.too_old = tuple(too_old_as_target(client))
+    if side.too_old:
+        return  # much of what follows can't be asked there
     for source, remote in found.names.items():
         if remote not in side.topics:
             partitions = len(found.source.topics[source].partitions)

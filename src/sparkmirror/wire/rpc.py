@@ -204,6 +204,10 @@ class RpcConnection:
             sock.close()
             raise
 
+    def speaks(self, api_key: int) -> int:
+        """The newest version of a request that the broker knows; -1: it does not know the request."""
+        return self._ranges.get(api_key, (0, -1))[1]
+
     def version(self, api_key: int, ours: tuple[int, int], name: str) -> int:
         """The newest version of a request that both sides speak."""
         low, high = self._ranges.get(api_key, (0, -1))

@@ -1,0 +1,176 @@
+"""What brokers must speak, so that a flow can read from them or write to them: asked of each one.
+
+A broker says which requests it knows, in which versions, and not what it is. So what is told of it is the oldest
+release of Apache Kafka that knows as much.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import TypeVar
+
+from kafka.protocol.admin import DescribeConfigsRequest, DescribeProducersRequest, IncrementalAlterConfigsRequest
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.errors import ClusterTooOld
+from sparkmirror.wire import fetch, fetch_format, produce
+from sparkmirror.wire.rpc import RpcConnection
+from sparkmirror.wire.topic_ids import NO_ID
+
+_Seen = TypeVar("_Seen")
+
+OLDEST_SOURCE, OLDEST_TARGET = "1.0", "2.8"
+
+_AT_SOURCE = ((fetch.API_KEY, fetch.VERSIONS[0]), (produce.API_KEY, produce.VERSIONS[0]))
+_AT_TARGET = (
+    (fetch.API_KEY, fetch_format.FLEXIBLE_FROM),
+    (produce.API_KEY, produce.FLEXIBLE_FROM),
+    (DescribeProducersRequest.API_KEY, 0),
+    (IncrementalAlterConfigsRequest.API_KEY, 0),
+)
+
+_FETCH, _PRODUCE, _ALTER_CONFIGS, _QUOTAS, _CLUSTER, _TRANSACTIONS = 1, 0, 44, 49, 60, 65
+_RELEASES = (
+    (_FETCH, 2, "0.10"),
+    (_FETCH, 4, "0.11"),
+    (_FETCH, 6, "1.0"),
+    (_FETCH, 7, "1.1"),
+    (_FETCH, 8, "2.0"),
+    (_FETCH, 10, "2.1"),
+    (_ALTER_CONFIGS, 0, "2.3"),
+    (_PRODUCE, 8, "2.4"),
+    (_QUOTAS, 0, "2.6"),
+    (_FETCH, 12, "2.7"),
+    (_CLUSTER, 0, "2.8"),
+    (_TRANSACTIONS, 0, "3.0"),
+    (_FETCH, 13, "3.1"),
+    (_FETCH, 15, "3.5"),
+    (_FETCH, 16, "3.7"),
+    (_FETCH, 17, "3.9"),
+    (_FETCH, 18, "4.1"),
+)
+"""What each release was the first to know: a request and its version, by the message definitions of Kafka's sources."""
+
+STATE_LIFETIME_KEYS = ("producer.id.expiration.ms", "transactional.id.expiration.ms")
+"""The second one counts in brokers that don't know the first."""
+PROTOCOL_VERSION_KEY = "inter.broker.protocol.version"
+_VERSION = re.compile(r"(\d+)\.(\d+)")
+_BROKER = 4
+LONGEST_S = 5.0
+"""Brokers that were not asked by then are left to the pumps: a large cluster's start must not wait for all of them."""
+
+
+def release(broker: RpcConnection) -> str:
+    """The oldest release of Apache Kafka that knows what this broker knows, such as `2.4`."""
+    known = "0.9"
+    for api_key, version, name in _RELEASES:
+        if broker.speaks(api_key) < version:
+            break
+        known = name
+    return known
+
+
+def too_old_as_source(client: ClusterClient) -> list[str]:
+    """One line for each broker that can't be copied from."""
+
+    def look(_: int, broker: RpcConnection) -> str:
+        if all(broker.speaks(api_key) >= version for api_key, version in _AT_SOURCE):
+            return ""
+        return f"it speaks as Kafka {release(broker)} does, and a source must be Kafka {OLDEST_SOURCE} or newer"
+
+    return [f"broker {node}: {line}" for node, line in _each(client, look) if line]
+
+
+def too_old_as_target(client: ClusterClient) -> list[str]:
+    """One line for each broker that can't be copied to: it lacks a request, or its cluster gives topics no ids."""
+
+    def look(node: int, broker: RpcConnection) -> str:
+        if not all(broker.speaks(api_key) >= version for api_key, version in _AT_TARGET):
+            return f"it speaks as Kafka {release(broker)} does, and a target must be Kafka {OLDEST_TARGET} or newer"
+        protocol = _protocol_version(node, broker)
+        if protocol is not None and protocol < (2, 8):
+            return (
+                f"its {PROTOCOL_VERSION_KEY} is {'.'.join(map(str, protocol))}, and a target must give its topics ids: "
+                f"raise it to {OLDEST_TARGET} or newer on all brokers"
+            )
+        return ""
+
+    return [f"broker {node}: {line}" for node, line in _each(client, look) if line]
+
+
+def see_that_brokers_serve(source: ClusterClient, target: ClusterClient) -> None:
+    """Raise `ClusterTooOld`, with one line, where one of these clusters can't be what it is to be."""
+    for client, lines in ((source, too_old_as_source(source)), (target, too_old_as_target(target))):
+        if lines:
+            more = f" (and {len(lines) - 1} more of its brokers)" if len(lines) > 1 else ""
+            raise ClusterTooOld(f"cluster {client.config.alias}: {lines[0]}{more}")
+
+
+def weaker_guarantees(client: ClusterClient, topics: list[str]) -> list[str]:
+    """What can't be told of a source as its brokers are: one line each.
+
+    `topics`: some of the source's, to see whether they have ids.
+    """
+    lines = []
+    epochs = fetch_format.LEADER_EPOCHS_FROM
+    old = [node for node, at in _each(client, lambda _, broker: broker.speaks(fetch.API_KEY)) if at < epochs]
+    if old:
+        brokers = ", ".join(map(str, old))
+        lines.append(
+            f"brokers older than Kafka 2.1 ({brokers}): an unclean leader election there shows only where it makes a "
+            "log shorter than what was copied of it, since older brokers check no leader epochs (KIP-320)"
+        )
+    if any(topic.topic_id == NO_ID and not topic.error for topic in client.metadata(topics).values()):
+        lines.append(
+            "its topics have no ids (before Kafka 2.8, or with an older inter.broker.protocol.version): a topic that "
+            "is deleted and created again can't be told from the old one"
+        )
+    return lines
+
+
+def producer_state_ms(client: ClusterClient) -> int | None:
+    """How long this cluster's brokers remember an idle producer, in ms: the shortest; None: no broker tells.
+
+    Before Kafka 3.4 `transactional.id.expiration.ms` says so, since then `producer.id.expiration.ms` (KIP-854).
+    """
+    shortest: int | None = None
+    for _, settings in _each(client, lambda node, broker: _settings(node, broker, STATE_LIFETIME_KEYS)):
+        value = next((settings[key] for key in STATE_LIFETIME_KEYS if key in settings), None)
+        if value is not None:
+            shortest = int(value) if shortest is None else min(shortest, int(value))
+    return shortest
+
+
+def _each(client: ClusterClient, look: Callable[[int, RpcConnection], _Seen]) -> Iterator[tuple[int, _Seen]]:
+    """What `look` says of each broker that can be asked; one that can't is told of by whoever needs it."""
+    deadline = time.monotonic() + LONGEST_S
+    client.metadata([])
+    for node in sorted(client.brokers):
+        if time.monotonic() > deadline:
+            return
+        with suppress(ConnectionError):
+            yield node, look(node, client.broker(node))
+
+
+def _protocol_version(node: int, broker: RpcConnection) -> tuple[int, int] | None:
+    """Read `inter.broker.protocol.version`; None where it isn't told: in Kafka 4, or we may not read it."""
+    value = _settings(node, broker, (PROTOCOL_VERSION_KEY,)).get(PROTOCOL_VERSION_KEY, "")
+    version = _VERSION.match(value)
+    return (int(version[1]), int(version[2])) if version else None
+
+
+def _settings(node: int, broker: RpcConnection, keys: Sequence[str]) -> dict[str, str]:
+    """What a broker says of these settings of its own; empty where we may not read them."""
+    kind = DescribeConfigsRequest.DescribeConfigsResource
+    asked = kind(resource_type=_BROKER, resource_name=str(node), configuration_keys=list(keys))
+    answer = broker.call(DescribeConfigsRequest(resources=[asked], include_synonyms=False))
+    return {
+        entry.name: entry.value
+        for result in answer.results
+        if not result.error_code
+        for entry in result.configs
+        if entry.name in keys and entry.value is not None
+    }
