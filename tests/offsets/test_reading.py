@@ -28,6 +28,7 @@ from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.sync import altered_offsets
 from sparkmirror.sync.altered_offsets import AlteredOffsets
 from sparkmirror.wire.splice import Run
+from sparkmirror.wire.topic_ids import NO_ID
 
 pytestmark = pytest.mark.broker
 
@@ -188,6 +189,17 @@ def test_a_source_topic_created_again_is_not_the_one_that_was_copied(flow: Flow)
     flow.policy = LossPolicy(recreated="restart")
     again = flow.bearings()
     assert (again.position.upstream, again.resume_at, again.position.claim_due) == (COPIED, 0, True)
+
+
+def test_a_topic_that_gets_an_id_is_claimed_with_it(flow: Flow) -> None:
+    """Its cluster was upgraded since it was copied: nothing is lost, and what comes next says what is known now."""
+    flow.claim(replace(flow.segment(), source_topic_id=NO_ID))
+    flow.target.append(flow.target_topic, COPIED, flow.producer(0))
+    found = flow.bearings()
+    assert found.position.source_topic_id == NO_ID
+    assert (found.resume_at, found.position.claim_due) == (FIRST_UPSTREAM + COPIED, True)
+    assert found.source_topic_id == flow.source.topic_id(flow.topic)
+    assert flow.losses() == []
 
 
 def test_a_target_that_somebody_else_filled_is_left_alone(flow: Flow) -> None:

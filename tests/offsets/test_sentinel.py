@@ -15,6 +15,7 @@ from sparkmirror.offsets.route import Route
 from sparkmirror.offsets.segments import Segment
 from sparkmirror.offsets.sentinel import Found, look_for_losses, not_ours, shrunk, target_recreated, target_truncated
 from sparkmirror.wire.splice import Run
+from sparkmirror.wire.topic_ids import NO_ID
 
 ROUTE = Route("orders", "us.orders", 3)
 OLD, NEW, TARGET = b"o" * 16, b"n" * 16, b"t" * 16
@@ -34,6 +35,14 @@ def test_nothing_is_lost_where_the_source_has_what_comes_next() -> None:
     assert look(HALT, source_start=70) == Found((), 70)
     assert look(HALT, cut_at=70) == Found((), 70)
     assert look(HALT, cut_at=None) == Found((), 70)
+
+
+@pytest.mark.parametrize(("copied_id", "id_now"), [(OLD, NO_ID), (NO_ID, NEW), (NO_ID, NO_ID)])
+def test_a_topic_that_gets_or_loses_its_id_is_the_same_topic(copied_id: bytes, id_now: bytes) -> None:
+    """Its cluster was upgraded or downgraded: nothing is copied again."""
+    position = replace(COPIED, source_topic_id=copied_id)
+    found = look_for_losses(ROUTE, position, (), id_now, 0, HALT, target_topic_id=TARGET)
+    assert found == Found((), 70)
 
 
 def test_nothing_can_be_lost_of_what_was_never_copied() -> None:

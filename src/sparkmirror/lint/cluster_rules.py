@@ -78,8 +78,10 @@ def rights_unknown(probe: FlowProbe) -> Iterator[Spot]:
     for side in (probe.source, probe.target):
         unknown: dict[tuple[str, ...], list[str]] = {}
         who = principal(side.cluster)
+        if side.error or side.too_old:
+            continue
         for name in (spec.name for spec in missing(probe, side)):
-            if side.error or name in side.topic_operations or side.refusals.get(name, (0, ""))[0] in _REFUSED:
+            if name in side.topic_operations or side.refusals.get(name, (0, ""))[0] in _REFUSED:
                 continue
             needed = _OWN_NEED if name in probe.internal else _copies_need(probe)
             left = needed - {"DESCRIBE"} - allowed(side.acls or (), who, name, side.everywhere)
