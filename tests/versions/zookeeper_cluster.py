@@ -6,14 +6,16 @@ with ZooKeeperCluster(tmp_path, version="2.7.2") as cluster:
 
 from __future__ import annotations
 
-import re
 import socket
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 
 from javaproperties import dumps
 
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import Broker, KafkaCluster
 from sparkmirror.demo.jars import broker_jars, class_path
 from sparkmirror.demo.jvm import QUICK_START, Jvm
@@ -25,7 +27,6 @@ ZOOKEEPER_OF = "2.8.2"
 
 SESSION_TIMEOUT_MS = 6_000
 _HEAP_MB = 128
-_CLUSTER_ID = re.compile(r"Cluster ID = ([\w-]+)")
 _STOP_TIMEOUT_S = 10.0
 
 
@@ -55,9 +56,10 @@ class ZooKeeperCluster(KafkaCluster):
         """Start ZooKeeper and all brokers that don't run; as `KafkaCluster` does."""
         self._zookeeper.start()
         super().start()
-        said = _CLUSTER_ID.search(self.brokers[0].log.read_text())
-        assert said, f"{self.brokers[0].log} does not name the cluster"
-        self.cluster_id = said[1]
+        servers = tuple(self.direct_servers.split(","))
+        with closing(ClusterClient(ClusterConfig(alias="test", bootstrap_servers=servers), "test")) as client:
+            client.metadata([])
+            self.cluster_id = client.cluster_id
 
     def stop(self, timeout_s: float = 30.0) -> None:
         """Stop all brokers in order, then ZooKeeper; by force after `timeout_s`."""
