@@ -101,7 +101,10 @@ def test_a_target_with_an_older_protocol_version_has_no_ids() -> None:
     old = ModelBroker("3.1", inter_broker_protocol_version="2.7-IV2")
     assert PROTOCOL_VERSION_KEY == "inter.broker.protocol.version"
     (line,) = too_old_as_target(model(old))
-    assert line.startswith("broker 1: its inter.broker.protocol.version is 2.7, and a target must give its topics ids")
+    assert line == (
+        "broker 1: it speaks as Kafka 3.1 does, but its inter.broker.protocol.version is 2.7, and a target must give"
+        " its topics ids: set 2.8 or newer on all brokers"
+    )
     for value in ("2.8", "2.8-IV1", "3.9-IV0", "10.0"):
         assert not too_old_as_target(model(ModelBroker("3.1", inter_broker_protocol_version=value)))
 

@@ -93,8 +93,9 @@ def too_old_as_target(client: ClusterClient) -> list[str]:
         protocol = _protocol_version(node, broker)
         if protocol is not None and protocol < (2, 8):
             return (
-                f"its {PROTOCOL_VERSION_KEY} is {'.'.join(map(str, protocol))}, and a target must give its topics ids: "
-                f"raise it to {OLDEST_TARGET} or newer on all brokers"
+                f"it speaks as Kafka {release(broker)} does, but its {PROTOCOL_VERSION_KEY} is "
+                f"{'.'.join(map(str, protocol))}, and a target must give its topics ids: set {OLDEST_TARGET} or newer "
+                "on all brokers"
             )
         return ""
 
