@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sparkmirror.config import EffectiveValue, explain_mm2_properties
+from sparkmirror.config.model import DEFAULT_CONFIG_EXCLUDE
 
 PASSWORD = "${env:PASSWORD}"
 FILE = """\
@@ -15,6 +16,7 @@ us.bootstrap.servers = us1:9092, us2:9092
 eu.bootstrap.servers = eu1:9092
 us->eu.enabled = true
 tasks.max = 4
+config.properties.exclude = +mine
 eu.security.protocol = SSL
 eu.ssl.key.password = hunter1
 eu.ssl.truststore.certificates = hunter2
@@ -48,6 +50,12 @@ def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str, str
         ("us->eu", "us.bootstrap.servers", "us1:9092, us2:9092", "mm2.properties: us.bootstrap.servers"),
         ("us->eu", "tasks.max", "4", "mm2.properties: tasks.max"),
         ("us->eu", "replication.factor", "2", "default"),
+        (
+            "us->eu",
+            "config.properties.exclude",
+            ", ".join([*DEFAULT_CONFIG_EXCLUDE, "mine"]),
+            "mm2.properties: config.properties.exclude",
+        ),
         ("us->eu", "topics", "a", "command line: us->eu.topics"),
         ("us->eu", "groups.exclude", "console-consumer-.*, connect-.*, __.*", "default"),
         ("us->eu", "sync.group.offsets.enabled", "false", "default"),

@@ -19,6 +19,7 @@ from sparkmirror.config import (
     ProduceConfig,
     load_mm2_properties,
 )
+from sparkmirror.config.model import DEFAULT_CONFIG_EXCLUDE
 from sparkmirror.config.setting import Setting
 from sparkmirror.config.settings import ADMIN_SETTINGS, FETCH_SETTINGS, FLOW_SETTINGS, LOSS_SETTINGS, PRODUCE_SETTINGS
 from sparkmirror.config.values import Integer, Names
@@ -264,3 +265,25 @@ def test_alias_that_starts_another(load: Load) -> None:
 @given(st.lists(st.text("ab.*", min_size=1), min_size=1), st.sampled_from([",", " , ", "\t,"]))
 def test_lists_keep_their_items(items: list[str], comma: str) -> None:
     assert Names().parse(f" {comma.join(items)} ") == tuple(items)
+
+
+@pytest.mark.parametrize(
+    ("text", "excluded"),
+    [
+        ("+my.property, +other.*", (*DEFAULT_CONFIG_EXCLUDE, "my.property", "other.*")),
+        ("+ my.property", (*DEFAULT_CONFIG_EXCLUDE, "my.property")),
+        ("+min.insync.replicas", DEFAULT_CONFIG_EXCLUDE),
+        ("my.property, other.+", ("my.property", "other.+")),
+        ("", ()),
+    ],
+)
+def test_properties_that_are_excluded(load: Load, text: str, excluded: tuple[str, ...]) -> None:
+    config = load(f"config.properties.exclude = {text}")
+    assert config.flows[0].topic_sync.config_properties_exclude == excluded
+    assert config.warnings == ()
+
+
+def test_additions_for_one_flow_count_instead_of_those_for_all(load: Load) -> None:
+    """What a stronger key adds is added to the default list, not to what the weaker one says."""
+    (flow,) = load("config.properties.exclude = a\nus->eu.config.properties.exclude = +b").flows
+    assert flow.topic_sync.config_properties_exclude == (*DEFAULT_CONFIG_EXCLUDE, "b")

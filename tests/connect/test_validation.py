@@ -22,6 +22,7 @@ def test_what_is_fine_has_no_errors() -> None:
     assert not _errors()
     assert not _errors(tasks_max=" 4 ", key_converter=f" {PACKAGE}Any", topics="orders.*, shop")
     assert not _errors(replication_policy_class="my.policies:Upper")
+    assert not _errors(config_properties_exclude="+a.*, +b")
 
 
 @pytest.mark.parametrize(
@@ -37,6 +38,13 @@ def test_what_is_fine_has_no_errors() -> None:
         ("topics", "a,,b", "Configuration 'topics' values must not be empty."),
         ("topics", "a,a", "Configuration 'topics' values must not be duplicated."),
         ("topics", None, "Configuration 'topics' values must not be null."),
+        ("config_properties_exclude", "a,,b", "Configuration 'config.properties.exclude' values must not be empty."),
+        (
+            "config_properties_exclude",
+            "a,+b",
+            "Invalid value [a, +b] for configuration config.properties.exclude: has items with a + and items without:"
+            " write it before each one to add them to the default list, or before none to replace that",
+        ),
         (
             "refresh_topics_enabled",
             "yes",

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
 from sparkmirror.config import read_entries
+from sparkmirror.config.model import DEFAULT_CONFIG_EXCLUDE
 from sparkmirror.formats import Reading, explain, read
 from sparkmirror.formats.convert import convert
 
@@ -183,6 +184,23 @@ def test_a_pair_that_is_no_flow_is_named(tmp_path: Path) -> None:
     for to in ("connectors", "strimzi"):
         assert [(note.key, note.line) for note in convert(reading, to).notes] == [("eu->us", 7)]
     assert not convert(reading, "properties").notes
+
+
+@pytest.mark.parametrize("to", ["connectors", "strimzi", "properties"])
+@pytest.mark.parametrize("key", ["config.properties.exclude", "us->eu.config.properties.exclude"])
+def test_additions_are_written_as_the_list_that_they_make(tmp_path: Path, to: str, key: str) -> None:
+    """The real MirrorMaker 2 knows no `+`."""
+    path = tmp_path / "mm2.properties"
+    lines = HEAD | {"us->eu.enabled": "true", "emit.heartbeats.enabled": "false", key: "+mine, +other.+"}
+    path.write_text("".join(f"{name} = {value}\n" for name, value in lines.items()))
+    reading = read([str(path)])
+    result = convert(reading, to)
+    whole = ",".join([*DEFAULT_CONFIG_EXCLUDE, "mine", "other.+"])
+    assert not result.notes
+    assert [text for text in result.files.values() if whole in text.replace("\n", "")]
+    assert not [text for text in result.files.values() if "+mine" in text]
+    there = read([saved(tmp_path / "there", dict(result.files))])
+    assert effective(there)["us->eu", "config.properties.exclude"] == whole.replace(",", ", ")
 
 
 def test_connectors_keep_their_names_and_workers(tmp_path: Path) -> None:

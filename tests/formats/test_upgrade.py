@@ -10,6 +10,7 @@ import pytest
 import yaml
 from resources import RESOURCE, change, read_resource, values
 
+from sparkmirror.config.model import DEFAULT_CONFIG_EXCLUDE
 from sparkmirror.formats import Reading, explain, read
 from sparkmirror.formats.convert import convert
 
@@ -185,3 +186,17 @@ def test_connectors_keep_names_and_states(tmp_path: Path) -> None:
     assert first["checkpointConnector"]["tasksMax"] == 2
     assert second["sourceConnector"]["state"] == "paused"
     assert not back.notes
+
+
+def test_additions_become_the_list_that_they_make(tmp_path: Path) -> None:
+    tree = copy.deepcopy(OLD)
+    for mirror, value in zip(tree["spec"]["mirrors"], ("+mine", "mine"), strict=True):
+        mirror["sourceConnector"]["config"]["config.properties.exclude"] = value
+    path = tmp_path / "mirror.yaml"
+    path.write_text(yaml.safe_dump(tree))
+    (text,) = convert(read([str(path)]), "strimzi").files.values()
+    written = [
+        mirror["sourceConnector"]["config"]["config.properties.exclude"]
+        for mirror in yaml.safe_load(text)["spec"]["mirrors"]
+    ]
+    assert written == [",".join([*DEFAULT_CONFIG_EXCLUDE, "mine"]), "mine"]

@@ -162,6 +162,11 @@ BAD: list[tuple[str, Change, str]] = [
     ("factor-too-high", refuse("us.new", 38), "5 for us.new, and 3 brokers"),
     ("factor-too-high", refuse("own", 38, side="source"), "5 for own, and 3 brokers"),
     ("not-created", refuse("us.new", 44), "create.topic.policy"),
+    (
+        "unknown-properties",
+        lambda p: p.unknown_properties.update({"us.t": ("new.one",), "us.new": ("new.one",)}),
+        "us.new, us.t",
+    ),
     ("too-few-replicas", lambda p: p.target.topics.update({"us.t": topic("us.t", replicas=1)}), "2 wanted, 1 there"),
     (
         "message-too-large",

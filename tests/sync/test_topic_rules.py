@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
 
-from sparkmirror.config import ClusterConfig, FlowConfig
+from sparkmirror.config import ClusterConfig, FlowConfig, load_mm2_properties
+from sparkmirror.config.model import DEFAULT_CONFIG_EXCLUDE
 from sparkmirror.errors import ConfigError, SparkMirrorError
 from sparkmirror.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
 from sparkmirror.policy.replication import AWS_SAME_NAME, STRIMZI_IDENTITY
@@ -69,6 +71,30 @@ def test_policies_that_keep_names(policy_class: str, kind: type) -> None:
     assert own.remote_name("orders") == "orders"
     assert own.remote_name("heartbeats") == ("us.heartbeats" if policy_class == STRIMZI_IDENTITY else "heartbeats")
     assert own.policy.topic_source("orders") == "us"
+
+
+def test_a_filter_of_the_user_sees_the_whole_list_of_excluded_properties(write: Write, tmp_path: Path) -> None:
+    module = write(
+        """
+from sparkmirror.policy import DefaultConfigPropertyFilter
+
+class Mine(DefaultConfigPropertyFilter):
+    def configure(self, settings):
+        super().configure(settings)
+        self.given = settings["config.properties.exclude"]
+"""
+    )
+    file = tmp_path / "mm2.properties"
+    file.write_text(
+        "clusters = us, eu\nus.bootstrap.servers = us:1\neu.bootstrap.servers = eu:1\nus->eu.enabled = true\n"
+        f"config.property.filter.class = {module}:Mine\nconfig.properties.exclude = +my.property\n"
+    )
+    (read,) = load_mm2_properties(str(file)).flows
+    own = topic_rules(read, read.originals)
+    assert getattr(own.properties, "given", "") == ",".join([*DEFAULT_CONFIG_EXCLUDE, "my.property"])
+    assert [name for name in ("min.insync.replicas", "my.property", "retention.ms") if own.keeps(name)] == [
+        "retention.ms"
+    ]
 
 
 def test_classes_of_the_user_get_the_effective_settings(write: Write) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import pytest
 from flow_rules import OneName, rules
 from waiting import assert_soon
 
 from sparkmirror.cluster.admin import (
+    INVALID_CONFIG,
     ClusterAdmin,
     ConfigEntry,
     NewTopicSpec,
@@ -18,6 +19,8 @@ from sparkmirror.cluster.admin import (
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.sync.topics import TopicDuty
+
+CREATED = 0, ""
 
 
 class InventedCluster(ClusterAdmin):
@@ -29,6 +32,14 @@ class InventedCluster(ClusterAdmin):
         self.refusing: dict[str, str] = {}
         self.unreadable: set[str] = set()
         self.created: dict[str, NewTopicSpec] = {}
+        self.properties = {"cleanup.policy": "compact"}
+        """That somebody set for each topic."""
+        self.known: set[str] | None = None
+        """What its brokers know; None: everything."""
+        self.listed: set[str] = set()
+        """What of it they list of a topic; nothing if it may not be read."""
+        self.not_taken: set[str] = set()
+        """Values that they refuse."""
 
     def topics(self, names: Iterable[str] | None = None) -> dict[str, TopicDescription]:
         wanted = self.counts if names is None else set(names) & set(self.counts)
@@ -42,17 +53,33 @@ class InventedCluster(ClusterAdmin):
         }
 
     def topic_configs(self, names: Iterable[str]) -> dict[str, tuple[ConfigEntry, ...]]:
-        compact = ConfigEntry("cleanup.policy", "compact", "DYNAMIC_TOPIC_CONFIG", False, False)
-        return {name: (compact,) for name in names if name not in self.unreadable}
+        kind = "DYNAMIC_TOPIC_CONFIG" if self.known is None else "DEFAULT_CONFIG"
+        entries = tuple(
+            ConfigEntry(name, value, kind, False, False)
+            for name, value in (self.properties if self.known is None else dict.fromkeys(self.listed)).items()
+        )
+        return {name: entries for name in names if name not in self.unreadable and entries}
 
-    def create_topics(self, specs: Iterable[NewTopicSpec]) -> dict[str, str | None]:
+    def creations(self, specs: Iterable[NewTopicSpec]) -> dict[str, tuple[int, str]]:
         outcomes = {}
         for spec in specs:
-            outcomes[spec.name] = self.refusing.get(spec.name)
-            if outcomes[spec.name] is None:
+            outcomes[spec.name] = self._creation(spec)
+            if outcomes[spec.name] == CREATED:
                 self.counts[spec.name] = spec.partitions
                 self.created[spec.name] = spec
         return outcomes
+
+    def _creation(self, spec: NewTopicSpec) -> tuple[int, str]:
+        """As Kafka does it: names first, and the first that is wrong is all that it tells."""
+        if spec.name in self.refusing:
+            return 7, self.refusing[spec.name]
+        for name in spec.configs:
+            if self.known is not None and name not in self.known:
+                return INVALID_CONFIG, f"Unknown topic config name: {name}"
+        for name, value in spec.configs.items():
+            if value in self.not_taken:
+                return INVALID_CONFIG, f"Invalid value {value} for configuration {name}: not here"
+        return CREATED
 
     def create_partitions(self, counts: Mapping[str, int]) -> dict[str, str | None]:
         self.counts |= {name: count for name, count in counts.items() if name not in self.refusing}
@@ -115,6 +142,78 @@ def test_a_refused_topic_is_created_when_the_target_lets_us() -> None:
     result = duty.sync_once()
     assert (result.created, result.refused) == (("us.a",), {})
     assert [m.partitions for m in result.mirrored] == [(0, 1)]
+
+
+def old_target(*, readable: bool = True) -> tuple[InventedCluster, InventedCluster]:
+    """A source with two properties of a newer Kafka, and a target that doesn't know them."""
+    source, target = InventedCluster("us", {"a": 1, "b": 1}), InventedCluster("eu", {"own": 1})
+    source.properties = {"retention.ms": "1", "new.one": "2", "cleanup.policy": "compact", "new.two": "3"}
+    target.known = {"retention.ms", "cleanup.policy"}
+    target.listed = target.known if readable else set()
+    return source, target
+
+
+@pytest.mark.parametrize("readable", [True, False])
+def test_properties_that_the_target_does_not_know(readable: bool, lines: Callable[[], list[str]]) -> None:
+    source, target = old_target(readable=readable)
+    duty = TopicDuty(source, target, rules())
+    result = duty.sync_once()
+    assert result.refused == {}
+    assert [m.remote.name for m in result.mirrored] == ["us.a", "us.b"]
+    assert target.created["us.a"].configs == {"retention.ms": "1", "cleanup.policy": "compact"}
+    assert result.unknown == dict.fromkeys(("us.a", "us.b"), ("new.one", "new.two"))
+    (line,) = (line for line in lines() if "don't know" in line)
+    assert line == (
+        "created without properties that the brokers of cluster eu don't know: "
+        "new.one (us.a, us.b), new.two (us.a, us.b)"
+    )
+    assert (duty.sync_once().unknown, lines()) == ({}, [])
+
+
+@pytest.mark.parametrize("readable", [True, False])
+@pytest.mark.parametrize("with_unknown", [True, False])
+def test_a_value_that_the_target_does_not_take_is_refused(
+    readable: bool, with_unknown: bool, lines: Callable[[], list[str]]
+) -> None:
+    source, target = old_target(readable=readable)
+    if not with_unknown:
+        source.properties = {"retention.ms": "1"}
+    target.not_taken = {"1"}
+    result = TopicDuty(source, target, rules()).sync_once()
+    assert (result.mirrored, result.unknown, target.created) == ((), {}, {})
+    assert result.refused["a"] == (
+        "topic us.a can't be created on cluster eu: Invalid value 1 for configuration retention.ms: not here; "
+        "exclude the property from what is copied: config.properties.exclude = +NAME"
+    )
+    assert not [line for line in lines() if "don't know" in line]
+
+
+def test_a_refused_value_of_a_property_that_brokers_do_not_list() -> None:
+    source, target = old_target()
+    source.properties = {"internal.segment.bytes": "1"}
+    target.known, target.not_taken = {"internal.segment.bytes"}, {"1"}
+    result = TopicDuty(source, target, rules()).sync_once()
+    assert "internal.segment.bytes" in result.refused["a"]
+    assert target.created == {}
+
+
+def test_a_property_that_brokers_take_but_do_not_list_is_kept() -> None:
+    source, target = old_target()
+    source.properties = {"internal.segment.bytes": "1"}
+    target.known = {"internal.segment.bytes"}
+    TopicDuty(source, target, rules()).sync_once()
+    assert target.created["us.a"].configs == {"internal.segment.bytes": "1"}
+
+
+def test_unknown_properties_of_one_topic_leave_the_others_alone(lines: Callable[[], list[str]]) -> None:
+    """Some of many topics are named, and what can't be created for another reason is not among them."""
+    source, target = old_target()
+    source.counts = {f"t{n}": 1 for n in range(6)}
+    target.refusing["us.t0"] = "not now"
+    result = TopicDuty(source, target, rules()).sync_once()
+    assert set(result.refused) == {"t0"}
+    (line,) = (line for line in lines() if "don't know" in line)
+    assert line.endswith(": new.one (us.t1, us.t2, us.t3 and 2 more), new.two (us.t1, us.t2, us.t3 and 2 more)")
 
 
 def test_a_topic_that_is_at_the_target_first() -> None:

@@ -44,6 +44,7 @@ PROBE_SHARE = 0.2
 TOPIC_ALREADY_EXISTS = 36
 INVALID_PARTITIONS = 37
 INVALID_REPLICATION_FACTOR = 38
+INVALID_CONFIG = 40
 ASSUMED_TO_EXIST = frozenset({29, 31, 35, TOPIC_ALREADY_EXISTS})
 """TOPIC_ and CLUSTER_AUTHORIZATION_FAILED and UNSUPPORTED_VERSION too, as in MirrorMaker 2 (`mm2.md` 2.1)."""
 ADVICE = {
@@ -51,7 +52,7 @@ ADVICE = {
     29: "grant our principal CREATE and DESCRIBE on it",
     31: "grant our principal CREATE on the cluster",
     38: "lower its replication factor or add brokers; -1 takes the broker's default",
-    40: "exclude the property from what is copied",
+    INVALID_CONFIG: "exclude the property from what is copied: config.properties.exclude = +NAME",
     44: "the cluster's create.topic.policy forbids it",
 }
 
@@ -227,11 +228,7 @@ class ClusterAdmin:
 
     def create_topics(self, specs: Iterable[NewTopicSpec]) -> dict[str, str | None]:
         """Create topics; for each name None (it exists now) or one line that says why not."""
-        outcomes = self._create(specs)
-        return {
-            name: None if code in (0, TOPIC_ALREADY_EXISTS) else refusal(code, message)
-            for name, (code, message) in outcomes.items()
-        }
+        return {name: creation_refusal(code, words) for name, (code, words) in self.creations(specs).items()}
 
     def create_compacted_topic(
         self,
@@ -248,7 +245,7 @@ class ClusterAdmin:
         `ClusterUnreachable`; `factor_key` is the key to name if the replication factor is the reason.
         """
         settings = {"cleanup.policy": "compact", **(configs or {})}
-        outcome = self._create([NewTopicSpec(name, partitions, replication_factor, settings)])
+        outcome = self.creations([NewTopicSpec(name, partitions, replication_factor, settings)])
         code, message = outcome[name]
         if code and code not in ASSUMED_TO_EXIST:
             reason = refusal(code, message)
@@ -281,7 +278,8 @@ class ClusterAdmin:
         """
         return self._offsets(partitions, OffsetSpec.LATEST, IsolationLevel[isolation.upper()])
 
-    def _create(self, specs: Iterable[NewTopicSpec]) -> dict[str, tuple[int, str]]:
+    def creations(self, specs: Iterable[NewTopicSpec]) -> dict[str, tuple[int, str]]:
+        """Create topics; for each name Kafka's error code, 0 if there is none, and its words."""
         outcomes: dict[str, tuple[int, str]] = {}
         for chunk in _chunks(list(specs), TOPICS_PER_REQUEST):
             request = {
@@ -467,6 +465,11 @@ def refusal(code: int, message: str | None, advice: Mapping[int, str] = ADVICE) 
     """One line for one of Kafka's error codes: the broker's words, or the code's name, and what to do."""
     line = f"{' '.join((message or error_name(code)).split()).rstrip('.')}"
     return f"{line}; {advice[code]}" if code in advice else line
+
+
+def creation_refusal(code: int, words: str) -> str | None:
+    """One line that says why a topic was not created; None if it exists now."""
+    return None if code in (0, TOPIC_ALREADY_EXISTS) else refusal(code, words)
 
 
 def _one_line(error: BaseException) -> str:

@@ -9,12 +9,13 @@ from typing import Any
 
 from kafka.protocol.admin import IncrementalAlterConfigsRequest
 
-from sparkmirror.cluster.admin import TOPICS_PER_REQUEST, refusal
+from sparkmirror.cluster.admin import ADVICE as _AT_CREATION
+from sparkmirror.cluster.admin import INVALID_CONFIG, TOPICS_PER_REQUEST, refusal
 from sparkmirror.cluster.client import ClusterClient
 
 ADVICE = {
     29: "grant our principal ALTER_CONFIGS on it",
-    40: "exclude the property from what is copied (config.properties.exclude)",
+    INVALID_CONFIG: _AT_CREATION[INVALID_CONFIG],
     44: "the cluster's alter.config.policy forbids it",
 }
 _TOPIC, _SET, _DELETE = 2, 0, 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel
 
 from sparkmirror.config.model import (
+    DEFAULT_CONFIG_EXCLUDE,
     DEFAULT_CONFIG_FILTER,
     DEFAULT_GROUP_FILTER,
     ConnectStorage,
@@ -19,6 +20,7 @@ from sparkmirror.config.values import (
     LONG_MAX,
     NAME_CHARACTERS,
     SECONDS,
+    Additions,
     Boolean,
     Choice,
     ClassName,
@@ -37,8 +39,15 @@ def _storage(name: str, kind: Kind, doc: str, place: Place) -> Setting:
     return Setting(name, kind, place, doc, "1.6", ConnectStorage)
 
 
+CONFIG_EXCLUDE = _of(
+    TopicSyncConfig,
+    "config.properties.exclude",
+    Additions(DEFAULT_CONFIG_EXCLUDE),
+    "Regexes of properties that are not copied. With `+` before each one they are added to the default ones.",
+    "1.2",
+)
 TOPIC_SYNC_SETTINGS: tuple[Setting, ...] = (
-    _of(TopicSyncConfig, "config.properties.exclude", Names(), "Regexes of properties that are not copied.", "1.2"),
+    CONFIG_EXCLUDE,
     _of(
         TopicSyncConfig,
         "config.property.filter.class",

@@ -32,7 +32,17 @@ from sparkmirror.config.settings import (
     SOURCE_SERVERS,
     SSL_SETTINGS,
 )
-from sparkmirror.config.values import INT_MAX, LONG_MAX, Boolean, Choice, ClassName, Integer, Kind, TlsVersions
+from sparkmirror.config.values import (
+    INT_MAX,
+    LONG_MAX,
+    Additions,
+    Boolean,
+    Choice,
+    ClassName,
+    Integer,
+    Kind,
+    TlsVersions,
+)
 
 _HEAD = """\
 # Configuration
@@ -178,6 +188,8 @@ def _values(kind: Kind) -> str:
             return ", ".join(map(_code, (*kind.known, "module:Class")))
         case TlsVersions():
             return ", ".join(map(_code, kind.spoken))
+        case Additions():
+            return "list, or `+item, …`"
     return {"Names": "list", "Endpoints": "host:port, …"}.get(type(kind).__name__, "text")
 
 

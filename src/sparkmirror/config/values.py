@@ -139,6 +139,28 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
+class Additions:
+    """A list that counts instead of the `usual` one; or, with `+` before each item, on top of it."""
+
+    usual: tuple[str, ...]
+
+    def parse(self, text: str) -> tuple[str, ...]:
+        """Read `text`; no item of what comes out begins with `+`, which no regular expression does."""
+        items = Names().parse(text)
+        added = tuple(item[1:].lstrip() for item in items if item.startswith("+"))
+        if not added:
+            return items
+        if len(added) < len(items):
+            raise ValueError(
+                "has items with a + and items without: write it before each one to add them to the default list, or"
+                " before none to replace that"
+            )
+        if "" in added:
+            raise ValueError("has a + with nothing behind it")
+        return (*self.usual, *(item for item in added if item not in self.usual))
+
+
+@dataclass(frozen=True, slots=True)
 class Words:
     """A list of one or more of a few words."""
 

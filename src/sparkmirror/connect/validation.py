@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from sparkmirror.config.control_settings import CONFIG_EXCLUDE
 from sparkmirror.config.model import (
     DEFAULT_CONFIG_FILTER,
     DEFAULT_GROUP_FILTER,
@@ -110,6 +111,16 @@ def _list(name: str, value: Value) -> None:
         raise _Wrong(f"Configuration '{name}' values must not be duplicated.")
 
 
+def _additions(name: str, value: Value) -> None:
+    """What Connect has no rule for: a `+` before each item adds them to the default ones here."""
+    _list(name, value)
+    items = value if isinstance(value, list) else []
+    try:
+        CONFIG_EXCLUDE.kind.parse(",".join(items))
+    except ValueError as error:
+        raise _invalid(name, f"[{', '.join(items)}]", str(error)) from None
+
+
 def _formats(name: str, value: Value) -> None:
     if value == []:
         raise _Wrong(f"Configuration '{name}' must not be empty. Valid values include: [legacy, new]")
@@ -168,6 +179,7 @@ CHECKS: dict[str, Callable[[str, Value], None]] = {
     "sasl.oauthbearer.assertion.claim.nbf.seconds": _at_least(0),
     "offset-syncs.topic.location": _one_of("source", "target"),
     "metric.names.formats": _formats,
+    CONFIG_EXCLUDE.name: _additions,
 }
 """What is checked of a value beyond its type; every other list must have no empty and no repeated item."""
 

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 from sparkmirror.config import EffectiveValue, Entry, MirrorConfig
 from sparkmirror.errors import SparkMirrorError
+from sparkmirror.formats.additions import entries_in_full
 from sparkmirror.formats.connect import ConnectCluster
 from sparkmirror.formats.load import explain, read
 from sparkmirror.formats.merge import CONNECTS_OWN
@@ -41,6 +42,7 @@ class Conversion:
 def convert(reading: Reading, to: str, secrets: str | None = None) -> Conversion:
     """Write `reading` as one of `FORMATS`. Raises `ConfigError` for what can't be run as it is."""
     config, before = (None, ()) if reading.idle else explain(reading)
+    reading = replace(reading, entries=entries_in_full(reading.entries))
     notes = list(_not_needed(reading, to))
     runs = True
     if to == "properties":

@@ -8,6 +8,8 @@ from typing import Any
 
 import yaml
 
+from sparkmirror.config.control_settings import CONFIG_EXCLUDE
+from sparkmirror.formats.additions import in_full
 from sparkmirror.formats.reading import Note
 from sparkmirror.formats.strimzi import GROUP, KIND, WORKERS_OWN
 from sparkmirror.formats.yaml_files import Document, Path_, read_documents, shown
@@ -31,8 +33,20 @@ def upgraded(path: str) -> tuple[str, list[Note]]:
         old = document.tree.get("kind") == KIND and document.tree["apiVersion"] == f"{GROUP}v1beta2"
         trees.append(_Upgrade(document, notes).tree() if old else document.tree)
     # Each on its own: no aliases between what had none.
-    text = yaml.safe_dump_all(copy.deepcopy(trees), sort_keys=False, allow_unicode=True, width=120)
+    trees = copy.deepcopy(trees)
+    for tree in trees:
+        if tree.get("kind") == KIND:
+            _name_excluded(tree)
+    text = yaml.safe_dump_all(trees, sort_keys=False, allow_unicode=True, width=120)
     return text, notes
+
+
+def _name_excluded(tree: Mapping[str, Any]) -> None:
+    """Write additions to the properties that are not copied as the list that they make: Kafka knows only that."""
+    for mirror in tree["spec"]["mirrors"]:
+        config = (mirror.get("sourceConnector") or {}).get("config") or {}
+        if CONFIG_EXCLUDE.name in config:
+            config[CONFIG_EXCLUDE.name] = in_full(str(config[CONFIG_EXCLUDE.name]))
 
 
 class _Upgrade:

@@ -9,6 +9,7 @@ from sparkmirror.lint.findings import Rule, Severity, Spot
 from sparkmirror.lint.probe import FlowProbe, Side, lease_group, missing, named_groups
 from sparkmirror.lint.rights import allowed, principal
 from sparkmirror.offsets.identity import transactional_ids
+from sparkmirror.sync.unknown_properties import lacking
 
 MOST_SKEW_S = 5.0
 """Seconds; latencies and heartbeats are wrong by as much, and the rules for old records look at hours."""
@@ -148,6 +149,11 @@ def not_created(probe: FlowProbe) -> Iterator[Spot]:
     for name, (code, words) in (*probe.source.refusals.items(), *probe.target.refusals.items()):
         if code not in (0, TOPIC_ALREADY_EXISTS, INVALID_REPLICATION_FACTOR, *_REFUSED):
             yield _spot(probe, name, refusal(code, words))
+
+
+def unknown_properties(probe: FlowProbe) -> Iterator[Spot]:
+    for name, topics in lacking(probe.unknown_properties).items():
+        yield _spot(probe, name, _some(topics))
 
 
 def no_quorum_of_replicas(probe: FlowProbe) -> Iterator[Spot]:
@@ -314,6 +320,14 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "its source is not copied; without one of our own nothing is",
         "as the reason says",
         not_created,
+    ),
+    Rule(
+        "unknown-properties",
+        _WARNING,
+        "the target's brokers don't know this property of topics",
+        "the topics are copied without it; MirrorMaker 2 would not create them",
+        "upgrade the target; or write config.properties.exclude = +NAME, if the copies can do without it",
+        unknown_properties,
     ),
     Rule(
         "too-few-replicas",

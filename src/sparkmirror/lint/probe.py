@@ -28,7 +28,9 @@ from sparkmirror.offsets.losses import losses_topic
 from sparkmirror.offsets.segments import segments_topic
 from sparkmirror.pump.control import control_topic
 from sparkmirror.pump.receipts import receipts_topic
+from sparkmirror.sync.topic_properties import config_change, creation_configs
 from sparkmirror.sync.topic_rules import TopicRules, topic_rules
+from sparkmirror.sync.unknown_properties import create_as_known, known_properties
 
 _Answer = TypeVar("_Answer")
 
@@ -98,6 +100,8 @@ class FlowProbe:
     specs: dict[str, NewTopicSpec] = field(default_factory=dict)
     """Topics that would be created, and the key that says how many replicas."""
     factor_keys: dict[str, str] = field(default_factory=dict)
+    unknown_properties: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of copies: what their sources have, and the target's brokers don't know."""
     too_old: dict[str, int] = field(default_factory=dict)
     """Source topics with records older than the target takes, and the limit in ms."""
 
@@ -114,7 +118,7 @@ def probe(flow: FlowConfig, timeout_s: float) -> FlowProbe:
             found.names = {name: rules.remote_name(name) for name in found.source.topics if rules.wanted(name)}
             _tried(found.source, lambda: _about_source(*source, found))
         if target is not None:
-            _tried(found.target, lambda: _about_target(*target, found))
+            _tried(found.target, lambda: _about_target(*target, found, rules))
         if source is not None and target is not None:
             found.too_old = _tried(found.source, lambda: dict(_too_old(source[1], found))) or {}
     return found
@@ -160,7 +164,7 @@ def _about_source(admin: ClusterAdmin, client: ClusterClient, found: FlowProbe) 
     _about_missing(client, found, side)
 
 
-def _about_target(admin: ClusterAdmin, client: ClusterClient, found: FlowProbe) -> None:
+def _about_target(admin: ClusterAdmin, client: ClusterClient, found: FlowProbe, rules: TopicRules) -> None:
     side, flow = found.target, found.flow
     side.too_old = tuple(too_old_as_target(client))
     if side.too_old:
@@ -168,10 +172,17 @@ def _about_target(admin: ClusterAdmin, client: ClusterClient, found: FlowProbe) 
     for source, remote in found.names.items():
         if remote not in side.topics:
             partitions = len(found.source.topics[source].partitions)
-            found.specs[remote] = NewTopicSpec(remote, partitions, flow.replication_factor)
+            configs = creation_configs(found.source.configs.get(source, {}).values(), rules)
+            found.specs[remote] = NewTopicSpec(remote, partitions, flow.replication_factor, configs)
             found.factor_keys[remote] = "replication.factor"
     _about_topics(admin, client, side, [*found.names.values(), *_own(found, side)])
-    side.refusals = try_creation(client, missing(found, side))
+    side.refusals, found.unknown_properties = create_as_known(
+        missing(found, side),
+        lambda specs: try_creation(client, specs),
+        lambda: known_properties(admin, sorted(side.topics, key=lambda name: (name not in side.configs, name))),
+    )
+    if flow.topic_sync.sync_topic_configs_enabled:
+        found.unknown_properties |= dict(_not_synced(found, rules))
     groups = named_groups(flow) if flow.group.sync_group_offsets_enabled else []
     side.group_operations = group_operations(client, [lease_group(flow), *groups])
     if flow.group.emit_checkpoints_enabled and flow.group.sync_group_offsets_enabled:
@@ -179,6 +190,16 @@ def _about_target(admin: ClusterAdmin, client: ClusterClient, found: FlowProbe) 
     if flow.takeover_fence == "marker":
         side.may_fence = TransactionalId(client, transactional_ids(flow.source.alias)).may_be_written()
     _about_missing(client, found, side)
+
+
+def _not_synced(found: FlowProbe, rules: TopicRules) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Copies that are there, with the properties that they can't be given."""
+    here, there = found.source.configs, found.target.configs
+    for source, remote in found.names.items():
+        if source in here and remote in there:
+            _, unknown = config_change(remote, here[source].values(), there[remote].values(), rules)
+            if unknown:
+                yield remote, unknown
 
 
 def lease_group(flow: FlowConfig) -> str:

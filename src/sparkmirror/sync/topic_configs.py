@@ -7,7 +7,7 @@ What MirrorMaker 2 sends again at each interval is compared with the target firs
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from sparkmirror.cluster.admin import TOPICS_PER_REQUEST, ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
@@ -16,6 +16,7 @@ from sparkmirror.config import FlowConfig
 from sparkmirror.sync.topic_properties import config_change
 from sparkmirror.sync.topic_rules import TopicRules
 from sparkmirror.sync.topics import MirroredTopic, TopicSync
+from sparkmirror.sync.unknown_properties import by_property
 from sparkmirror.wire.rpc import UnsupportedBroker
 
 _UNREADABLE = "it can't be read: the topic is gone, or our principal needs DESCRIBE_CONFIGS on it"
@@ -43,23 +44,32 @@ class TopicConfigSync:
         self._topics = topics
         self._client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-topic-configs")
         self._named_as_unsupported = False
+        self._named_as_unknown: set[tuple[str, str]] = set()
+        """Remote topics with those of their properties that the target's brokers don't know."""
 
     def run(self) -> None:
         """Compare all topics that are there on both sides, and change what differs at the target.
 
         What is wrong with one topic is one line in the log. Raises `ConnectionError` or `SparkMirrorError`.
         """
-        mirrored = self._topics().mirrored
-        for start in range(0, len(mirrored), TOPICS_PER_REQUEST):
-            changes = self._changes(mirrored[start : start + TOPICS_PER_REQUEST])
-            if changes and not self._alter(changes):
-                return
+        topics = self._topics()
+        mirrored = topics.mirrored
+        self._named_as_unknown |= {(remote, name) for remote, names in topics.unknown.items() for name in names}
+        unknown: dict[str, tuple[str, ...]] = {}
+        try:
+            for start in range(0, len(mirrored), TOPICS_PER_REQUEST):
+                changes = self._changes(mirrored[start : start + TOPICS_PER_REQUEST], unknown)
+                if changes and not self._alter(changes):
+                    return
+        finally:
+            self._name(unknown)
 
     def close(self) -> None:
         """Hang up."""
         self._client.close()
 
-    def _changes(self, mirrored: Sequence[MirroredTopic]) -> list[ConfigChange]:
+    def _changes(self, mirrored: Sequence[MirroredTopic], unknown: dict[str, tuple[str, ...]]) -> list[ConfigChange]:
+        """What to change of these; into `unknown` goes what the target's brokers don't know."""
         source = self._source.topic_configs(topic.source.name for topic in mirrored)
         target = self._target.topic_configs(topic.remote.name for topic in mirrored)
         changes = []
@@ -70,12 +80,24 @@ class TopicConfigSync:
             elif remote not in target:
                 _warn(remote, self._target, _UNREADABLE)
             else:
-                change, unknown = config_change(remote, source[name], target[remote], self._rules)
-                if unknown:
-                    _warn(remote, self._target, f"its brokers don't know {', '.join(unknown)}")
+                change, unknown[remote] = config_change(remote, source[name], target[remote], self._rules)
                 if change:
                     changes.append(change)
         return changes
+
+    def _name(self, unknown: Mapping[str, Sequence[str]]) -> None:
+        """Warn of what was not named before, all in one line."""
+        new = {
+            remote: [name for name in names if (remote, name) not in self._named_as_unknown]
+            for remote, names in unknown.items()
+        }
+        if any(new.values()):
+            logger.warning(
+                "configuration not synced: the brokers of cluster %s don't know these properties: %s",
+                self._target.config.alias,
+                by_property(new),
+            )
+        self._named_as_unknown |= {(remote, name) for remote, names in new.items() for name in names}
 
     def _alter(self, changes: Sequence[ConfigChange]) -> bool:
         """Make the changes; whether the target can."""

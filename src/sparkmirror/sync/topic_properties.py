@@ -12,6 +12,8 @@ from sparkmirror.cluster.admin import ConfigEntry
 from sparkmirror.cluster.config_changes import ConfigChange
 from sparkmirror.sync.topic_rules import TopicRules
 
+RECORD_FORMAT = "message.format.version"
+"""Never copied: it is about the brokers that store the records, and Kafka 4.0 no longer knows it (KIP-724)."""
 DEFAULT, STATIC, TOPIC = "DEFAULT_CONFIG", "STATIC_BROKER_CONFIG", "DYNAMIC_TOPIC_CONFIG"
 
 
@@ -57,4 +59,6 @@ def config_change(
 
 
 def _is_copied(entry: ConfigEntry, rules: TopicRules) -> bool:
-    return not entry.read_only and not entry.sensitive and entry.source != STATIC and rules.keeps(entry.name)
+    if entry.read_only or entry.sensitive or entry.source == STATIC or entry.name == RECORD_FORMAT:
+        return False
+    return rules.keeps(entry.name)

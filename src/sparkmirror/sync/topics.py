@@ -11,11 +11,12 @@ import logging
 import re
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec, TopicDescription
+from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec, TopicDescription, creation_refusal
 from sparkmirror.sync.topic_properties import creation_configs
 from sparkmirror.sync.topic_rules import TopicRules
+from sparkmirror.sync.unknown_properties import by_property, create_as_known, known_properties
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +60,8 @@ class TopicSync:
     """Source topic -> one line: why it, or its newest partitions, can't be pumped. Tried again next time."""
     at_source: frozenset[str] = frozenset()
     """Every topic that the source has, replicated or not."""
+    unknown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Remote topic -> the properties that it was created without, because the target's brokers don't know them."""
 
 
 class TopicDuty:
@@ -81,7 +84,7 @@ class TopicDuty:
             for name, remote in names.items()
             if remote in remotes and len(remotes[remote].partitions) < len(sources[name].partitions)
         ]
-        created = self._create(missing, sources, names, refused)
+        created, unknown = self._create(missing, sources, names, refused, remotes)
         grown = self._grow(small, sources, names, refused)
         due = {names[name]: len(sources[name].partitions) for name in [*created, *grown]}
         remotes |= self._settled(due)
@@ -98,6 +101,7 @@ class TopicDuty:
             grown=tuple(names[name] for name in grown),
             refused=refused,
             at_source=frozenset(sources),
+            unknown=unknown,
         )
 
     @property
@@ -125,7 +129,9 @@ class TopicDuty:
         sources: Mapping[str, TopicDescription],
         names: Mapping[str, str],
         refused: dict[str, str],
-    ) -> list[str]:
+        remotes: Iterable[str],
+    ) -> tuple[list[str], dict[str, tuple[str, ...]]]:
+        """Create what is missing; what was created, and the properties that it lacks. `remotes` are there already."""
         configs = self._source.topic_configs(missing)
         specs = {}
         for name in missing:
@@ -141,8 +147,22 @@ class TopicDuty:
                     f"its configuration can't be read on cluster {self._source.config.alias}: "
                     f"it is gone, or our principal needs DESCRIBE_CONFIGS on it"
                 )
-        outcomes = self._target.create_topics(specs.values())
-        return self._successes(specs, names, outcomes, "created", refused)
+        answers, unknown = create_as_known(
+            specs.values(), self._target.creations, lambda: self._known_properties(names, remotes)
+        )
+        if unknown:
+            logger.warning(
+                "created without properties that the brokers of cluster %s don't know: %s",
+                self._at,
+                by_property(unknown),
+            )
+        outcomes = {remote: creation_refusal(code, words) for remote, (code, words) in answers.items()}
+        return self._successes(specs, names, outcomes, "created", refused), unknown
+
+    def _known_properties(self, names: Mapping[str, str], remotes: Iterable[str]) -> frozenset[str]:
+        """What the target's brokers know; asked of copies first, whose properties we surely may read."""
+        copies = set(names.values())
+        return known_properties(self._target, sorted(remotes, key=lambda remote: (remote not in copies, remote)))
 
     def _grow(
         self,
