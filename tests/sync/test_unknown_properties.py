@@ -21,17 +21,14 @@ pytestmark = [pytest.mark.broker, pytest.mark.full]
 
 UNKNOWN = {"message.timestamp.after.max.ms": "3600000", "remote.log.copy.disable": "false"}
 """Kafka has the first since 3.6, the second since 3.9."""
-OLD = "org.apache.kafka:kafka_2.13:3.3.2", "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4"
+OLD = "3.3.2"
 
 
 @pytest.fixture(scope="module")
 def old_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
-    with pytest.MonkeyPatch.context() as patched:
-        for module in ("brokers", "storage"):
-            patched.setattr(f"sparkmirror.demo.{module}.BROKER", OLD)
-        cluster = KafkaCluster(tmp_path_factory.mktemp("old"))
-        with cluster:
-            yield cluster
+    cluster = KafkaCluster(tmp_path_factory.mktemp("old"), version=OLD)
+    with cluster:
+        yield cluster
     cluster.cleanup(keep_logs=True)
 
 
