@@ -53,7 +53,6 @@ class ZooKeeperCluster(KafkaCluster):
 
     def start(self) -> None:
         """Start ZooKeeper and all brokers that don't run; as `KafkaCluster` does."""
-        self._zookeeper.start()
         super().start()
         said = _CLUSTER_ID.search(self.brokers[0].log.read_text())
         assert said, f"{self.brokers[0].log} does not name the cluster"
@@ -65,6 +64,7 @@ class ZooKeeperCluster(KafkaCluster):
         self._zookeeper.stop()
 
     def _launch(self, broker: Broker) -> None:
+        self._zookeeper.start()
         broker.launch(self._settings(broker))
 
     def _membership(self, broker: Broker) -> dict[str, str]:
@@ -110,7 +110,7 @@ class _ZooKeeper:
                 arguments=[str(settings)],
                 class_path=class_path(broker_jars(ZOOKEEPER_OF)),
                 heap_mb=_HEAP_MB,
-                options=(*QUICK_START, "-Dzookeeper.jmx.log4j.disable=true"),
+                options=(*QUICK_START, "-Dzookeeper.jmx.log4j.disable=true", "-Dzookeeper.preAllocSize=1024"),
             )
         self._jvm.start()
         deadline = time.monotonic() + timeout_s
