@@ -54,7 +54,6 @@ class ZooKeeperCluster(KafkaCluster):
 
     def start(self) -> None:
         """Start ZooKeeper and all brokers that don't run; as `KafkaCluster` does."""
-        self._zookeeper.start()
         super().start()
         servers = tuple(self.direct_servers.split(","))
         with closing(ClusterClient(ClusterConfig(alias="test", bootstrap_servers=servers), "test")) as client:
@@ -67,6 +66,7 @@ class ZooKeeperCluster(KafkaCluster):
         self._zookeeper.stop()
 
     def _launch(self, broker: Broker) -> None:
+        self._zookeeper.start()
         broker.launch(self._settings(broker))
 
     def _membership(self, broker: Broker) -> dict[str, str]:
@@ -112,7 +112,7 @@ class _ZooKeeper:
                 arguments=[str(settings)],
                 class_path=class_path(broker_jars(ZOOKEEPER_OF)),
                 heap_mb=_HEAP_MB,
-                options=(*QUICK_START, "-Dzookeeper.jmx.log4j.disable=true"),
+                options=(*QUICK_START, "-Dzookeeper.jmx.log4j.disable=true", "-Dzookeeper.preAllocSize=1024"),
             )
         self._jvm.start()
         deadline = time.monotonic() + timeout_s

@@ -1,0 +1,116 @@
+"""Write docs/versions.md from what the matrix and the upgrades have recorded: `python tests/versions/table.py`.
+
+A pair that was not tried has an empty row. What is weaker with old versions stands here, as nothing can record it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from outcomes import CELLS, FAILS, REFUSED, WORKS, Pair, recorded
+from pairs import REFUSED as REFUSED_PAIRS
+from pairs import WORKING
+
+PAGE = Path(__file__).parents[2] / "docs" / "versions.md"
+
+_SIGNS = {WORKS: "yes", REFUSED: "refused", FAILS: "**fails**"}
+
+INTRODUCTION = """\
+# Versions of Kafka
+
+`tests/versions` tries sparkmirror with real brokers of each version; `python tests/versions/table.py` makes this
+page of what it has recorded. Versions up to 3.9 without another word keep their metadata in ZooKeeper. *IBP* is
+`inter.broker.protocol.version`, where it is older than the brokers: the first half of an upgrade.
+"""
+
+COLUMNS = """\
+What the columns say:
+
+- **lint --connect**: it finds nothing wrong with the clusters.
+- **run --once**: topics of all codecs, keyed, compacted and really cleaned, transactional, and of message formats
+  v0 and v1 where brokers write them, arrive record for record: key, value, headers, timestamp, order, number of
+  each partition.
+- **two kills**: under load the mirror and all its processes are killed twice after they have begun to copy; then the
+  same.
+- **groups**: a group that has stopped is put, in every topic, at exactly the record it would have read next.
+- **translate**: `offsets translate` says the same of any offset, inside compacted logs too.
+- **verify**, **losses**: exit code 0; an empty ledger.
+- **beside MirrorMaker 2**: the real one, 4.3.1, copies the same source into the same target; what both made is
+  equal. Empty where it was not tried.
+"""
+
+REFUSALS = """\
+## What is refused
+
+Before anything is created at the target, in the same words by `lint --connect`; exit code 3.
+"""
+
+WEAKER = """\
+## What is weaker with old sources
+
+- placeholder: below 2.1 brokers tell clients no leader epochs, so an unclean election shows only as an offset out of
+  range.
+- placeholder: message format v0 has no timestamps; copies have -1, as a consumer at the source sees.
+- placeholder: below 3.4 targets forget producers after `transactional.id.expiration.ms`.
+"""
+
+
+def page() -> Iterator[str]:
+    """The whole page, in parts."""
+    yield INTRODUCTION
+    yield COLUMNS
+    yield "\n".join(_table(WORKING, CELLS))
+    yield REFUSALS
+    yield "\n".join(_refusals(REFUSED_PAIRS))
+    failing = list(_failures((*WORKING, *REFUSED_PAIRS)))
+    if failing:
+        yield "## What fails\n"
+        yield "\n".join(failing)
+    yield WEAKER
+
+
+def _table(pairs: Iterable[Pair], cells: Iterable[str]) -> Iterator[str]:
+    names = list(cells)
+    yield f"| source | target | {' | '.join(names)} |"
+    yield "|---" * (len(names) + 2) + "|"
+    for pair in pairs:
+        outcomes = _cells(pair)
+        signs = [_SIGNS[outcomes[name]["outcome"]] if name in outcomes else "" for name in names]
+        yield f"| {pair.source} | {pair.target} | {' | '.join(signs)} |"
+    yield ""
+
+
+def _refusals(pairs: Iterable[Pair]) -> Iterator[str]:
+    for pair in pairs:
+        outcomes = _cells(pair).values()
+        signs = ", ".join(_SIGNS[cell["outcome"]] for cell in outcomes) or "not tried"
+        yield f"{pair.source} to {pair.target}: {signs}\n"
+        refused = (cell["says"] for cell in outcomes if cell["outcome"] == REFUSED)
+        yield from (f"```\n{says}\n```\n" for says in sorted(set(refused)))
+
+
+def _failures(pairs: Iterable[Pair]) -> Iterator[str]:
+    for pair in pairs:
+        for name, cell in _cells(pair).items():
+            if cell["outcome"] == FAILS:
+                yield f"{pair.source} to {pair.target}, {name}:\n\n```\n{cell['says']}\n```\n"
+
+
+def _cells(pair: Pair) -> dict[str, Any]:
+    content = recorded(pair)
+    return content["cells"] if content else {}
+
+
+def main() -> int:
+    """Write the page; return 1 if something on it fails."""
+    text = "\n".join(page())
+    PAGE.write_text(text.rstrip() + "\n")
+    print(PAGE)
+    return int("## What fails" in text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
