@@ -67,7 +67,8 @@ class Flow:
 
     def losses(self) -> list[dict[str, Any]]:
         done = self.run("losses", "-o", "json")
-        return [json.loads(line) for line in done.stdout.splitlines()]
+        listed: list[dict[str, Any]] = json.loads(done.stdout)
+        return listed
 
     def records(self, cluster: KafkaCluster) -> list[list[tuple[Any, ...]]]:
         """All of both partitions, as consumers see them."""
