@@ -3,6 +3,7 @@
     SparkMirrorError
     ├── ConfigError            the file or the command line is wrong            exit 2
     ├── ClusterUnreachable     a cluster can't be reached or won't let us in    exit 3
+    ├── UnfitTarget            a cluster can't be copied to exactly             exit 3
     ├── SetupError             something this machine lacks (Java, jars)        exit 3
     └── CopyIncomplete         the run ended and something was not copied       exit 1
 
@@ -37,6 +38,12 @@ class ConfigError(SparkMirrorError):
 
 class ClusterUnreachable(SparkMirrorError):
     """A cluster can't be reached, or refuses us, and nothing can go on."""
+
+    exit_code = 3
+
+
+class UnfitTarget(SparkMirrorError):
+    """A cluster's brokers don't do what exactness rests on."""
 
     exit_code = 3
 

@@ -1,4 +1,7 @@
-"""Both clusters of a flow, asked what the rules want to know. Nothing is written to either."""
+"""Both clusters of a flow, asked what the rules want to know.
+
+Nothing is written to either, but for one topic of our own at the target, made and deleted at once (`append_check`).
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from typing import TypeVar
 
 from sparkmirror.cluster.acls import SecurityDisabled, TopicAcl, topic_acls
 from sparkmirror.cluster.admin import ClusterAdmin, ConfigEntry, NewTopicSpec, TopicDescription
+from sparkmirror.cluster.append_check import AppendCheck
+from sparkmirror.cluster.append_proof import proof, software
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.dry_creation import try_creation
 from sparkmirror.cluster.list_offsets import EARLIEST, list_offsets
@@ -72,6 +77,8 @@ class Side:
     """Asked where the flow has its predecessors fenced."""
     unspoken: tuple[str, ...] = ()
     """What its brokers are too old for."""
+    appends: AppendCheck | None = None
+    """Of a target that is copied to: whether it takes only what belongs where it is sent."""
     limits: dict[str, int] = field(default_factory=dict)
     """Brokers' settings, by name."""
     skew_s: float | None = None
@@ -157,6 +164,8 @@ def _about_source(admin: ClusterAdmin, client: ClusterClient, found: FlowProbe) 
 def _about_target(admin: ClusterAdmin, client: ClusterClient, found: FlowProbe) -> None:
     side, flow = found.target, found.flow
     side.unspoken = tuple(unspoken(client, AT_TARGET))
+    if flow.copies:
+        side.appends = proof(client, software(client))
     for source, remote in found.names.items():
         if remote not in side.topics:
             partitions = len(found.source.topics[source].partitions)

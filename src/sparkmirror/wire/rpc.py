@@ -204,6 +204,11 @@ class RpcConnection:
             sock.close()
             raise
 
+    @property
+    def spoken(self) -> tuple[tuple[int, int, int], ...]:
+        """What the broker speaks: each request's key, with its oldest and newest version."""
+        return tuple((key, *versions) for key, versions in sorted(self._ranges.items()))
+
     def version(self, api_key: int, ours: tuple[int, int], name: str) -> int:
         """The newest version of a request that both sides speak."""
         low, high = self._ranges.get(api_key, (0, -1))
