@@ -27,6 +27,7 @@ from kafka.protocol.admin import (
     DescribeConfigsResponse,
     DescribeProducersRequest,
     DescribeProducersResponse,
+    IncrementalAlterConfigsRequest,
 )
 from kafka.protocol.consumer import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
 from kafka.protocol.metadata import (
@@ -54,6 +55,8 @@ LAST_WITHOUT_IDS = {
     CreateTopicsRequest.API_KEY: 6,
     DeleteTopicsRequest.API_KEY: 5,
 }
+NEEDED_BESIDES = (IncrementalAlterConfigsRequest,)
+"""What a target must know, and nothing here asks for."""
 _CRC_AT = 17
 
 
@@ -91,8 +94,18 @@ class Fault(StrEnum):
     HANGS_UP_AT_BATCHES = auto()
     """At the fifth one and every one behind it."""
     GIVES_NO_PRODUCER_IDS = auto()
+    KNOWS_NO_PRODUCER_IDS = auto()
+    DELETES_NO_TOPICS = auto()
+    """It does not know the request."""
     LOSES_AN_ANSWER = auto()
     """The connection breaks once, behind an append."""
+
+
+UNKNOWN_REQUESTS = {
+    Fault.DESCRIBES_NO_PRODUCERS: DescribeProducersRequest,
+    Fault.KNOWS_NO_PRODUCER_IDS: InitProducerIdRequest,
+    Fault.DELETES_NO_TOPICS: DeleteTopicsRequest,
+}
 
 
 class _Batch(NamedTuple):
@@ -155,8 +168,9 @@ class ModelCluster:
                 (DescribeConfigsRequest, self._configs),
             )
         }
-        if Fault.DESCRIBES_NO_PRODUCERS in faults:
-            del self._handlers[DescribeProducersRequest.API_KEY]
+        for fault, kind in UNKNOWN_REQUESTS.items():
+            if fault in faults:
+                del self._handlers[kind.API_KEY]
         cluster = self
 
         class Handler(socketserver.BaseRequestHandler):
@@ -208,6 +222,10 @@ class ModelCluster:
         spoken = [
             ApiVersionsResponse.ApiVersion(api_key=key, min_version=0, max_version=self._newest(key, kind))
             for key, (kind, _) in self._handlers.items()
+        ]
+        spoken += [
+            ApiVersionsResponse.ApiVersion(api_key=kind.API_KEY, min_version=0, max_version=kind.max_version)
+            for kind in NEEDED_BESIDES
         ]
         return ApiVersionsResponse(error_code=0, api_keys=spoken, throttle_time_ms=0)
 

@@ -9,18 +9,16 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from typing import NamedTuple
 
 from sparkmirror.cluster.append_check import AppendCheck, check_appends
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.wire.rpc import RpcConnection
 
-ANSWER_S = 2.0
-"""How long brokers are waited for that are asked what they speak; who doesn't answer is left out."""
+LONGEST_S = 2.0
+"""After which no more brokers are asked what they speak; those of one version say the same."""
 AGAIN_S = 600.0
 """After which what failed is tried again: the brokers may have been mended."""
-_AT_ONCE = 16
 _DIGEST_BYTES = 8
 
 
@@ -40,20 +38,14 @@ _locks: dict[Software, threading.Lock] = {}
 def software(client: ClusterClient) -> Software:
     """What a cluster runs now. Raises `ConnectionError` and `ClusterUnreachable`."""
     client.metadata([])
-    pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="what is spoken")
-    try:
-        asked = [pool.submit(_spoken, client, node) for node in client.brokers]
-        answered, _ = wait(asked, ANSWER_S)
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-    digests = {future.result() for future in answered if future.exception() is None}
+    deadline = time.monotonic() + LONGEST_S
+    digests = set()
+    for node in sorted(client.brokers):
+        with suppress(ConnectionError):
+            digests.add(hashlib.sha256(repr(client.broker(node).spoken).encode()).hexdigest()[: 2 * _DIGEST_BYTES])
+        if time.monotonic() > deadline:
+            break
     return Software(client.cluster_id, tuple(sorted(digests)))
-
-
-def _spoken(client: ClusterClient, node: int) -> str:
-    connection: RpcConnection = client.dial(node)
-    connection.close()
-    return hashlib.sha256(repr(connection.spoken).encode()).hexdigest()[: 2 * _DIGEST_BYTES]
 
 
 def proof(client: ClusterClient, runs: Software) -> AppendCheck:

@@ -146,8 +146,8 @@ def _at_controller(client: ClusterClient, request: Callable[[], Any], topics: Ca
     for node in client.brokers:
         try:
             answer = client.ask(node, request())
-        except UnsupportedBroker:
-            raise
+        except UnsupportedBroker as error:
+            raise NoScratchTopic(f"a topic of our own can't be had: {error}") from error
         except ConnectionError as error:
             failure = error
             continue
