@@ -3,8 +3,8 @@
     SparkMirrorError
     ├── ConfigError            the file or the command line is wrong            exit 2
     ├── ClusterUnreachable     a cluster can't be reached or won't let us in    exit 3
-    ├── UnfitTarget            a cluster can't be copied to exactly             exit 3
     ├── SetupError             something this machine lacks (Java, jars)        exit 3
+    ├── UnfitTarget            a cluster can't be copied to exactly             exit 3
     └── CopyIncomplete         the run ended and something was not copied       exit 1
 
 A message is one line: what, where, why, and what to do. It never holds a secret.
@@ -42,14 +42,14 @@ class ClusterUnreachable(SparkMirrorError):
     exit_code = 3
 
 
-class UnfitTarget(SparkMirrorError):
-    """A cluster's brokers don't do what exactness rests on."""
+class SetupError(SparkMirrorError):
+    """Something that this machine needs is missing and could not be installed."""
 
     exit_code = 3
 
 
-class SetupError(SparkMirrorError):
-    """Something that this machine needs is missing and could not be installed."""
+class UnfitTarget(SparkMirrorError):
+    """A cluster's brokers don't do what exactness rests on."""
 
     exit_code = 3
 

@@ -157,11 +157,6 @@ BAD: list[tuple[str, Change, str]] = [
     ("rights-unknown", miss("own", side="source", own=True), "READ, WRITE on topic own"),
     ("groups-unseen", lose_pattern("source"), "DESCRIBE on groups like .*"),
     ("groups-unseen", lose_pattern("target", "DESCRIBE"), "READ on groups like .*"),
-    ("append-check", appends(Check("gap", Verdict.FAILS, "a gap is taken")), "a gap is taken"),
-    ("append-check", appends(Check("wrap", Verdict.UNTRIED, "not tried")), "not tried"),
-    ("append-check-unproven", lambda p: setattr(p.target, "appends", AppendCheck(untold="why not")), "why not"),
-    ("append-check-proven", appends(Check("gap", Verdict.HOLDS, "a gap is refused")), "a gap is refused"),
-    ("append-check-proven", appends(Check("state", Verdict.NOTED, "is not told")), "is not told"),
     ("too-old-brokers", lambda p: setattr(p.source, "unspoken", ("broker 1: Fetch",)), "broker 1: Fetch"),
     (
         "forbidden-at-target",
@@ -188,6 +183,11 @@ BAD: list[tuple[str, Change, str]] = [
         lambda p: p.target.topics.update({"us.t": topic("us.t", 4)}),
         "4 at the target, 1 at",
     ),
+    ("append-check", appends(Check("gap", Verdict.FAILS, "a gap is taken")), "a gap is taken"),
+    ("append-check", appends(Check("wrap", Verdict.UNTRIED, "not tried")), "not tried"),
+    ("append-check-unproven", lambda p: setattr(p.target, "appends", AppendCheck(untold="why not")), "why not"),
+    ("append-check-proven", appends(Check("gap", Verdict.HOLDS, "a gap is refused")), "a gap is refused"),
+    ("append-check-proven", appends(Check("state", Verdict.NOTED, "is not told")), "is not told"),
 ]
 
 

@@ -152,11 +152,11 @@ class FlowDriver:
                 where=f"flow {self.name}",
             )
         self.cluster_ids = {self.flow.source.alias: source_id, self.flow.target.alias: target_id}
-        proof = TargetProof(self.flow, self._topics_client)
-        proof.demand()
         alias = self.flow.source.alias
         # replication.factor is the source connector's; without one the target's own default counts.
         factor = self.flow.replication_factor if self.flow.copies else -1
+        proof = TargetProof(self.flow, self._topics_client)
+        proof.demand()
         self._target.create_compacted_topic(segments_topic(alias), SEGMENTS_PARTITIONS, factor, PLAIN)
         self._target.create_compacted_topic(losses_topic(alias), 1, factor, COMPACTED_SOON)
         self._target.create_compacted_topic(control_topic(alias), 1, factor, COMPACTED_SOON)

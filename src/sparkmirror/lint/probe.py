@@ -77,13 +77,13 @@ class Side:
     """Asked where the flow has its predecessors fenced."""
     unspoken: tuple[str, ...] = ()
     """What its brokers are too old for."""
-    appends: AppendCheck | None = None
-    """Of a target that is copied to: whether it takes only what belongs where it is sent."""
     limits: dict[str, int] = field(default_factory=dict)
     """Brokers' settings, by name."""
     skew_s: float | None = None
     refusals: dict[str, tuple[int, str]] = field(default_factory=dict)
     """What creating a topic would be answered: Kafka's code and words, by name."""
+    appends: AppendCheck | None = None
+    """Of a target that is copied to: whether it takes only what belongs where it is sent."""
 
 
 @dataclass(slots=True)
@@ -164,13 +164,13 @@ def _about_source(admin: ClusterAdmin, client: ClusterClient, found: FlowProbe) 
 def _about_target(admin: ClusterAdmin, client: ClusterClient, found: FlowProbe) -> None:
     side, flow = found.target, found.flow
     side.unspoken = tuple(unspoken(client, AT_TARGET))
-    if flow.copies:
-        side.appends = proof(client, software(client))
     for source, remote in found.names.items():
         if remote not in side.topics:
             partitions = len(found.source.topics[source].partitions)
             found.specs[remote] = NewTopicSpec(remote, partitions, flow.replication_factor)
             found.factor_keys[remote] = "replication.factor"
+    if flow.copies:
+        side.appends = proof(client, software(client))
     _about_topics(admin, client, side, [*found.names.values(), *_own(found, side)])
     side.refusals = try_creation(client, missing(found, side))
     groups = named_groups(flow) if flow.group.sync_group_offsets_enabled else []

@@ -204,11 +204,6 @@ class RpcConnection:
             sock.close()
             raise
 
-    @property
-    def spoken(self) -> tuple[tuple[int, int, int], ...]:
-        """What the broker speaks: each request's key, with its oldest and newest version."""
-        return tuple((key, *versions) for key, versions in sorted(self._ranges.items()))
-
     def version(self, api_key: int, ours: tuple[int, int], name: str) -> int:
         """The newest version of a request that both sides speak."""
         low, high = self._ranges.get(api_key, (0, -1))
@@ -276,6 +271,11 @@ class RpcConnection:
         """Whoever may ask what a broker speaks, and nothing else, is expected to sign in."""
         stranger = self._sign_in is None and self._answers == 1
         return "; does it want SASL? check security.protocol and the port" if stranger else ""
+
+    @property
+    def spoken(self) -> tuple[tuple[int, int, int], ...]:
+        """What the broker speaks: each request's key, with its oldest and newest version."""
+        return tuple((key, *versions) for key, versions in sorted(self._ranges.items()))
 
     @property
     def socket(self) -> socket.socket:
