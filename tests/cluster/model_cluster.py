@@ -64,6 +64,7 @@ class Fault(StrEnum):
     """What it does otherwise than Apache Kafka."""
 
     TAKES_GAPS = auto()
+    TAKES_OVERLAPS = auto()
     APPENDS_REPEATS = auto()
     APPENDS_REPEATS_SILENTLY = auto()
     """It answers as if it did not."""
@@ -385,7 +386,9 @@ class ModelCluster:
         due = state.batches[-1].last + 1
         if not self._has(Fault.DOES_NOT_WRAP):
             due %= SEQUENCE_MODULUS
-        return None if first == due or self._has(Fault.TAKES_GAPS) else _Answer(OUT_OF_ORDER)
+        missing = (first - due) % SEQUENCE_MODULUS < SEQUENCE_MODULUS // 2
+        taken = self._has(Fault.TAKES_GAPS if missing else Fault.TAKES_OVERLAPS)
+        return None if first == due or taken else _Answer(OUT_OF_ORDER)
 
     def _has(self, fault: Fault) -> bool:
         return fault in self.faults

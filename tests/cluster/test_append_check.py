@@ -35,6 +35,7 @@ EXIT_CODE = 3
 
 CAUGHT = {
     Fault.TAKES_GAPS: ({"gap"}, "a batch that leaves a gap is taken"),
+    Fault.TAKES_OVERLAPS: ({"gap"}, "a batch that overlaps the one before is taken"),
     Fault.APPENDS_REPEATS: ({"repeat", "older repeats", "DescribeProducers"}, "answered with offset 10, its own is 8"),
     Fault.APPENDS_REPEATS_SILENTLY: ({"repeat", "older repeats", "wrap"}, "is in the log twice, at offsets 8 and 10"),
     Fault.WRONG_OFFSETS_FOR_REPEATS: ({"repeat", "older repeats"}, "answered with offset 9, its own is 8"),
@@ -230,6 +231,9 @@ def test_a_process_tries_a_cluster_once(monkeypatch: pytest.MonkeyPatch) -> None
         assert cluster.created == 1
         monkeypatch.setattr(append_proof, "AGAIN_S", 0.0)
         assert proof(client, runs).holds  # its brokers were mended
+        assert cluster.created == 2
+        assert proof(client, runs).holds
+        assert cluster.created == 2
 
 
 def test_what_could_not_be_told_is_tried_again() -> None:
