@@ -5,6 +5,7 @@
     ├── ClusterUnreachable     a cluster can't be reached or won't let us in    exit 3
     │   └── ClusterTooOld      it is reached, and can't be used as it is        exit 3
     ├── SetupError             something this machine lacks (Java, jars)        exit 3
+    ├── UnfitTarget            a cluster can't be copied to exactly             exit 3
     └── CopyIncomplete         the run ended and something was not copied       exit 1
 
 A message is one line: what, where, why, and what to do. It never holds a secret.
@@ -48,6 +49,12 @@ class ClusterTooOld(ClusterUnreachable):
 
 class SetupError(SparkMirrorError):
     """Something that this machine needs is missing and could not be installed."""
+
+    exit_code = 3
+
+
+class UnfitTarget(SparkMirrorError):
+    """A cluster's brokers don't do what exactness rests on."""
 
     exit_code = 3
 

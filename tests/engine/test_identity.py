@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sparkmirror.engine import identity
+from sparkmirror.cluster import producers
 from sparkmirror.errors import ClusterUnreachable
 
 
@@ -24,17 +24,17 @@ class StubClient:
 
 @pytest.fixture(autouse=True)
 def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identity, "_ID_PAUSE_S", 0.0)
+    monkeypatch.setattr(producers, "_ID_PAUSE_S", 0.0)
 
 
 def test_a_fresh_broker_is_asked_again() -> None:
     client = StubClient([14, 15, 16, 14, 0])
-    assert identity._new_producer_id(client) == (7, 3)  # type: ignore[arg-type]  # noqa: SLF001
+    assert producers.new_producer_id(client) == (7, 3)  # type: ignore[arg-type]
     assert client.codes == []
 
 
 def test_a_refusal_is_not_repeated() -> None:
     client = StubClient([31, 0])
     with pytest.raises(ClusterUnreachable, match="grant our principal IDEMPOTENT_WRITE"):
-        identity._new_producer_id(client)  # type: ignore[arg-type]  # noqa: SLF001
+        producers.new_producer_id(client)  # type: ignore[arg-type]
     assert client.codes == [0]

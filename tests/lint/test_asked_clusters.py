@@ -27,6 +27,7 @@ from sparkmirror.cli.app import app
 from sparkmirror.cluster import broker_versions
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.quorum_clock import clock_skew_s
+from sparkmirror.cluster.scratch_topic import PREFIX
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import Authority, KafkaCluster
 
@@ -92,7 +93,9 @@ def test_clusters_that_are_well(
     make(source_cluster, topic_name)
     before = topics_of(target_cluster)
     assert lint(tmp_path, source_cluster.bootstrap_servers, target_cluster.bootstrap_servers, topic_name) == {}
-    assert not informed(tmp_path).keys() & {"limits-unknown", "rights-unknown"}
+    told = informed(tmp_path)
+    assert not told.keys() & {"limits-unknown", "rights-unknown", "append-check-unproven"}
+    assert told["append-check-proven"].endswith("; producer state kept for 1 day")
     assert topics_of(target_cluster) - {"__consumer_offsets"} == before - {"__consumer_offsets"}
 
 
@@ -254,6 +257,35 @@ def test_rights_on_copies_that_are_not_there(
                     wait_for("", f"WRITE on topic {copy}")
                     with granted(guarded, topics, copy, ACLOperation.WRITE):
                         wait_for("", "")
+
+
+def test_rights_that_the_append_check_needs(
+    source_cluster: KafkaCluster, guarded: KafkaCluster, authority: Authority, topic_name: str, tmp_path: Path
+) -> None:
+    """Without them nothing is made, and that is no mistake of anybody's."""
+    make(source_cluster, topic_name)
+    mine = authority.client_settings() | {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(authority.issue(tmp_path / "keys.pem", "mirror.example")),
+    }
+    settings = {f"B.{key}": value for key, value in mine.items()}
+
+    def told() -> dict[str, str]:
+        found = lint(tmp_path, source_cluster.bootstrap_servers, guarded.tls_bootstrap_servers, topic_name, **settings)
+        assert "append-check" not in found
+        assert not [name for name in topics_of(guarded) if name.startswith(PREFIX)]
+        return {rule: words for rule, words in informed(tmp_path).items() if rule.startswith("append-check")}
+
+    def wait_for(rule: str, words: str) -> None:
+        mp.wait_for(lambda: [words in line for line in told().get(rule, "").splitlines()] == [True], 60, words)
+
+    wait_for("append-check-unproven", "can't be deleted: ")
+    with granted(guarded, ResourceType.TOPIC, PREFIX, ACLOperation.DELETE, ACLOperation.DESCRIBE):
+        wait_for("append-check-unproven", "can't be created: ")
+        with granted(guarded, ResourceType.TOPIC, PREFIX, ACLOperation.CREATE):
+            wait_for("append-check-unproven", "grant our principal")
+            with granted(guarded, ResourceType.TOPIC, PREFIX, ACLOperation.READ, ACLOperation.WRITE):
+                wait_for("append-check-proven", "for how long producer state is kept is not told")
 
 
 def test_permissions_at_the_source(

@@ -8,6 +8,7 @@ import pytest
 
 from sparkmirror.cluster.acls import ALL, ALLOW, LITERAL, PREFIXED, READ, WRITE, TopicAcl
 from sparkmirror.cluster.admin import ConfigEntry, NewTopicSpec, PartitionDescription, TopicDescription
+from sparkmirror.cluster.append_check import AppendCheck, Check, Verdict
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.config.model import ConnectStorage, LegacyConfig, TopicSyncConfig
 from sparkmirror.lint import probe as probing
@@ -128,6 +129,10 @@ def lose_pattern(side: str, *operations: str) -> Change:
     return lambda probe: getattr(probe, side).pattern_operations.update({".*": frozenset(operations)})
 
 
+def appends(*checks: Check) -> Change:
+    return lambda probe: setattr(probe.target, "appends", AppendCheck(checks))
+
+
 BAD: list[tuple[str, Change, str]] = [
     ("unreachable", lambda p: setattr(p.target, "error", "no broker answers"), "no broker answers"),
     ("one-cluster", lambda p: setattr(p.target, "cluster_id", "one"), "us and eu"),
@@ -184,6 +189,11 @@ BAD: list[tuple[str, Change, str]] = [
         lambda p: p.target.topics.update({"us.t": topic("us.t", 4)}),
         "4 at the target, 1 at",
     ),
+    ("append-check", appends(Check("gap", Verdict.FAILS, "a gap is taken")), "a gap is taken"),
+    ("append-check", appends(Check("wrap", Verdict.UNTRIED, "not tried")), "not tried"),
+    ("append-check-unproven", lambda p: setattr(p.target, "appends", AppendCheck(untold="why not")), "why not"),
+    ("append-check-proven", appends(Check("gap", Verdict.HOLDS, "a gap is refused")), "a gap is refused"),
+    ("append-check-proven", appends(Check("state", Verdict.NOTED, "is not told")), "is not told"),
 ]
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from sparkmirror.cluster.producers import _NOT_YET
 from sparkmirror.cluster.topic_log import _FINAL_ERRORS
-from sparkmirror.engine.identity import _NOT_YET
 from sparkmirror.pump.verdicts import TABLE, Verdict, explanation, verdict
 
 

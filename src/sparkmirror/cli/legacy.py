@@ -100,7 +100,7 @@ def legacy(
     What MirrorMaker 1 committed under its group.id is where it begins, and it commits there too.
 
     Exit codes: 0 stopped, 1 a partition can't be copied (--abort.on.send.failure true), 2 a file or a flag is wrong,
-    3 a cluster can't be reached.
+    3 a cluster can't be reached, or can't be a target.
 
     Example: sparkmirror legacy --consumer.config c.properties --producer.config p.properties --include 'orders|bills'
     """

@@ -18,7 +18,12 @@ _COLOURS = {"error": "red", "warning": "yellow", "info": "blue"}
 
 def lint(
     files: Files,
-    connect: Annotated[bool, typer.Option("--connect", help="Ask the clusters, too. Nothing is written.")] = False,
+    connect: Annotated[
+        bool,
+        typer.Option(
+            "--connect", help="Ask the clusters, too. One topic of our own is made at the target, and deleted."
+        ),
+    ] = False,
     output: Output = Format.TEXT,
     timeout: Annotated[float, typer.Option("--timeout", metavar="S", help="Of each cluster, with --connect.")] = 15.0,
     secrets: Secrets = None,

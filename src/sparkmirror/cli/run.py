@@ -64,7 +64,7 @@ def run(
     """Mirror what FILE says, until stopped.
 
     Exit codes: 0 done or stopped, 1 something was not copied (--once), 2 the file is wrong,
-    3 a cluster can't be reached.
+    3 a cluster can't be reached, or can't be a target.
 
     Example: sparkmirror run mm2.properties --clusters backup
     """

@@ -1,18 +1,25 @@
-"""DescribeProducers, asked of one leader: the last sequence it holds for a producer id.
+"""Producer ids, and DescribeProducers: the last sequence that a leader holds for one.
 
-Any replica answers it without an error, so the caller must ask the leader (`exactness.md` section 3).
+Any replica answers DescribeProducers without an error, so the caller must ask the leader (`exactness.md` section 3).
 It needs READ on the topic.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from kafka.protocol.admin import DescribeProducersRequest
+from kafka.protocol.producer import InitProducerIdRequest
 
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.wire.topic_partition import TopicPartition
+
+_NOT_YET = {14, 15, 16}
+_ID_TRIES, _ID_PAUSE_S = 50, 0.2
 
 
 class ProducerEntry(NamedTuple):
@@ -52,3 +59,23 @@ def describe_producers(
         for topic in client.ask(leader, request).topics
         for part in topic.partitions
     }
+
+
+def new_producer_id(client: ClusterClient) -> tuple[int, int]:
+    """A producer id and epoch that nobody else has; a fresh broker needs a moment (R13)."""
+    answer = None
+    for _ in range(_ID_TRIES):
+        answer = client.ask_any(
+            lambda: InitProducerIdRequest(
+                transactional_id=None, transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1
+            )
+        )
+        if not answer.error_code:
+            return answer.producer_id, answer.producer_epoch
+        if answer.error_code not in _NOT_YET:
+            break
+        time.sleep(_ID_PAUSE_S)
+    raise ClusterUnreachable(
+        f"cluster {client.config.alias} gives no producer id: {error_name(answer.error_code if answer else -1)}; "
+        "grant our principal IDEMPOTENT_WRITE on the cluster"
+    )

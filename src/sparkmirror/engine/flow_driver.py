@@ -24,6 +24,7 @@ from sparkmirror.engine.identity import agree_identity
 from sparkmirror.engine.lease import Lease
 from sparkmirror.engine.lookout import Lookout
 from sparkmirror.engine.loss_watch import LossWatch
+from sparkmirror.engine.target_proof import TargetProof
 from sparkmirror.errors import ConfigError, SparkMirrorError
 from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.losses import Loss, LossLedger, losses_topic
@@ -147,7 +148,7 @@ class FlowDriver:
     # --- start and lease ------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Connect to both clusters and see to our internal topics; raises `ClusterUnreachable`."""
+        """Connect to both clusters and see to our internal topics; raises `ClusterUnreachable` and `UnfitTarget`."""
         timeout_s = min(self.flow.admin_timeout_ms / 1000, CONNECT_TIMEOUT_S)
         self._source = ClusterAdmin.connect(self.flow.source, f"{self.name}|driver", timeout_s)
         self._target = ClusterAdmin.connect(self.flow.target, f"{self.name}|driver", timeout_s)
@@ -163,6 +164,8 @@ class FlowDriver:
         alias = self.flow.source.alias
         # replication.factor is the source connector's; without one the target's own default counts.
         factor = self.flow.replication_factor if self.flow.copies else -1
+        proof = TargetProof(self.flow, self._topics_client)
+        proof.demand()
         self._target.create_compacted_topic(segments_topic(alias), SEGMENTS_PARTITIONS, factor, PLAIN)
         self._target.create_compacted_topic(losses_topic(alias), 1, factor, COMPACTED_SOON)
         self._target.create_compacted_topic(control_topic(alias), 1, factor, COMPACTED_SOON)
@@ -177,6 +180,7 @@ class FlowDriver:
                 "segment.ms": str(RECEIPTS_KEPT_MS),
             },
         )
+        proof.remember()
         self._lookout = Lookout(self.flow, self._source)
         duties = FlowDuties(
             flow=self.flow,

@@ -6,10 +6,8 @@ import logging
 import os
 import time
 
-from kafka.protocol.producer import InitProducerIdRequest
-
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.producers import new_producer_id
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.cluster.transactions import TransactionalId
 from sparkmirror.config import FlowConfig
@@ -17,9 +15,6 @@ from sparkmirror.errors import ClusterUnreachable, SparkMirrorError
 from sparkmirror.offsets.identity import Identity, transactional_ids
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import segments_topic
-
-_NOT_YET = {14, 15, 16}
-_ID_TRIES, _ID_PAUSE_S = 50, 0.2
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +46,7 @@ def _first(flow: FlowConfig, client: ClusterClient) -> Identity:
             return fenceable(client, flow.source.alias)
         except (ConnectionError, SparkMirrorError) as error:
             log.warning("flow %s: nobody can be fenced yet, so predecessors are waited for: %s", flow.name, error)
-    return Identity(client.cluster_id, *_new_producer_id(client))
+    return Identity(client.cluster_id, *new_producer_id(client))
 
 
 def fenceable(client: ClusterClient, source_alias: str) -> Identity:
@@ -62,23 +57,3 @@ def fenceable(client: ClusterClient, source_alias: str) -> Identity:
     name = transactional_ids(source_alias) + os.urandom(8).hex()
     given = TransactionalId(client, name).begin()
     return Identity(client.cluster_id, *given, transactional_id=name, agreed_ms=int(time.time() * 1000))
-
-
-def _new_producer_id(client: ClusterClient) -> tuple[int, int]:
-    """A producer id and epoch that nobody else has; a fresh broker needs a moment (R13)."""
-    answer = None
-    for _ in range(_ID_TRIES):
-        answer = client.ask_any(
-            lambda: InitProducerIdRequest(
-                transactional_id=None, transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1
-            )
-        )
-        if not answer.error_code:
-            return answer.producer_id, answer.producer_epoch
-        if answer.error_code not in _NOT_YET:
-            break
-        time.sleep(_ID_PAUSE_S)
-    raise ClusterUnreachable(
-        f"cluster {client.config.alias} gives no producer id: {error_name(answer.error_code if answer else -1)}; "
-        "grant our principal IDEMPOTENT_WRITE on the cluster"
-    )

@@ -23,7 +23,7 @@ def check(reading: Reading) -> list[Finding]:
 
 
 def check_clusters(reading: Reading, timeout_s: float) -> list[Finding]:
-    """What is wrong between the files and the clusters, which are asked and not changed."""
+    """What is wrong between the files and the clusters, which are as before when it ends."""
     subject = Subject.of(reading)
     probes = [probe(flow, timeout_s) for flow in subject.flows]
     found = [finding for one in probes for rule in CLUSTER_RULES for finding in rule.findings(one)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Set
 
 from sparkmirror.cluster.admin import INVALID_REPLICATION_FACTOR, TOPIC_ALREADY_EXISTS, refusal
+from sparkmirror.cluster.scratch_topic import PREFIX
 from sparkmirror.lint.findings import Rule, Severity, Spot
 from sparkmirror.lint.probe import FlowProbe, Side, lease_group, missing, named_groups
 from sparkmirror.lint.rights import allowed, principal
@@ -225,6 +226,24 @@ def more_partitions(probe: FlowProbe) -> Iterator[Spot]:
             yield _spot(probe, remote, f"{there} at the target, {here} at the source")
 
 
+def append_check(probe: FlowProbe) -> Iterator[Spot]:
+    appends = probe.target.appends
+    for check in appends.failures if appends is not None else ():
+        yield _spot(probe, probe.target.cluster.alias, check.words)
+
+
+def append_check_unproven(probe: FlowProbe) -> Iterator[Spot]:
+    appends = probe.target.appends
+    if appends is not None and appends.untold:
+        yield _spot(probe, probe.target.cluster.alias, appends.untold)
+
+
+def append_check_proven(probe: FlowProbe) -> Iterator[Spot]:
+    appends = probe.target.appends
+    if appends is not None and appends.holds:
+        yield _spot(probe, probe.target.cluster.alias, appends.words)
+
+
 def _spot(probe: FlowProbe, key: str, detail: str = "") -> Spot:
     return Spot(f"flow {probe.flow.name}", 0, key, detail)
 
@@ -353,6 +372,30 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "raise message.timestamp.before.max.ms of the copy, or log.message.timestamp.before.max.ms of the brokers"
         " (before Kafka 3.6 difference.max.ms instead of before.max.ms)",
         too_old,
+    ),
+    Rule(
+        "append-check",
+        _ERROR,
+        "the target does not check what is appended as Apache Kafka does",
+        "the run refuses it, with exit code 3: records would be lost there, or be there twice",
+        "mirror to another cluster, or to another version of its brokers",
+        append_check,
+    ),
+    Rule(
+        "append-check-unproven",
+        _INFO,
+        "append check not proven",
+        "whether the target takes only what belongs where it is sent is not known; the run says so, and goes on",
+        f"grant CREATE, DELETE, READ and WRITE on topics that begin with {PREFIX}, or ask the maker of the brokers",
+        append_check_unproven,
+    ),
+    Rule(
+        "append-check-proven",
+        _INFO,
+        "append check proven",
+        "none: tried on a topic of our own, which is deleted again",
+        "nothing",
+        append_check_proven,
     ),
     Rule(
         "clock-skew",

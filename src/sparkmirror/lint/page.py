@@ -22,9 +22,16 @@ looks for the mistakes that users of MirrorMaker 2 report, in files of all three
 it would cause, and what to do. Exit code 0: nothing is wrong (there may be `info`), 1: something is, 2: the file
 can't be read. In a pipe, or with `-o json`, nothing is coloured.
 
-With `--connect` both clusters of each flow are asked, too. Nothing is written to either: permissions are asked for,
+With `--connect` both clusters of each flow are asked, too. Nothing of theirs is changed: permissions are asked for,
 and topics are created with `validate_only`. What may be done with topics that are not there yet brokers don't
 tell: ACLs do, where we may read them. A cluster's clock is the active controller's, as DescribeQuorum tells it.
+
+**One topic of our own is made at the target, and deleted again within a second**: on it the brokers must show that
+they check what is appended as Apache Kafka does, for all exactness rests on that
+([design.md](design.md#exactly-once-the-leader-as-compare-and-append)). Its name is
+`mm2-sparkmirror-append-check.<time>-<random>.internal`. Where we may not make it, or not delete it, none is made, and
+`info` says that nothing was proven. What a killed process left behind is deleted by the first that tries it at least
+five minutes later.
 """
 
 

@@ -1,4 +1,7 @@
-"""Both clusters of a flow, asked what the rules want to know. Nothing is written to either."""
+"""Both clusters of a flow, asked what the rules want to know.
+
+Nothing is written to either, but for one topic of our own at the target, made and deleted at once (`append_check`).
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from typing import TypeVar
 
 from sparkmirror.cluster.acls import SecurityDisabled, TopicAcl, topic_acls
 from sparkmirror.cluster.admin import ClusterAdmin, ConfigEntry, NewTopicSpec, TopicDescription
+from sparkmirror.cluster.append_check import AppendCheck
+from sparkmirror.cluster.append_proof import proof, software
 from sparkmirror.cluster.broker_versions import too_old_as_source, too_old_as_target, weaker_guarantees
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.dry_creation import try_creation
@@ -84,6 +89,8 @@ class Side:
     skew_s: float | None = None
     refusals: dict[str, tuple[int, str]] = field(default_factory=dict)
     """What creating a topic would be answered: Kafka's code and words, by name."""
+    appends: AppendCheck | None = None
+    """Of a target that is copied to: whether it takes only what belongs where it is sent."""
 
 
 @dataclass(slots=True)
@@ -175,6 +182,8 @@ def _about_target(admin: ClusterAdmin, client: ClusterClient, found: FlowProbe, 
             configs = creation_configs(found.source.configs.get(source, {}).values(), rules)
             found.specs[remote] = NewTopicSpec(remote, partitions, flow.replication_factor, configs)
             found.factor_keys[remote] = "replication.factor"
+    if flow.copies:
+        side.appends = proof(client, software(client))
     _about_topics(admin, client, side, [*found.names.values(), *_own(found, side)])
     side.refusals, found.unknown_properties = create_as_known(
         missing(found, side),

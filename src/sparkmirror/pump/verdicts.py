@@ -6,7 +6,7 @@ with growing pauses where somebody must act first, and never where this pump has
 
 Two small sets stand beside it, because no partition is copied there: a question is asked a few times while its asker
 waits. `cluster/topic_log.py` writes and reads our internal topics and tries all again but `_FINAL_ERRORS`;
-`engine/identity.py` asks for a producer id and tries only `_NOT_YET` again. Neither contradicts the table: the former
+`cluster/producers.py` asks for a producer id and tries only `_NOT_YET` again. Neither contradicts the table: the former
 would be parked, the latter tried again.
 """
 

@@ -277,6 +277,11 @@ class RpcConnection:
         return "; does it want SASL? check security.protocol and the port" if stranger else ""
 
     @property
+    def spoken(self) -> tuple[tuple[int, int, int], ...]:
+        """What the broker speaks: each request's key, with its oldest and newest version."""
+        return tuple((key, *versions) for key, versions in sorted(self._ranges.items()))
+
+    @property
     def socket(self) -> socket.socket:
         """The connected socket, for those that speak over it themselves; `sign_in` is still called here."""
         return self._sock

@@ -1,0 +1,296 @@
+"""A proof, at a cluster, of what exactness rests on: that a leader takes an idempotent batch only where it belongs.
+
+Tried on a topic of our own, which exists for a moment only (`scratch_topic`), with producer ids of our own. What must
+be seen is what Apache Kafka does (`exactness.md` section 1). Each check has producers for itself, so that what fails
+does not make others fail. Blocking: some 60 small requests, 0.15 s at a broker nearby.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sparkmirror.cluster.append_trial import AppendTrial, CannotTell, Sent, Writer
+from sparkmirror.cluster.broker_versions import producer_state_ms
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.scratch_topic import scratch_topic, what_to_grant
+from sparkmirror.errors import SparkMirrorError
+from sparkmirror.wire.batches import SEQUENCE_MODULUS
+from sparkmirror.wire.rpc import UnsupportedBroker
+
+ANY_SEQUENCE = 1000
+"""Where first batches begin: a flow's sequence is its count of records, and the leader may have no state by then."""
+REMEMBERED = 5
+"""Batches of which a leader recognises a repeat."""
+
+DUPLICATE, OUT_OF_ORDER, OLD_EPOCH, FENCED = 46, 45, 47, 90
+_NO_ID = bytes(16)
+_UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1000, "second"), (1, "ms"))
+
+
+class Verdict(StrEnum):
+    """What came of a check."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    UNTRIED = "untried"
+    """Another one that failed makes it impossible."""
+    NOTED = "noted"
+    """Not as Apache Kafka does it, and nothing depends on it alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was tried, what came of it, and a line about that."""
+
+    name: str
+    verdict: Verdict
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class AppendCheck:
+    """All that was tried at one cluster."""
+
+    checks: tuple[Check, ...] = ()
+    untold: str = ""
+    """Why nothing could be proven, neither way, in one line."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether a flow can be exact there."""
+        return not self.untold and not self.failures
+
+    @property
+    def failures(self) -> tuple[Check, ...]:
+        """What keeps it from holding."""
+        return tuple(check for check in self.checks if check.verdict in (Verdict.FAILS, Verdict.UNTRIED))
+
+    @property
+    def words(self) -> str:
+        """One line: what failed, or else everything."""
+        return self.untold or "; ".join(check.words for check in self.failures or self.checks)
+
+
+def check_appends(client: ClusterClient) -> AppendCheck:
+    """Try it; raises nothing."""
+    try:
+        with scratch_topic(client, partitions=2) as topic:
+            trial = AppendTrial(client, topic.name)
+            return AppendCheck((*_Checks(trial).run(), _topic_ids(topic.topic_id), _lifetime(client)))
+    except UnsupportedBroker as error:
+        return AppendCheck((Check("requests", Verdict.FAILS, str(error)),))
+    except (ConnectionError, SparkMirrorError) as error:
+        return AppendCheck(untold=" ".join(str(error).split()))
+    except (ValueError, LookupError, struct.error) as error:  # of another make: not in the words that we know
+        return AppendCheck(untold=f"an answer can't be read: {type(error).__name__}: {error}")
+
+
+class _Checks:
+    """The checks in order; each notes what is wrong in `wrong`, by its name."""
+
+    def __init__(self, trial: AppendTrial) -> None:
+        self._trial = trial
+        self._wrong: dict[str, str] = {}
+        self._start = ANY_SEQUENCE
+        self._main = trial.writer(0, 0)
+        self._tells_repeats = True
+
+    def run(self) -> list[Check]:
+        wrap_words = f"sequences go on at 0 after {SEQUENCE_MODULUS - 1}"
+        first = self._tried("first batch", f"a first batch is taken at any sequence, {ANY_SEQUENCE} here", self._first)
+        checks = [
+            first,
+            self._tried("repeat", "a repeat of the last batch is answered with its own offset", self._repeat),
+            self._tried("older repeats", f"so are repeats up to {REMEMBERED} batches back", self._older_repeats),
+            self._tried("gap", f"a gap is refused ({OUT_OF_ORDER}), and an overlap", self._gap),
+            self._tried("old epoch", f"an old epoch is refused ({OLD_EPOCH})", self._old_epoch),
+            self._tried("wrap", wrap_words, self._wrap),
+            self._tried("apart", "partitions and producers don't disturb each other", self._apart),
+            self._tried("DescribeProducers", "DescribeProducers tells the last sequence and epoch", self._described),
+        ]
+        self._read_log()
+        log = Check("log", Verdict.HOLDS, "batches are in the log once, as sent, at the offsets acknowledged")
+        checks = [self._judged(check) for check in (*checks, log)]
+        if first.verdict is Verdict.FAILS:
+            wrap = next(check for check in checks if check.name == "wrap")
+            checks[checks.index(wrap)] = Check("wrap", Verdict.UNTRIED, f"whether {wrap_words} could not be tried")
+        if not self._tells_repeats:
+            checks.append(Check("told apart", Verdict.NOTED, "a repeat can't be told from an append by its answer"))
+        return checks
+
+    def _tried(self, name: str, words: str, attempt: Callable[[str], None]) -> Check:
+        attempt(name)
+        return self._judged(Check(name, Verdict.HOLDS, words))
+
+    def _judged(self, check: Check) -> Check:
+        wrong = self._wrong.get(check.name)
+        return Check(check.name, Verdict.FAILS, wrong) if wrong else check
+
+    def _note(self, name: str, words: str) -> None:
+        """The first word on a check counts: what follows may follow from it."""
+        self._wrong.setdefault(name, words)
+
+    # --- the checks -----------------------------------------------------------------------------
+
+    def _first(self, name: str) -> None:
+        ack = self._main.first(ANY_SEQUENCE, name)
+        if ack.error:
+            self._start = 0
+            self._main = self._trial.writer(0, 0)
+            at_0 = self._main.first(0, name)
+            if at_0.error:
+                raise CannotTell(f"a first batch at sequence 0 is refused: {_answer(at_0)}{what_to_grant(at_0.error)}")
+            self._note(name, f"a first batch at sequence {ANY_SEQUENCE} is refused: {_answer(ack)}")
+
+    def _repeat(self, name: str) -> None:
+        for count in (1, 2, 3, 1, 2):
+            self._takes(self._main, count, name)
+        ack = self._repeated(self._main, self._main.sent[-1], name)
+        self._tells_repeats = ack.error != 0 or ack.append_time_ms >= 0
+
+    def _older_repeats(self, name: str) -> None:
+        for batch in reversed(self._main.sent[-REMEMBERED:-1]):
+            self._repeated(self._main, batch, name)
+        self._takes(self._main, 1, name)
+
+    def _gap(self, name: str) -> None:
+        writer = self._begun(0, self._start, name)
+        self._refuses(writer, writer.next_sequence + 1, (OUT_OF_ORDER,), "a batch that leaves a gap", name)
+        overlap = (writer.next_sequence - 1) % SEQUENCE_MODULUS
+        self._refuses(writer, overlap, (OUT_OF_ORDER,), "a batch that overlaps the one before", name)
+        self._takes(writer, 1, name)
+
+    def _old_epoch(self, name: str) -> None:
+        old = self._begun(0, self._start, name)
+        new = self._trial.writer(0, old.epoch + 1, old.producer_id)
+        ack = new.first(0, name)
+        if ack.error:
+            self._note(name, f"a first batch of the next epoch, at sequence 0, is refused: {_answer(ack)}")
+        self._refuses(old, old.next_sequence, (OLD_EPOCH, FENCED), "a batch of an old epoch", name)
+
+    def _wrap(self, name: str) -> None:
+        last = SEQUENCE_MODULUS - 1
+        if self._start == 0:
+            return
+        for first, count in ((last - 1, 3), (last - 1, 2)):  # inside a batch, and between two
+            writer = self._trial.writer(0, 0)
+            ack = writer.append(first, count, name)
+            if ack.error:
+                self._note(name, f"a batch from sequence {first} on, of {count} records, is refused: {_answer(ack)}")
+                continue
+            self._takes(writer, 2, name, "after the wrap ")
+            if self._wrong.keys().isdisjoint(("repeat", "older repeats")):
+                self._repeated(writer, ack, name)
+
+    def _apart(self, name: str) -> None:
+        here = self._begun(0, self._start, name)
+        there = self._trial.writer(1, here.epoch, here.producer_id)
+        ack = there.first(7 * self._start, name)
+        if ack.error:
+            self._note(name, f"a producer's first batch in a second partition is refused: {_answer(ack)}")
+        else:
+            self._takes(there, 2, name)
+        self._begun(1, self._start, name)
+        self._takes(here, 1, name)
+
+    def _described(self, name: str) -> None:
+        try:
+            reported = self._trial.reported()
+        except UnsupportedBroker:
+            self._note(name, "the brokers don't know DescribeProducers, which tells how far a copy is")
+            return
+        for place, last in self._trial.expected().items():
+            entry = reported.get(place)
+            if entry != last:
+                said = f"sequence {entry[1]} of epoch {entry[0]}" if entry else "nothing"
+                self._note(
+                    name,
+                    f"DescribeProducers tells {said} of a producer whose last sequence is {last[1]} of epoch {last[0]}",
+                )
+
+    def _read_log(self) -> None:
+        """What was sent against what is stored: a broker may say one thing and do another."""
+        stored = self._trial.stored()
+        seen: set[tuple[int, int, int, int]] = set()
+        for sent in self._trial.sent:
+            places = stored.get(sent.key, [])
+            taken = self._trial.taken(sent.key)
+            if taken is None:
+                if places:
+                    self._note(sent.check, f"{sent.what} was refused, and is in the log all the same")
+            elif sent.key in seen:
+                if len(places) > 1:
+                    self._note(sent.check, f"{sent.what} is in the log twice, at offsets {_offsets(places)}")
+            elif not places:
+                self._note("log", f"a batch that was acknowledged at offset {taken} is not in the log")
+            elif places[0][0] != taken:
+                self._note("log", f"a batch was acknowledged at offset {taken}, and is at {places[0][0]} in the log")
+            elif places[0][1] != sent.body:
+                self._note("log", f"the batch at offset {taken} is not stored as it was sent")
+            seen.add(sent.key)
+
+    # --- what they consist of -------------------------------------------------------------------
+
+    def _begun(self, partition: int, sequence: int, name: str) -> Writer:
+        writer = self._trial.writer(partition, 0)
+        ack = writer.first(sequence, name)
+        if ack.error:
+            self._note(name, f"another producer's first batch is refused: {_answer(ack)}")
+        return writer
+
+    def _takes(self, writer: Writer, count: int, name: str, when: str = "") -> None:
+        ack = writer.append(writer.next_sequence, count, name)
+        if ack.error:
+            self._note(name, f"the next batch {when}is refused: {_answer(ack)}")
+
+    def _repeated(self, writer: Writer, batch: Sent, name: str) -> Sent:
+        back = len(writer.sent) - writer.sent.index(batch)
+        what = "a repeat of the last batch" if back == 1 else f"a repeat of the batch {back} back"
+        ack = writer.repeat(batch, name, what)
+        if ack.error not in (0, DUPLICATE):
+            self._note(name, f"{what} is not recognised: {_answer(ack)}")
+        elif not ack.error and ack.base_offset != batch.base_offset:
+            self._note(name, f"{what} is answered with offset {ack.base_offset}, its own is {batch.base_offset}")
+        return ack
+
+    def _refuses(self, writer: Writer, sequence: int, codes: Sequence[int], what: str, name: str) -> None:
+        ack = writer.try_at(sequence, name, what)
+        if not ack.error:
+            self._note(name, f"{what} is taken")
+        elif ack.error not in codes:
+            self._note(name, f"{what} is refused, but by {_answer(ack)} and not {error_name(codes[0])}")
+
+
+def _topic_ids(topic_id: bytes) -> Check:
+    if topic_id == _NO_ID:
+        return Check("topic ids", Verdict.FAILS, "topics have no ids, so one made again under its name is not noticed")
+    return Check("topic ids", Verdict.HOLDS, "topics have ids")
+
+
+def _lifetime(client: ClusterClient) -> Check:
+    try:
+        lifetime_ms = producer_state_ms(client)
+    except ConnectionError:
+        lifetime_ms = None
+    if lifetime_ms is None:
+        return Check("state", Verdict.NOTED, "for how long producer state is kept is not told")
+    return Check("state", Verdict.HOLDS, f"producer state kept for {_period(lifetime_ms)}")
+
+
+def _answer(ack: Sent) -> str:
+    return error_name(ack.error)
+
+
+def _offsets(places: Sequence[tuple[int, bytes]]) -> str:
+    return " and ".join(str(offset) for offset, _ in places[:2])
+
+
+def _period(ms: int) -> str:
+    """Milliseconds in the largest unit that is whole, such as `1 day` or `36 hours`."""
+    size, unit = next((size, unit) for size, unit in _UNITS if ms % size == 0)
+    count = ms // size
+    return f"{count} {unit}" + ("s" if count != 1 and unit != "ms" else "")

@@ -1,0 +1,271 @@
+"""Idempotent batches of our own sent to one topic, one at a time, and what its leaders say and keep of them.
+
+What passes by itself (a leader that moves, replicas that are late) is tried again until `PATIENCE_S` are over.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
+
+from kafka.record.default_records import DefaultRecordBatchBuilder
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.producers import describe_producers, new_producer_id
+from sparkmirror.cluster.scratch_topic import what_to_grant
+from sparkmirror.wire import fetch, produce
+from sparkmirror.wire.batches import SEQUENCE_MODULUS, batch_headers
+from sparkmirror.wire.rpc import UnsupportedBroker
+
+PATIENCE_S = 10.0
+LATE_S = 1.0
+"""How long a log may take to show what was acknowledged: its high watermark comes a moment later at some."""
+_PAUSE_S = 0.05
+_PRODUCE_TIMEOUT_MS = 5_000
+_FETCH_BYTES = 1 << 20
+_BATCH_BYTES = 1 << 14
+_PASSING = frozenset({3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 41, 56, 72, 74, 75, 78, 89, 100})
+"""Those of `pump/verdicts.py` that another try may mend, without what a leader says of sequences."""
+_LENGTH_AT, _LEADER_EPOCH_AT, _MAGIC_AT = 8, 12, 16
+
+Answer = TypeVar("Answer")
+BatchKey = tuple[int, int, int, int]
+"""Partition, producer id, epoch and first sequence: what names a batch of ours."""
+Place = tuple[int, int]
+"""Partition and producer id."""
+
+
+class CannotTell(ConnectionError):
+    """It could not be tried to the end: one line that says why."""
+
+
+class _Ack(NamedTuple):
+    error: int
+    base_offset: int
+    append_time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A batch that was sent, for which check, and what the leader answered."""
+
+    check: str
+    what: str
+    key: BatchKey
+    last_sequence: int
+    batch: bytes
+    error: int
+    base_offset: int
+    append_time_ms: int
+
+    @property
+    def body(self) -> bytes:
+        """All but what the broker writes into it."""
+        return _body(self.batch)
+
+
+@dataclass(slots=True)
+class Writer:
+    """A producer in one partition; `sent` are the batches that were taken from it."""
+
+    trial: AppendTrial
+    partition: int
+    producer_id: int
+    epoch: int
+    next_sequence: int = 0
+    sent: list[Sent] = field(default_factory=list)
+
+    def first(self, sequence: int, check: str) -> Sent:
+        """A first batch, of one record."""
+        return self.append(sequence, 1, check)
+
+    def append(self, sequence: int, count: int, check: str) -> Sent:
+        """The next batch, if it is taken."""
+        batch = _batch(self.producer_id, self.epoch, sequence, count)
+        ack = self._send(sequence, count, batch, check, f"a batch at sequence {sequence}")
+        if not ack.error:
+            self.next_sequence = (sequence + count) % SEQUENCE_MODULUS
+            self.sent.append(ack)
+        return ack
+
+    def try_at(self, sequence: int, check: str, what: str) -> Sent:
+        """A batch of two records that is out of place; nothing is expected to come of it."""
+        return self._send(sequence, 2, _batch(self.producer_id, self.epoch, sequence, 2), check, what)
+
+    def repeat(self, earlier: Sent, check: str, what: str) -> Sent:
+        """The same bytes again."""
+        count = (earlier.last_sequence - earlier.key[3]) % SEQUENCE_MODULUS + 1
+        return self._send(earlier.key[3], count, earlier.batch, check, what)
+
+    def _send(self, sequence: int, count: int, batch: bytes, check: str, what: str) -> Sent:
+        ack = self.trial.produce(self.partition, batch)
+        key = self.partition, self.producer_id, self.epoch, sequence
+        last = (sequence + count - 1) % SEQUENCE_MODULUS
+        sent = Sent(check, what, key, last, batch, *ack)
+        self.trial.sent.append(sent)
+        return sent
+
+
+class AppendTrial:
+    """One topic, and all that was sent to it; methods raise `CannotTell` and `UnsupportedBroker`."""
+
+    def __init__(self, client: ClusterClient, topic: str) -> None:
+        self._client = client
+        self._topic = topic
+        self._topic_id = bytes(16)
+        self._leaders: dict[int, int] = {}
+        self._deadline = time.monotonic() + PATIENCE_S
+        self.sent: list[Sent] = []
+
+    def writer(self, partition: int, epoch: int, producer_id: int | None = None) -> Writer:
+        """A producer there: a new one, or one that there is."""
+        if producer_id is None:
+            producer_id, epoch = new_producer_id(self._client)
+        return Writer(self, partition, producer_id, epoch)
+
+    def produce(self, partition: int, batch: bytes) -> _Ack:
+        """Send one batch with acks=all, and wait for what the leader says."""
+
+        def attempt(leader: int) -> _Ack:
+            connection = self._client.broker(leader)
+            version = connection.version(produce.API_KEY, produce.VERSIONS, "Produce")
+            topic = produce.topic_field(version, self._topic, self._topic_id)
+            batches = {topic: {partition: memoryview(batch)}}
+            request = produce.produce_request(version, 0, self._client.client_id.encode(), _PRODUCE_TIMEOUT_MS, batches)
+            _, acks, _ = produce.read_answer(version, connection.exchange_raw(request))
+            if not acks:
+                raise CannotTell("a batch was not answered")
+            return _Ack(acks[0].error, acks[0].base_offset, acks[0].log_append_time_ms)
+
+        return self._at_leader(partition, attempt, lambda ack: ack.error)
+
+    # --- what the leaders say of it -------------------------------------------------------------
+
+    def taken(self, key: BatchKey) -> int | None:
+        """At which offset a batch was first acknowledged; None: it never was."""
+        return next((sent.base_offset for sent in self.sent if sent.key == key and not sent.error), None)
+
+    def expected(self) -> dict[Place, tuple[int, int]]:
+        """Epoch and last sequence of each producer, by what was acknowledged."""
+        newest: dict[Place, tuple[int, int]] = {}
+        seen: set[BatchKey] = set()
+        for sent in self.sent:
+            if not sent.error and sent.key not in seen:
+                seen.add(sent.key)
+                newest[sent.key[:2]] = sent.key[2], sent.last_sequence
+        return newest
+
+    def reported(self) -> dict[Place, tuple[int, int]]:
+        """The same, as the leaders tell it, who are looked for anew: any replica would answer."""
+        told: dict[Place, tuple[int, int]] = {}
+        self._leaders = {}
+        for partition in self._partitions():
+
+            def attempt(leader: int, partition: int = partition) -> tuple[int, dict[Place, tuple[int, int]]]:
+                answer = describe_producers(self._client, leader, {self._topic: [partition]})
+                described = answer[self._topic, partition]
+                return described.error, {
+                    (partition, entry.producer_id): (entry.producer_epoch, entry.last_sequence)
+                    for entry in described.producers
+                }
+
+            error, entries = self._at_leader(partition, attempt, lambda answer: answer[0])
+            if error:
+                raise CannotTell(f"DescribeProducers is answered by {error_name(error)}{what_to_grant(error)}")
+            told |= entries
+        return told
+
+    def stored(self) -> dict[BatchKey, list[tuple[int, bytes]]]:
+        """All batches in the logs, by name: their offsets and bodies."""
+        batches: dict[BatchKey, list[tuple[int, bytes]]] = defaultdict(list)
+        until = time.monotonic() + LATE_S
+        for partition in self._partitions():
+            acknowledged = (sent.base_offset for sent in self.sent if sent.key[0] == partition and not sent.error)
+            newest, offset = max(acknowledged, default=-1), 0
+            while True:
+                part = self._at_leader(partition, self._fetcher(partition, offset), lambda part: part.error)
+                if part.error:
+                    raise CannotTell(f"the log can't be read: {error_name(part.error)}{what_to_grant(part.error)}")
+                for position, header in batch_headers(part.records):
+                    key = partition, header.producer_id, header.producer_epoch, header.base_sequence
+                    batches[key].append((header.base_offset, _body(part.records[position : position + header.size])))
+                    offset = header.next_offset
+                if not part.records and (offset > newest or time.monotonic() > until):
+                    break
+                if not part.records:
+                    time.sleep(_PAUSE_S)
+        return batches
+
+    def _fetcher(self, partition: int, offset: int) -> Callable[[int], fetch.FetchedPartition]:
+        def attempt(leader: int) -> fetch.FetchedPartition:
+            connection = self._client.broker(leader)
+            session = fetch.FetchSession(
+                connection.version(fetch.API_KEY, fetch.VERSIONS, "Fetch"),
+                client_id=self._client.client_id,
+                max_wait_ms=0,
+                min_bytes=0,
+                max_bytes=_FETCH_BYTES,
+                partition_max_bytes=_FETCH_BYTES,
+                incremental=False,
+            )
+            session.want(self._topic, self._topic_id, partition, fetch.FetchPosition(offset, -1, -1))
+            head, parts = session.read(connection.exchange_raw([session.request(0)]))
+            part = next(parts, None)
+            if head.error or part is None:
+                raise CannotTell(f"the log can't be read: {error_name(head.error)}")
+            return part
+
+        return attempt
+
+    # --- whom to ask ----------------------------------------------------------------------------
+
+    def _partitions(self) -> list[int]:
+        return sorted({sent.key[0] for sent in self.sent})
+
+    def _at_leader(self, partition: int, attempt: Callable[[int], Answer], code: Callable[[Answer], int]) -> Answer:
+        while True:
+            try:
+                answer = attempt(self._leader(partition))
+                if code(answer) not in _PASSING:
+                    return answer
+                why = error_name(code(answer))
+            except UnsupportedBroker:
+                raise
+            except ConnectionError as error:
+                self._client.hang_up()
+                why = str(error)
+            if time.monotonic() > self._deadline:
+                raise CannotTell(f"it could not be tried to the end: {why}")
+            self._leaders = {}
+            time.sleep(_PAUSE_S)
+
+    def _leader(self, partition: int) -> int:
+        if partition not in self._leaders:
+            topic = self._client.metadata([self._topic])[self._topic]
+            self._topic_id = topic.topic_id
+            self._leaders = {index: leader.leader for index, leader in topic.partitions.items()}
+        return self._leaders.get(partition, -1)
+
+
+def _batch(producer_id: int, epoch: int, sequence: int, count: int) -> bytes:
+    builder = DefaultRecordBatchBuilder(
+        magic=2,
+        compression_type=0,
+        is_transactional=False,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        base_sequence=sequence,
+        batch_size=_BATCH_BYTES,
+    )
+    for number in range(count):
+        builder.append(number, int(time.time() * 1000), None, b"append check %d" % (sequence + number), [])
+    return bytes(builder.build())
+
+
+def _body(batch: bytes | memoryview) -> bytes:
+    """All but base offset and leader epoch."""
+    return bytes(batch[_LENGTH_AT:_LEADER_EPOCH_AT]) + bytes(batch[_MAGIC_AT:])

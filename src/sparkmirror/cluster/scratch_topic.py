@@ -1,0 +1,169 @@
+"""A topic of our own for a moment: created, waited for, and deleted whatever happens in between.
+
+Its name tells when it was made, so that what a killed process left behind is deleted by whoever makes one next.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from kafka.protocol.admin import CreateTopicsRequest, DeleteTopicsRequest
+from kafka.protocol.metadata import MetadataRequest
+
+from sparkmirror.cluster.client import ClusterClient, TopicLeaders
+from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.wire.rpc import UnsupportedBroker
+
+PREFIX = "mm2-sparkmirror-append-check."
+"""With `SUFFIX`, a name that no MirrorMaker 2 mirrors (design section 6)."""
+SUFFIX = ".internal"
+LEFT_S = 300.0
+"""Whose name says that it is older was left behind: nobody needs one for so long, and clocks are about right."""
+
+AS_SENT = {"compression.type": "producer", "message.timestamp.type": "CreateTime"}
+"""So that a log holds what was sent, whatever the brokers' defaults are."""
+
+_THERE_S = 5.0
+_PAUSE_S = 0.01
+_DELETE_TRIES, _DELETE_PAUSE_S = 3, 0.3
+_TIMEOUT_MS = 10_000
+_NOT_THERE, _NOT_CONTROLLER = (3, 100), 41
+_REFUSED = (29, 31)
+
+log = logging.getLogger(__name__)
+
+
+class NoScratchTopic(ConnectionError):
+    """It can't be had: one line that says why, and what to do."""
+
+
+@contextmanager
+def scratch_topic(client: ClusterClient, partitions: int) -> Iterator[TopicLeaders]:
+    """A new topic whose partitions all have leaders; raises `NoScratchTopic`, and what asking raises."""
+    name = f"{PREFIX}{int(time.time()):x}-{os.urandom(4).hex()}{SUFFIX}"
+    code = _deleted(client, [name, *_left_behind(client)])[name]
+    if code not in (0, *_NOT_THERE):  # who may not delete it must not create it
+        raise NoScratchTopic(_words("deleted", code, ""))
+    try:
+        code, message = _created(client, name, partitions)
+        if code:
+            raise NoScratchTopic(_words("created", code, message))
+        yield _led(client, name, partitions)
+    finally:
+        _delete_surely(client, name)
+
+
+def _left_behind(client: ClusterClient) -> list[str]:
+    answer = client.ask_any(lambda: MetadataRequest(topics=None, allow_auto_topic_creation=False))
+    names = [topic.name for topic in answer.topics]
+    return [name for name in names if name.startswith(PREFIX) and name.endswith(SUFFIX) and _is_old(name)]
+
+
+def _is_old(name: str) -> bool:
+    made, dash, _ = name.removeprefix(PREFIX).partition("-")
+    try:
+        return bool(dash) and time.time() - int(made, 16) > LEFT_S
+    except ValueError:
+        return False
+
+
+def _created(client: ClusterClient, name: str, partitions: int) -> tuple[int, str]:
+    topic = CreateTopicsRequest.CreatableTopic
+    answer = _at_controller(
+        client,
+        lambda: CreateTopicsRequest(
+            topics=[
+                topic(
+                    name=name,
+                    num_partitions=partitions,
+                    replication_factor=-1,
+                    assignments=[],
+                    configs=[topic.CreatableTopicConfig(name=key, value=value) for key, value in AS_SENT.items()],
+                )
+            ],
+            timeout_ms=_TIMEOUT_MS,
+            validate_only=False,
+        ),
+        lambda answer: answer.topics,
+    )
+    outcome = answer.topics[0]
+    return outcome.error_code, outcome.error_message or ""
+
+
+def _led(client: ClusterClient, name: str, partitions: int) -> TopicLeaders:
+    deadline = time.monotonic() + _THERE_S
+    while True:
+        topic = client.metadata([name])[name]
+        led = [leader for leader in topic.partitions.values() if leader.leader >= 0]
+        if not topic.error and len(led) == partitions:
+            return topic
+        if time.monotonic() > deadline:
+            why = error_name(topic.error) if topic.error else "its partitions have no leaders"
+            raise NoScratchTopic(f"a topic of our own was created, and is not there after {_THERE_S:.0f} s: {why}")
+        time.sleep(_PAUSE_S)
+
+
+def _delete_surely(client: ClusterClient, name: str) -> None:
+    """A refusal or a broken connection is not the end of it; what stays is named in the log."""
+    why = ""
+    for turn in range(_DELETE_TRIES):
+        if turn:
+            client.hang_up()
+            time.sleep(_DELETE_PAUSE_S)
+        try:
+            code = _deleted(client, [name])[name]
+        except Exception as error:  # whatever it was that went wrong before, this topic must go
+            why = " ".join(str(error).split())
+            continue
+        if code in (0, *_NOT_THERE):
+            return
+        why = error_name(code)
+    log.warning("cluster %s: topic %s could not be deleted, please do: %s", client.config.alias, name, why)
+
+
+def _deleted(client: ClusterClient, names: Sequence[str]) -> dict[str, int]:
+    """Kafka's error code for each name."""
+    answer = _at_controller(
+        client,
+        lambda: DeleteTopicsRequest(
+            topics=[DeleteTopicsRequest.DeleteTopicState(name=name) for name in names], timeout_ms=_TIMEOUT_MS
+        ),
+        lambda answer: answer.responses,
+    )
+    return {topic.name: topic.error_code for topic in answer.responses}
+
+
+def _at_controller(client: ClusterClient, request: Callable[[], Any], topics: Callable[[Any], Sequence[Any]]) -> Any:
+    """One broker after the other: before KRaft only the controller creates and deletes topics."""
+    if not client.brokers:
+        client.metadata([])
+    answer, failure = None, None
+    for node in client.brokers:
+        try:
+            answer = client.ask(node, request())
+        except UnsupportedBroker as error:
+            raise NoScratchTopic(f"a topic of our own can't be had: {error}") from error
+        except ConnectionError as error:
+            failure = error
+            continue
+        if all(topic.error_code != _NOT_CONTROLLER for topic in topics(answer)):
+            break
+    if answer is None:
+        raise failure or NoScratchTopic("the cluster has no brokers")
+    return answer
+
+
+def _words(what: str, code: int, message: str) -> str:
+    reason = " ".join((message or error_name(code)).split()).rstrip(".")
+    return f"a topic of our own can't be {what}: {reason}{what_to_grant(code)}"
+
+
+def what_to_grant(code: int) -> str:
+    """What to do about Kafka's error code, to go behind it; empty if it isn't about rights."""
+    needed = f"; grant our principal CREATE, DELETE, READ and WRITE on topics that begin with {PREFIX}"
+    return needed if code in _REFUSED else ""

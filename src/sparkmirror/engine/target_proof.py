@@ -1,0 +1,75 @@
+"""A flow's target, proven to take only what belongs where it is sent, before anything is copied to it."""
+
+from __future__ import annotations
+
+import logging
+
+from sparkmirror.cluster.append_proof import Software, proof, software
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.config import FlowConfig
+from sparkmirror.errors import SparkMirrorError, UnfitTarget
+from sparkmirror.offsets.losses import losses_topic
+from sparkmirror.offsets.proof_memory import ProofMemory
+
+log = logging.getLogger(__name__)
+
+
+class TargetProof:
+    """`demand`, before anything is created; `remember`, when the flow's own topics are there."""
+
+    def __init__(self, flow: FlowConfig, client: ClusterClient) -> None:
+        self._flow = flow
+        self._client = client
+        self._topic = losses_topic(flow.source.alias)
+        self._memory = ProofMemory(TopicLog(client, self._topic))
+        self._proven: Software | None = None
+        """What is not written down yet."""
+
+    def demand(self) -> None:
+        """Raise `UnfitTarget` where the append check doesn't hold; where it can't be tried that is a warning.
+
+        Nothing is tried that the flow has written down, or that this process knows.
+        """
+        if not self._flow.copies:
+            return
+        try:
+            runs = software(self._client)
+            if self._known() == runs:
+                return
+            result = proof(self._client, runs)
+        except (ConnectionError, SparkMirrorError) as error:
+            self._not_proven(str(error))
+            return
+        target = self._flow.target.alias
+        if result.untold:
+            self._not_proven(result.untold)
+        elif not result.holds:
+            raise UnfitTarget(
+                f"cluster {target} can't be a target: its brokers don't check what is appended as Apache Kafka does, so"
+                f" records would be lost or there twice: {result.words}; mirror to another cluster"
+            )
+        else:
+            self._proven = runs
+            log.info("flow %s: append check proven at cluster %s: %s", self._flow.name, target, result.words)
+
+    def remember(self) -> None:
+        """Write down what was proven just now; if that fails, the next start proves it once more."""
+        if self._proven is not None:
+            try:
+                self._memory.learn(self._proven)
+            except (ConnectionError, SparkMirrorError) as error:
+                log.debug("flow %s: that the append check holds was not written down: %s", self._flow.name, error)
+            self._proven = None
+
+    def _known(self) -> Software | None:
+        if self._client.metadata([self._topic])[self._topic].error:  # the flow's first start
+            return None
+        try:
+            return self._memory.read()
+        except ConnectionError:
+            return None
+
+    def _not_proven(self, why: str) -> None:
+        target = self._flow.target.alias
+        log.warning("flow %s: append check not proven at cluster %s: %s", self._flow.name, target, why)
