@@ -1,0 +1,186 @@
+"""Kerberos tickets: got with a keytab and kept for all connections of this process, or taken from somebody's cache.
+
+What a keytab leads to lies in this process's memory, never in the user's own cache. New tickets are got when four
+fifths of their lives are over; until they end the old ones go on being used, whether the KDC answers or not. The C
+library would do so itself at half of their lives, within each sign-in, and wait for a dead KDC every time: so it is
+shown the tickets without the keytab.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from sparkmirror.cluster.ticket_troubles import explain
+from sparkmirror.config.credentials import Kerberos
+from sparkmirror.wire.sasl import SaslError
+
+if TYPE_CHECKING:
+    from gssapi import Credentials, SecurityContext
+
+KERBEROS_EXTRA = (
+    "GSSAPI (Kerberos) needs the package gssapi, which is not installed here: sudo apt-get install libkrb5-dev gcc, and"
+    " pip install 'sparkmirror[kerberos]'"
+)
+
+RENEWED_AFTER = 0.8
+"""Of tickets' life: `sasl.kerberos.ticket.renew.window.factor` of Kafka's clients."""
+
+RETRIED_AFTER = 0.1
+"""Of what is left then, if the KDC gives no new ones."""
+
+_cache_numbers = itertools.count(1)
+
+
+class Context:
+    """`wire.sasl.SecurityContext` with one broker."""
+
+    def __init__(self, login: Kerberos, host: str) -> None:
+        self._login = login
+        self._host = host
+        check(login)
+        from gssapi import MechType, Name, NameType, RequirementFlag, SecurityContext
+        from gssapi.exceptions import GSSError
+
+        self._error = GSSError
+        credentials = keeper(login).credentials() if login.keytab else _cached(login)
+        try:
+            service = Name(f"{login.service}@{host}", name_type=NameType.hostbased_service)
+            self._context: SecurityContext = SecurityContext(
+                name=service,
+                creds=credentials,
+                mech=MechType.kerberos,
+                usage="initiate",
+                flags=RequirementFlag.mutual_authentication,
+            )
+        except GSSError as error:
+            raise SaslError(explain(error, login, host)) from None
+
+    @property
+    def complete(self) -> bool:
+        """Whether each is sure of the other."""
+        return bool(self._context.complete)
+
+    @property
+    def initiator(self) -> str:
+        """Our principal."""
+        return str(self._context.initiator_name)
+
+    def step(self, token: bytes) -> bytes:
+        """What to send next; asks the KDC for a ticket of the broker's service, if there is none yet."""
+        try:
+            return self._context.step(token or None) or b""
+        except self._error as error:
+            raise SaslError(explain(error, self._login, self._host)) from None
+
+    def wrap(self, message: bytes) -> bytes:
+        """The message with a proof that it is ours; not encrypted."""
+        return bytes(self._context.wrap(message, False).message)
+
+    def unwrap(self, message: bytes) -> bytes:
+        """The message of the broker's, its proof checked."""
+        try:
+            return bytes(self._context.unwrap(message).message)
+        except self._error:
+            raise SaslError("the broker's GSSAPI message can't be read: it may be somebody else's") from None
+
+
+class TicketKeeper:
+    """Gets a principal's tickets by its keytab, and keeps the last ones; for all threads."""
+
+    def __init__(self, login: Kerberos) -> None:
+        self._login = login
+        self._lock = threading.Lock()
+        self._kept: Credentials = None
+        self._expires_at = 0.0
+        self._renew_at = 0.0
+        self._refusal = ""
+        self._refused_at = 0.0
+
+    def credentials(self) -> Credentials:
+        """Tickets that are good for a while. Raises `SaslError`."""
+        asked_at = time.time()
+        with self._lock:
+            if time.time() >= self._renew_at:
+                self._renew(asked_at)
+            return self._kept
+
+    def _renew(self, asked_at: float) -> None:
+        if self._refused_at > asked_at:  # while we waited for who asked before us
+            raise SaslError(self._refusal)
+        try:
+            kept = _got(self._login)
+        except SaslError as error:
+            now = time.time()
+            left_s = self._expires_at - now
+            if left_s <= 0:
+                self._refusal, self._refused_at = str(error), now
+                raise
+            self._renew_at = now + left_s * RETRIED_AFTER
+            return
+        self._kept, life_s = kept, kept.lifetime or 0
+        now = time.time()
+        self._expires_at, self._renew_at = now + life_s, now + life_s * RENEWED_AFTER
+
+
+@functools.lru_cache(maxsize=32)
+def keeper(login: Kerberos) -> TicketKeeper:
+    """The one keeper of this process for a principal and its keytab."""
+    return TicketKeeper(login)
+
+
+def check(login: Kerberos) -> None:
+    """Raise `SaslError` where this machine lacks what signing in needs."""
+    try:
+        import gssapi  # noqa: F401 - to see that it is there
+    except ModuleNotFoundError:
+        raise SaslError(KERBEROS_EXTRA) from None
+    except (ImportError, OSError) as error:
+        reason = " ".join(str(error).split())
+        raise SaslError(f"gssapi can't be loaded here ({reason}): sudo apt-get install libgssapi-krb5-2") from None
+
+
+def check_keytab(login: Kerberos) -> None:
+    """Raise `SaslError` where there is no keytab, or we may not read it."""
+    try:
+        with open(login.keytab, "rb"):
+            return
+    except OSError as error:
+        raise SaslError(
+            f"the keytab {login.keytab} can't be read here: {error.strerror}; whatever signs in reads it, Spark's"
+            " executors too: put it there at the same path"
+        ) from None
+
+
+def _got(login: Kerberos) -> Credentials:
+    """New tickets from the KDC."""
+    check_keytab(login)
+    from gssapi import Credentials, MechType, Name, NameType
+    from gssapi.exceptions import GSSError
+
+    cache = {"ccache": f"MEMORY:sparkmirror-{next(_cache_numbers)}"}
+    keys = {"client_keytab": f"FILE:{login.keytab}"}
+    try:
+        whose = Name(login.principal, name_type=NameType.kerberos_principal)
+        Credentials(name=whose, usage="initiate", mechs=[MechType.kerberos], store=cache | keys).inquire()
+        return Credentials(usage="initiate", mechs=[MechType.kerberos], store=cache)
+    except GSSError as error:
+        raise SaslError(explain(error, login, "")) from None
+
+
+def _cached(login: Kerberos) -> Credentials:
+    """The tickets that are in the cache now."""
+    from gssapi import Credentials, MechType, Name, NameType
+    from gssapi.exceptions import GSSError
+
+    whose = Name(login.principal, name_type=NameType.kerberos_principal) if login.principal else None
+    store = {"ccache": login.cache if ":" in login.cache else f"FILE:{login.cache}"} if login.cache else None
+    try:
+        credentials = Credentials(name=whose, usage="initiate", mechs=[MechType.kerberos], store=store)
+        credentials.inquire()  # raises where they have expired
+    except GSSError as error:
+        raise SaslError(explain(error, login, "")) from None
+    return credentials
