@@ -13,7 +13,7 @@ import pytest
 
 from sparkmirror.cluster import tickets
 from sparkmirror.cluster.ticket_troubles import explain
-from sparkmirror.cluster.tickets import Context, TicketKeeper, check_keytab
+from sparkmirror.cluster.tickets import RENEWAL, Context, TicketKeeper, check_keytab
 from sparkmirror.config.credentials import Kerberos
 from sparkmirror.wire.sasl import SaslError
 
@@ -85,14 +85,44 @@ class Played:
         return SimpleNamespace(lifetime=self.life_s, number=self.asked)
 
 
+def renewal_ended() -> None:
+    for thread in threading.enumerate():
+        if thread.name == RENEWAL:
+            thread.join(10)
+
+
 def test_tickets_are_kept_for_four_fifths_of_their_life(monkeypatch: pytest.MonkeyPatch) -> None:
     kdc = Played(monkeypatch)
     keeper = TicketKeeper(BY_KEYTAB)
     seen = []
     for _ in range(20):
+        keeper.credentials()
+        renewal_ended()
         seen.append(keeper.credentials().number)
         kdc.now += 10
     assert seen == [1] * 8 + [2] * 8 + [3] * 4
+
+
+def test_nobody_waits_for_the_kdc_while_there_are_tickets(monkeypatch: pytest.MonkeyPatch) -> None:
+    kdc = Played(monkeypatch)
+    keeper = TicketKeeper(BY_KEYTAB)
+    keeper.credentials()
+    kdc.now += 81
+    answered = threading.Event()
+    got = kdc.got
+
+    def slow(login: Kerberos) -> Any:
+        answered.wait(10)
+        return got(login)
+
+    monkeypatch.setattr(tickets, "_got", slow)
+    for _ in range(5):
+        assert keeper.credentials().number == 1
+        kdc.now += 3
+    assert [thread.name for thread in threading.enumerate()].count(RENEWAL) == 1
+    answered.set()
+    renewal_ended()
+    assert keeper.credentials().number == 2
 
 
 def test_old_tickets_are_used_while_the_kdc_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,6 +134,7 @@ def test_old_tickets_are_used_while_the_kdc_is_dead(monkeypatch: pytest.MonkeyPa
     kdc.now += 800
     for _ in range(199):
         assert keeper.credentials().number == 1
+        renewal_ended()
         kdc.now += 1
     assert 10 < kdc.asked < 60, "not by every sign-in"
     kdc.now += 2

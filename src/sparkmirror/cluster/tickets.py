@@ -1,13 +1,14 @@
 """Kerberos tickets: got with a keytab and kept for all connections of this process, or taken from somebody's cache.
 
 What a keytab leads to lies in this process's memory, never in the user's own cache. New tickets are got when four
-fifths of their lives are over; until they end the old ones go on being used, whether the KDC answers or not. The C
-library would do so itself at half of their lives, within each sign-in, and wait for a dead KDC every time: so it is
-shown the tickets without the keytab.
+fifths of their lives are over, in a thread of its own; until they end the old ones go on being used. The C library
+would do so itself at half of their lives, within each sign-in, and wait for a dead KDC every time: so it is shown the
+tickets without the keytab.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import threading
@@ -31,6 +32,9 @@ RENEWED_AFTER = 0.8
 
 RETRIED_AFTER = 0.1
 """Of what is left then, if the KDC gives no new ones."""
+
+RENEWAL = "sparkmirror tickets"
+"""The name of threads that get new ones."""
 
 _cache_numbers = itertools.count(1)
 
@@ -97,32 +101,45 @@ class TicketKeeper:
         self._kept: Credentials = None
         self._expires_at = 0.0
         self._renew_at = 0.0
+        self._renewing = False
         self._refusal = ""
         self._refused_at = 0.0
 
     def credentials(self) -> Credentials:
-        """Tickets that are good for a while. Raises `SaslError`."""
+        """Tickets that are good for a while; waits for the KDC if there are none. Raises `SaslError`."""
         asked_at = time.time()
         with self._lock:
-            if time.time() >= self._renew_at:
-                self._renew(asked_at)
+            now = time.time()
+            if now >= self._expires_at:
+                self._get(asked_at)
+            elif now >= self._renew_at and not self._renewing:
+                self._renewing = True
+                self._renew_at = now + (self._expires_at - now) * RETRIED_AFTER
+                threading.Thread(target=self._renew, name=RENEWAL, daemon=True).start()
             return self._kept
 
-    def _renew(self, asked_at: float) -> None:
+    def _get(self, asked_at: float) -> None:
         if self._refused_at > asked_at:  # while we waited for who asked before us
             raise SaslError(self._refusal)
         try:
-            kept = _got(self._login)
+            self._keep(_got(self._login))
         except SaslError as error:
-            now = time.time()
-            left_s = self._expires_at - now
-            if left_s <= 0:
-                self._refusal, self._refused_at = str(error), now
-                raise
-            self._renew_at = now + left_s * RETRIED_AFTER
-            return
-        self._kept, life_s = kept, kept.lifetime or 0
-        now = time.time()
+            self._refusal, self._refused_at = str(error), time.time()
+            raise
+
+    def _renew(self) -> None:
+        """Beside the sign-ins, which go on with the old tickets: a KDC may take half a minute not to answer."""
+        got = None
+        with contextlib.suppress(SaslError):  # tried again, and said once the old ones have ended
+            got = _got(self._login)
+        with self._lock:
+            self._renewing = False
+            if got is not None:
+                self._keep(got)
+
+    def _keep(self, got: Credentials) -> None:
+        now, life_s = time.time(), got.lifetime or 0
+        self._kept = got
         self._expires_at, self._renew_at = now + life_s, now + life_s * RENEWED_AFTER
 
 
