@@ -158,7 +158,7 @@ def test_a_whole_flow(realm: Realm, topic_name: str, tmp_path: Path) -> None:
     moved.close()
     done = subprocess.run([mp.COMMAND, "verify", str(path)], capture_output=True, text=True, timeout=RUN_S)
     assert done.returncode == 0, done.stdout + done.stderr
-    lint = subprocess.run([mp.COMMAND, "lint", str(path), "--connect"], capture_output=True, text=True, timeout=60)
+    lint = subprocess.run([mp.COMMAND, "lint", str(path), "--connect"], capture_output=True, text=True, timeout=RUN_S)
     assert "unreachable" not in lint.stdout + lint.stderr
 
 

@@ -11,8 +11,8 @@ from sparkmirror.config.credentials import Kerberos
 
 _BASE = -1765328384
 """`ERROR_TABLE_BASE_krb5`."""
-_CREDENTIALS_EXPIRED = 11
-"""GSS_S_CREDENTIALS_EXPIRED (RFC 2744, section 3.9.1), 16 bits up."""
+_ENDED = frozenset({11, 12})
+"""GSS_S_CREDENTIALS_EXPIRED and GSS_S_CONTEXT_EXPIRED (RFC 2744, section 3.9.1), 16 bits up."""
 
 _NO_TICKETS = frozenset({141, 194, 195, 199})
 """KRB5_CC_NOTFOUND, KRB5_FCC_PERM, KRB5_FCC_NOFILE, KRB5_CC_FORMAT."""
@@ -45,10 +45,12 @@ def explain(error: GssTrouble, login: Kerberos, host: str) -> str:
     code = _number(error.min_code)
     if login.keytab and (told := _about_keytab(code, login)):
         return told
-    expired = code in _EXPIRED or error.maj_code >> 16 == _CREDENTIALS_EXPIRED
+    expired = code in _EXPIRED or error.maj_code >> 16 in _ENDED
     if not login.keytab and (expired or code in _NO_TICKETS):
         cache = f"the ticket cache {login.cache}" if login.cache else "the ticket cache that the environment names"
         return f"{cache} has {'only expired' if expired else 'no'} tickets: type kinit, or have a keytab used instead"
+    if expired:
+        return f"the tickets of {login.principal} ended while we signed in: the next try gets new ones"
     words = " ".join(": ".join(error.get_all_statuses(error.min_code, False)).split())
     if code in _NO_KDC:
         return f"no KDC answers ({words}): see that it runs, and that krb5.conf, or KRB5_CONFIG's file, names it"

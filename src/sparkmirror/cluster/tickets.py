@@ -1,9 +1,8 @@
 """Kerberos tickets: got with a keytab and kept for all connections of this process, or taken from somebody's cache.
 
 What a keytab leads to lies in this process's memory, never in the user's own cache. New tickets are got when four
-fifths of their lives are over, in a thread of its own; until they end the old ones go on being used. The C library
-would do so itself at half of their lives, within each sign-in, and wait for a dead KDC every time: so it is shown the
-tickets without the keytab.
+fifths of their lives are over, in a thread of its own; until they end the old ones go on being used, so that nobody
+waits for a KDC that hangs.
 """
 
 from __future__ import annotations
@@ -20,6 +19,8 @@ from sparkmirror.config.credentials import Kerberos
 from sparkmirror.wire.sasl import SaslError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gssapi import Credentials, SecurityContext
 
 KERBEROS_EXTRA = (
@@ -32,6 +33,9 @@ RENEWED_AFTER = 0.8
 
 RETRIED_AFTER = 0.1
 """Of what is left then, if the KDC gives no new ones."""
+
+SIGN_IN_S = 2.0
+"""Tickets with less left are not begun with: they would end while we sign in."""
 
 RENEWAL = "sparkmirror tickets"
 """The name of threads that get new ones."""
@@ -51,45 +55,48 @@ class Context:
 
         self._error = GSSError
         credentials = keeper(login).credentials() if login.keytab else _cached(login)
-        try:
-            service = Name(f"{login.service}@{host}", name_type=NameType.hostbased_service)
+        with self._explained():
             self._context: SecurityContext = SecurityContext(
-                name=service,
+                name=Name(f"{login.service}@{host}", name_type=NameType.hostbased_service),
                 creds=credentials,
                 mech=MechType.kerberos,
                 usage="initiate",
                 flags=RequirementFlag.mutual_authentication,
             )
-        except GSSError as error:
-            raise SaslError(explain(error, login, host)) from None
 
     @property
     def complete(self) -> bool:
         """Whether each is sure of the other."""
-        return bool(self._context.complete)
+        with self._explained():
+            return bool(self._context.complete)
 
     @property
     def initiator(self) -> str:
         """Our principal."""
-        return str(self._context.initiator_name)
+        with self._explained():
+            return str(self._context.initiator_name)
 
     def step(self, token: bytes) -> bytes:
         """What to send next; asks the KDC for a ticket of the broker's service, if there is none yet."""
-        try:
+        with self._explained():
             return self._context.step(token or None) or b""
-        except self._error as error:
-            raise SaslError(explain(error, self._login, self._host)) from None
 
     def wrap(self, message: bytes) -> bytes:
         """The message with a proof that it is ours; not encrypted."""
-        return bytes(self._context.wrap(message, False).message)
+        with self._explained():
+            return bytes(self._context.wrap(message, False).message)
 
     def unwrap(self, message: bytes) -> bytes:
         """The message of the broker's, its proof checked."""
-        try:
+        with self._explained():
             return bytes(self._context.unwrap(message).message)
-        except self._error:
-            raise SaslError("the broker's GSSAPI message can't be read: it may be somebody else's") from None
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except self._error as error:
+            raise SaslError(explain(error, self._login, self._host)) from None
 
 
 class TicketKeeper:
@@ -110,7 +117,7 @@ class TicketKeeper:
         asked_at = time.time()
         with self._lock:
             now = time.time()
-            if now >= self._expires_at:
+            if now >= self._expires_at - SIGN_IN_S:
                 self._get(asked_at)
             elif now >= self._renew_at and not self._renewing:
                 self._renewing = True
@@ -182,10 +189,11 @@ def _got(login: Kerberos) -> Credentials:
     keys = {"client_keytab": f"FILE:{login.keytab}"}
     try:
         whose = Name(login.principal, name_type=NameType.kerberos_principal)
-        Credentials(name=whose, usage="initiate", mechs=[MechType.kerberos], store=cache | keys).inquire()
-        return Credentials(usage="initiate", mechs=[MechType.kerberos], store=cache)
+        credentials = Credentials(name=whose, usage="initiate", mechs=[MechType.kerberos], store=cache | keys)
+        credentials.inquire()  # now at the latest the KDC is asked
     except GSSError as error:
         raise SaslError(explain(error, login, "")) from None
+    return credentials
 
 
 def _cached(login: Kerberos) -> Credentials:

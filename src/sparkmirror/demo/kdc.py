@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -121,14 +122,28 @@ class Kdc:
             self._running.kill()
             self._running.wait()
 
+    def pause(self) -> None:
+        """Stop it in its tracks (SIGSTOP): connections are taken, nothing answers."""
+        if self._running is not None:
+            self._running.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on (SIGCONT)."""
+        if self._running is not None:
+            self._running.send_signal(signal.SIGCONT)
+
     def keytab(self, principal: str, *, name: str = "") -> Path:
         """Make the principal, or give it new keys, and write them to a file called `name`, else after the principal."""
         path = self.directory / (name or f"{principal.partition('@')[0].replace('/', '-')}.keytab")
         path.unlink(missing_ok=True)
-        if "Principal:" not in self._do("kadmin.local", "-r", REALM, "-q", f"getprinc {principal}"):
-            self._do("kadmin.local", "-r", REALM, "-q", f"addprinc -randkey +requires_preauth {principal}")
-        self._do("kadmin.local", "-r", REALM, "-q", f"ktadd -k {path} {principal}")
+        if "Principal:" not in self.administer(f"getprinc {principal}"):
+            self.administer(f"addprinc -randkey +requires_preauth {principal}")
+        self.administer(f"ktadd -k {path} {principal}")
         return path
+
+    def administer(self, query: str) -> str:
+        """What `kadmin.local` answers to one of its commands."""
+        return self._do("kadmin.local", "-r", REALM, "-q", query)
 
     def tickets(self, principal: str, keytab: Path, cache: Path, *, life_s: int = 0) -> Path:
         """Get tickets into a file, as who has a keytab does by `kinit`."""
