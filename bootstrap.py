@@ -4,6 +4,7 @@
 
 Needs nothing but Python. What is there already is left alone, which takes a moment. `--mirror-maker`
 fetches the real MirrorMaker 2's jars too. The Makefile runs this before everything else.
+Kerberos is added where that is possible: its tests are skipped elsewhere.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 OLDEST = (3, 11)
@@ -24,6 +26,7 @@ ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "ready.json"
+ADMINS_PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin"))
 
 
 class SetupError(Exception):
@@ -39,6 +42,7 @@ def main() -> int:
     try:
         if stamped().get("packages") != packages_hash() or not PYTHON.exists():
             install_packages()
+            add_kerberos()
         for step in wanted_steps(with_mirror_maker):
             fetch(step)
     except SetupError as error:
@@ -109,6 +113,37 @@ def install_packages() -> None:
     except subprocess.CalledProcessError as error:
         raise SetupError("pip failed, see above; when it can work, run this again") from error
     stamp("packages", packages_hash())
+
+
+def add_kerberos() -> None:
+    """Install what Kerberos takes, with a KDC for its tests, or say what is missing: all else works without it."""
+    import tomllib  # not there in the older Python that this may have been started with
+
+    minor = sys.version_info.minor
+    needed = {
+        "gcc": shutil.which("gcc"),
+        "libkrb5-dev": shutil.which("krb5-config"),
+        "krb5-kdc": shutil.which("krb5kdc", path=ADMINS_PATH),
+        "krb5-admin-server": shutil.which("kadmin.local", path=ADMINS_PATH),
+        "krb5-user": shutil.which("kinit"),
+        f"python3.{minor}-dev": (Path(sysconfig.get_paths()["include"]) / "Python.h").exists(),
+    }
+    missing = [package for package, there in needed.items() if not there]
+    if missing and os.geteuid() == 0 and shutil.which("apt-get"):
+        say(f"Installing {', '.join(missing)} for the tests of Kerberos")
+        runs("apt-get", "-qq", "update", quiet=True)
+        # No questions about a realm: the tests have their own.
+        quietly = ("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq", "-y", "--no-install-recommends")
+        if runs(*quietly, "install", *missing, quiet=True):
+            missing = []
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    pip = (PYTHON, "-m", "pip", "install", "--disable-pip-version-check", *extras["kerberos"])
+    if not runs(*pip, quiet=True) or missing:
+        print(
+            "Kerberos can't be tried here, all else can; for its tests type: sudo apt-get install"
+            f" {' '.join(needed)} && .venv/bin/pip install '.[kerberos]'",
+            file=sys.stderr,
+        )
 
 
 def make_environment() -> None:

@@ -15,7 +15,8 @@ from pathlib import Path
 
 ENGINE = Path(__file__).parent / "engine"
 CALM = sorted(
-    str(ENGINE / f"test_{name}.py") for name in ("secrets", "secure_flows", "sign_in", "strimzi_examples", "verify")
+    str(ENGINE / f"test_{name}.py")
+    for name in ("secrets", "kerberos", "secure_flows", "sign_in", "strimzi_examples", "verify")
 )
 """Of the engine's, those that measure no time and are long."""
 

@@ -11,6 +11,7 @@ from pydantic import SecretStr
 from sparkmirror.config import FlowConfig, MirrorConfig
 from sparkmirror.config.credentials import (
     GivenToken,
+    Kerberos,
     Login,
     MskIam,
     Password,
@@ -18,6 +19,7 @@ from sparkmirror.config.credentials import (
     TokenRequest,
     UnsecuredToken,
 )
+from sparkmirror.config.kerberos_login import KERBEROS_MODULE
 from sparkmirror.config.login import read_login
 from sparkmirror.config.model import REVEAL, SaslConfig, SslConfig
 from sparkmirror.config.providers import with_secrets
@@ -233,6 +235,10 @@ STRIMZI = (
     + OAUTH.rstrip()
     + ' oauth.token.endpoint.uri="https://id/token" '
 )
+KERBEROS = (
+    "us.security.protocol = SASL_PLAINTEXT\nus.sasl.mechanism = GSSAPI\n"
+    f"us.sasl.jaas.config = {KERBEROS_MODULE} required"
+)
 BY_SECRET = (("grant_type", "client_credentials"),)
 
 
@@ -299,6 +305,21 @@ def test_each_side_in_its_own_way(load: Load) -> None:
         (
             OAUTH + 'unsecuredLoginStringClaim_sub="me" unsecuredLoginListClaim_scope=",a,b";',
             UnsecuredToken((("sub", "me"), ("scope", ("a", "b"))), "sub", "scope", 3600, ()),
+        ),
+        (
+            KERBEROS + ' useKeyTab=true keyTab="/k" principal="a@B" storeKey=true serviceName="kafka";',
+            Kerberos("kafka", "a@B", keytab="/k"),
+        ),
+        (
+            KERBEROS + ' useKeyTab=true keyTab="FILE:/k" principal="a@B" useTicketCache=true ticketCache="/t";\n'
+            "us.sasl.kerberos.service.name = kafka",
+            Kerberos("kafka", "a@B", keytab="/k"),
+        ),
+        (KERBEROS + " useTicketCache=TRUE doNotPrompt=true renewTGT=true serviceName=k;", Kerberos("k", "")),
+        (
+            KERBEROS + ' useKeyTab=false useTicketCache=true ticketCache="/t" principal="a@B";\n'
+            "sasl.kerberos.service.name = kafka",
+            Kerberos("kafka", "a@B", cache="/t"),
         ),
         (MSK + ";", MskIam()),
         (
@@ -381,10 +402,27 @@ def test_tokens(load: Load, lines: str, expected: Login) -> None:
     [
         (
             "us.security.protocol = SASL_SSL",
-            "us.sasl.mechanism",
-            "Kerberos (GSSAPI) is not supported: give",
+            "us.sasl.jaas.config",
+            "that is for Kerberos, which counts where no sasl.mechanism is written",
         ),
-        (SASL.replace("SCRAM-SHA-512", "GSSAPI"), "sasl.mechanism", "SCRAM-SHA-512, OAUTHBEARER or a certificate"),
+        (
+            SASL.replace("SCRAM-SHA-512", "GSSAPI"),
+            "us.sasl.jaas.config",
+            f"is missing: write {KERBEROS_MODULE} required",
+        ),
+        (KERBEROS + ";", "us.sasl.kerberos.service.name", "is missing: write what the brokers' principals begin with"),
+        (
+            KERBEROS + " serviceName=kafka;\nsasl.kerberos.service.name = other",
+            "sasl.kerberos.service.name",
+            "is other, and serviceName in sasl.jaas.config kafka: write the same",
+        ),
+        (KERBEROS + ' serviceName=kafka useKeyTab=true keyTab="/k";', "us.sasl.jaas.config", "principal is missing"),
+        (KERBEROS + " serviceName=kafka useKeyTab=true principal=a;", "us.sasl.jaas.config", "keyTab is missing"),
+        (
+            KERBEROS + " serviceName=kafka principal=a;",
+            "us.sasl.jaas.config",
+            "says nothing to sign in with: write useK",
+        ),
         (SASL.replace("SCRAM-SHA-512", "DIGEST-MD5"), "sasl.mechanism", "must be PLAIN or SCRAM-SHA-256"),
         (SASL, "us.sasl.jaas.config", "is missing: write org.apache.kafka.common.security.scram.ScramLoginModule"),
         (SASL + SCRAM.replace(";\n", "\n"), "sasl.jaas.config", "does not end with a semicolon"),
@@ -450,6 +488,21 @@ def test_a_login_that_can_not_be(load: Load, lines: str, key: str, part: str) ->
     assert caught.value.key == key
     assert part in str(caught.value)
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "part"),
+    [
+        ("sasl.kerberos.kinit.cmd", "has no effect: new tickets are got after four fifths of their lives"),
+        ("us.sasl.kerberos.ticket.renew.window.factor", "has no effect: new tickets are got after"),
+        ("us.sasl.kerberos.ticket.renew.jitter", "has no effect: new tickets are got after"),
+        ("sasl.kerberos.min.time.before.relogin", "has no effect: new tickets are got after"),
+        ("us.sasl.kerberos.principal.to.local.rules", "has no effect: it is for the brokers"),
+    ],
+)
+def test_keys_of_kerberos_without_effect(load: Load, key: str, part: str) -> None:
+    (warning,) = load(KERBEROS + f" useTicketCache=true serviceName=kafka;\n{key} = 1").warnings
+    assert f"{key}: {part}" in warning
 
 
 def test_a_login_without_sasl_does_nothing_and_says_so(load: Load) -> None:

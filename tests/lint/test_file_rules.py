@@ -26,6 +26,10 @@ CLEAN = {
 }
 IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 AMAZONS = "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy"
+KERBEROS = (
+    'com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true keyTab="/nowhere" principal="a@B"'
+    " serviceName=kafka;"
+)
 CONNECTOR = {
     "source.cluster.alias": "us",
     "target.cluster.alias": "eu",
@@ -188,6 +192,12 @@ BAD: list[tuple[str, Any, str, int]] = [
     ("old-api", lambda d: strimzi(d, resource(version="v1beta2")), "apiVersion", 1),
     ("no-effect", lambda d: properties(d, ("us->eu.key.converter.x", "1")), "us->eu.key.converter.x", 7),
     ("wrong-pattern", lambda d: properties(d, ("topics", "a(")), "us->eu.enabled", 4),
+    (
+        "kerberos-here",
+        lambda d: properties(d, ("us.security.protocol", "SASL_SSL"), ("us.sasl.jaas.config", KERBEROS)),
+        "us.sasl.jaas.config",
+        8,
+    ),
     (
         "echo-loop",
         lambda d: properties(d, ("eu->us.enabled", "true"), ("replication.policy.class", IDENTITY)),

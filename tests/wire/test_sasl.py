@@ -9,7 +9,7 @@ import hmac
 import pytest
 from kafka.net.sasl.scram import ScramClient
 
-from sparkmirror.wire.sasl import OAuthBearer, Plain, SaslError, Scram
+from sparkmirror.wire.sasl import Gssapi, OAuthBearer, Plain, SaslError, Scram
 
 
 def test_plain() -> None:
@@ -110,3 +110,45 @@ def test_a_refused_token() -> None:
     with pytest.raises(SaslError, match=r"refuses the token \(invalid_token\)") as caught:
         talk.respond(b"")
     assert "secret-token" not in str(caught.value)
+
+
+class Played:
+    """A Kerberos context of so many tokens; what is wrapped stands in brackets."""
+
+    initiator = "mirror@R"
+
+    def __init__(self, *tokens: bytes) -> None:
+        self._tokens = list(tokens)
+        self.heard: list[bytes] = []
+
+    @property
+    def complete(self) -> bool:
+        return not self._tokens
+
+    def step(self, token: bytes) -> bytes:
+        self.heard.append(token)
+        return self._tokens.pop(0)
+
+    def wrap(self, message: bytes) -> bytes:
+        return b"(" + message + b")"
+
+    def unwrap(self, message: bytes) -> bytes:
+        return message[1:-1]
+
+
+def test_tokens_and_the_agreement_that_nothing_is_wrapped() -> None:
+    context = Played(b"first", b"")
+    talk = Gssapi(context)
+    assert talk.respond(b"") == b"first"
+    assert talk.respond(b"theirs") == b"", "whoever has nothing to send sends an empty token"
+    assert context.heard == [b"", b"theirs"]
+    assert talk.respond(b"(\x07\x00\xff\xff)") == b"(\x01\x00\x00\x00mirror@R)"
+    assert talk.respond(b"") is None
+
+
+@pytest.mark.parametrize("offer", [b"(\x06\x00\xff\xff)", b"()", b"(\x01)"])
+def test_a_broker_that_wants_a_security_layer(offer: bytes) -> None:
+    talk = Gssapi(Played(b"only"))
+    talk.respond(b"")
+    with pytest.raises(SaslError, match="wants all that follows to be wrapped"):
+        talk.respond(offer)

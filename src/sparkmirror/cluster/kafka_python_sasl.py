@@ -14,7 +14,7 @@ from kafka.net.sasl.abc import SaslMechanism
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from sparkmirror.cluster.sign_in import ClusterSignIn, sign_in
-from sparkmirror.config.login import OAUTHBEARER, SCRAM
+from sparkmirror.config.login import GSSAPI, OAUTHBEARER, SCRAM
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.wire.sasl import Conversation
 
@@ -75,7 +75,7 @@ def sasl_settings(config: ClusterConfig) -> dict[str, Any]:
 
 def _register() -> None:
     logging.getLogger("kafka.protocol.parser").addFilter(_no_raw_bytes)  # once: the same filter is not added again
-    for name in ("PLAIN", *SCRAM, OAUTHBEARER):
+    for name in ("PLAIN", *SCRAM, OAUTHBEARER, GSSAPI):
         theirs = SASL_MECHANISMS[name]
         if not isinstance(theirs, _Either):
             register_sasl_mechanism(name, _Either(theirs), overwrite=True)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sparkmirror.cluster.msk_tokens import region_of
+from sparkmirror.cluster.tickets import Context
 from sparkmirror.cluster.tokens import TokenLogin, keeper
 from sparkmirror.config.credentials import (
     GivenToken,
+    Kerberos,
     Login,
     LoginError,
     MskIam,
@@ -16,10 +18,10 @@ from sparkmirror.config.credentials import (
     TokenRequest,
     UnsecuredToken,
 )
-from sparkmirror.config.login import OAUTHBEARER, SCRAM, read_login
+from sparkmirror.config.login import GSSAPI, OAUTHBEARER, SCRAM, read_login
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.config.providers import with_secrets
-from sparkmirror.wire.sasl import Conversation, OAuthBearer, Plain, SaslError, Scram
+from sparkmirror.wire.sasl import Conversation, Gssapi, OAuthBearer, Plain, SaslError, Scram
 
 MSK_EXTRA = (
     "AWS_MSK_IAM needs the AWS library aws-msk-iam-sasl-signer-python, which is not installed here: "
@@ -37,7 +39,7 @@ class ClusterSignIn:
     def mechanism(self) -> str:
         """What brokers call it: MSK's brokers take a signed token by OAUTHBEARER."""
         named = self.config.sasl.mechanism
-        return named if named in ("PLAIN", *SCRAM) else OAUTHBEARER
+        return named if named in ("PLAIN", *SCRAM, GSSAPI) else OAUTHBEARER
 
     @property
     def principal(self) -> str:
@@ -54,6 +56,8 @@ class ClusterSignIn:
             if login.mechanism == "PLAIN":
                 return Plain(login.username, login.password)
             return Scram(login.mechanism, login.username, login.password)
+        if isinstance(login, Kerberos):
+            return Gssapi(Context(login, host))
         extensions = {} if isinstance(login, MskIam) else dict(login.extensions)
         return OAuthBearer(self._token(login, host), extensions)
 
@@ -92,3 +96,5 @@ def _principal(login: Login) -> str:
             return str(dict(login.claims)[login.subject_claim])
         case MskIam():
             return login.role_arn or login.profile
+        case Kerberos():
+            return login.principal

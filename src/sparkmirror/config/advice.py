@@ -134,7 +134,8 @@ def _known(key: ScopedKey) -> str | None:
         return f"has no effect: {reason}"
     if name.startswith("ssl."):
         return "has no effect: it is for Java's TLS, and ours is OpenSSL's, with its own ciphers"
-    if not key.role and key.level is Level.TOP:
+    of_sasl = name.startswith("sasl.") and name in known_keys.CLIENT
+    if not key.role and key.level is Level.TOP and not of_sasl:
         return None
     if name in known_keys.CLIENT:
         return f"has no effect: {known_keys.CLIENT[name].reason}"

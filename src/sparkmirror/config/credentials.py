@@ -84,7 +84,21 @@ class MskIam:
     """Access key's id, its secret and a session's token (or nothing), to take the role with."""
 
 
-Login: TypeAlias = Password | TokenRequest | TokenFile | GivenToken | UnsecuredToken | MskIam
+@dataclass(frozen=True, slots=True)
+class Kerberos:
+    """GSSAPI: Kerberos tickets."""
+
+    service: str
+    """What the brokers' principals begin with: `kafka` of `kafka/host@REALM`."""
+    principal: str
+    """Whose tickets; empty: whoever's are in the cache."""
+    keytab: str = ""
+    """The file with the principal's keys; empty: the tickets are somebody else's to get."""
+    cache: str = ""
+    """Where they are kept then, by Kerberos's name or as a path; empty: where the environment says."""
+
+
+Login: TypeAlias = Password | TokenRequest | TokenFile | GivenToken | UnsecuredToken | MskIam | Kerberos
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,9 @@ ELSEWHERE = "\u00a0"
 """What `jaas_has_secrets` takes for a value that is not in the text itself; to Java a letter like any other."""
 
 _HARMLESS = re.compile(
-    r"username|clientId|scope|aws(?!\w*(Secret|Token|Key))\w+|unsecuredLogin\w+|extension_\w+|refreshKrb5Config|serviceName"
+    r"username|clientId|scope|aws(?!\w*(Secret|Token|Key))\w+|unsecuredLogin\w+|extension_\w+|serviceName"
+    r"|refreshKrb5Config|useKeyTab|keyTab|principal|storeKey|useTicketCache|ticketCache|renewTGT|doNotPrompt|isInitiator"
+    r"|debug|useFirstPass|tryFirstPass|storePass|clearPass"
     r"|(oauth\.)?ssl\.(?!.*(password|\.key$)).*"
     r"|oauth\.(client\.id|token\.endpoint\.uri|scope|audience|[a-z.]+\.location|client\.assertion\.type"
     r"|client\.credentials\.grant\.type|password\.grant\.username|sasl\.extension\.\w+|[a-z.]+\.(seconds|millis|retries)"

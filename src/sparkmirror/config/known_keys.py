@@ -206,6 +206,13 @@ clusters are reached through their brokers: write <cluster>.bootstrap.servers
     bootstrap.controllers
 every address of a name is tried
     client.dns.lookup = use_all_dns_ips
+new tickets are got after four fifths of their lives, or by whoever fills the ticket cache
+    sasl.kerberos.kinit.cmd = /usr/bin/kinit
+    sasl.kerberos.min.time.before.relogin = 60000
+    sasl.kerberos.ticket.renew.jitter = 0.05
+    sasl.kerberos.ticket.renew.window.factor = 0.8
+it is for the brokers: they tell users by principals
+    sasl.kerberos.principal.to.local.rules = DEFAULT
 say for which client, with <cluster>.admin., <source>.consumer. or <target>.producer. before it
     client.id
     request.timeout.ms = 30000

@@ -1,7 +1,8 @@
 """How we sign in to a cluster by SASL, read from Kafka's own settings.
 
-The settings are those of Kafka 4.3.1 (`SaslConfigs`), those of Amazon's `aws-msk-iam-auth`, and those of Strimzi's
-`kafka-oauth-client`. Which is meant is told by mechanism, login module and callback handler.
+The settings are those of Kafka 4.3.1 (`SaslConfigs`) and Java's `Krb5LoginModule`, those of Amazon's
+`aws-msk-iam-auth`, and those of Strimzi's `kafka-oauth-client`. Which is meant is told by mechanism, login module and
+callback handler.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 
 from sparkmirror.config.credentials import Login, LoginError, MskIam, Password, needed
 from sparkmirror.config.jaas import parse_jaas
+from sparkmirror.config.kerberos_login import KERBEROS_MODULE, read_kerberos
 from sparkmirror.config.model import SaslConfig
 from sparkmirror.config.oauth_login import OAUTH_HANDLERS, SECURITY, UNSECURED_HANDLER, read_oauth
 from sparkmirror.config.strimzi_oauth import STRIMZI_HANDLER, read_strimzi_oauth
@@ -17,7 +19,8 @@ from sparkmirror.config.strimzi_oauth import STRIMZI_HANDLER, read_strimzi_oauth
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 OAUTHBEARER = "OAUTHBEARER"
 AWS_MSK_IAM = "AWS_MSK_IAM"
-MECHANISMS = ("PLAIN", *SCRAM, OAUTHBEARER, AWS_MSK_IAM)
+GSSAPI = "GSSAPI"
+MECHANISMS = ("PLAIN", *SCRAM, OAUTHBEARER, AWS_MSK_IAM, GSSAPI)
 
 _MSK = "software.amazon.msk.auth.iam."
 _MODULES = {
@@ -25,6 +28,7 @@ _MODULES = {
     **dict.fromkeys(SCRAM, SECURITY + "scram.ScramLoginModule"),
     OAUTHBEARER: SECURITY + "oauthbearer.OAuthBearerLoginModule",
     AWS_MSK_IAM: _MSK + "IAMLoginModule",
+    GSSAPI: KERBEROS_MODULE,
 }
 MSK_CLIENT_HANDLER = _MSK + "IAMClientCallbackHandler"
 MSK_OAUTH_CLIENT_HANDLER = _MSK + "IAMOAuthBearerClientCallbackHandler"
@@ -45,10 +49,7 @@ _MSK_OPTIONS = (
 LOGIN_HANDLERS = ("", *OAUTH_HANDLERS, UNSECURED_HANDLER, STRIMZI_HANDLER, MSK_LOGIN_HANDLER)
 CLIENT_HANDLERS = ("", MSK_CLIENT_HANDLER, MSK_OAUTH_CLIENT_HANDLER)
 
-KERBEROS = (
-    "Kerberos (GSSAPI) is not supported: give sparkmirror a user of its own with SCRAM-SHA-512, OAUTHBEARER or a"
-    " certificate, and write sasl.mechanism and sasl.jaas.config for it; one more listener at the brokers is enough"
-)
+_BY_DEFAULT = "; that is for Kerberos, which counts where no sasl.mechanism is written"
 
 
 def read_login(sasl: SaslConfig) -> Login:
@@ -57,11 +58,10 @@ def read_login(sasl: SaslConfig) -> Login:
     Raises `LoginError`, which names the setting to blame and never a secret.
     """
     mechanism = sasl.mechanism
-    if mechanism == "GSSAPI":
-        raise LoginError("mechanism", KERBEROS)
     text = sasl.jaas_config.get_secret_value()
     if not text:
-        raise LoginError("jaas.config", f'is missing: write {_MODULES[mechanism]} required <option>="<value>";')
+        line = f'is missing: write {_MODULES[mechanism]} required <option>="<value>";'
+        raise LoginError("jaas.config", line + (_BY_DEFAULT if mechanism == GSSAPI else ""))
     try:
         entry = parse_jaas(text)
     except ValueError as error:
@@ -74,6 +74,8 @@ def read_login(sasl: SaslConfig) -> Login:
         return read_strimzi_oauth(entry.options)
     if mechanism == OAUTHBEARER:
         return read_oauth(sasl, entry.options)
+    if mechanism == GSSAPI:
+        return read_kerberos(sasl, entry.options)
     username, password = (needed(entry.options, option) for option in ("username", "password"))
     return Password(mechanism, username, password)
 

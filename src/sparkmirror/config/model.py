@@ -95,6 +95,8 @@ class SaslConfig(Model):
     """One login module with its options, as Java writes them (`config.jaas`)."""
     login_callback_handler_class: str = ""
     client_callback_handler_class: str = ""
+    kerberos_service_name: str = ""
+    """Empty: as the JAAS line says."""
     oauthbearer_token_endpoint_url: str = ""
     """Of the OIDC server, or a file with a token: `file:///…`."""
     oauthbearer_jwt_retriever_class: str = ""

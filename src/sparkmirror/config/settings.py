@@ -115,10 +115,11 @@ ADMIN_SETTINGS: tuple[Setting, ...] = (
 
 
 SASL_SETTINGS: tuple[Setting, ...] = (
-    _sasl("sasl.mechanism", Choice((*MECHANISMS, "GSSAPI")), "How we sign in; GSSAPI (Kerberos) stops the run."),
-    _sasl("sasl.jaas.config", Hidden(), "Login module and its options: user, password, client id, AWS profile, …"),
+    _sasl("sasl.mechanism", Choice(MECHANISMS), "How we sign in."),
+    _sasl("sasl.jaas.config", Hidden(), "Login module and its options: user, password, client id, keytab, …"),
     _sasl("sasl.login.callback.handler.class", Choice(LOGIN_HANDLERS), "Where an OAUTHBEARER token comes from."),
     _sasl("sasl.client.callback.handler.class", Choice(CLIENT_HANDLERS), "Of AWS_MSK_IAM; says nothing new here."),
+    _sasl("sasl.kerberos.service.name", Text(), "What brokers' principals begin with; also in the JAAS line."),
     _sasl("sasl.oauthbearer.token.endpoint.url", Text(), "The OIDC server's, or a file with a token: `file:///…`."),
     _sasl(
         "sasl.oauthbearer.jwt.retriever.class",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 _SECURITY = "org.apache.kafka.common.security."
 
@@ -60,6 +61,16 @@ def signed_tokens(keys_url: str, audience: str, protocol: str = "SASL_SSL") -> L
             "sasl.oauthbearer.expected.audience": audience,
         },
     )
+
+
+def kerberos(principal: str, keytab: Path, protocol: str = "SASL_PLAINTEXT", *, reauth_ms: int = 0) -> Listener:
+    """GSSAPI; the principal, which ends with the broker's host, and its keytab are the brokers'.
+
+    They need the JVM option `-Djava.security.krb5.conf=<file>`.
+    """
+    module = "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true"
+    listener = _sasl(protocol, "GSSAPI", f'{module} keyTab="{keytab}" principal="{principal}";', reauth_ms=reauth_ms)
+    return replace(listener, settings={**listener.settings, "sasl.kerberos.service.name": principal.partition("/")[0]})
 
 
 def _sasl(

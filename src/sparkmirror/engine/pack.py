@@ -18,8 +18,8 @@ import sparkmirror
 FOLDER = "sparkmirror_env"
 """The name that the archive is unpacked under; it goes into `PYTHONPATH` of the executors."""
 
-MSK = "msk"
-"""The extra whose packages are packed where they are installed: executors sign in to Amazon MSK themselves."""
+SIGNING_IN = ("msk", "kerberos")
+"""The extras whose packages are packed where they are installed: executors sign in themselves."""
 
 _NOT_PACKED = {"pyspark", "py4j"}
 """Spark's own, which every worker has in the version of its cluster."""
@@ -79,7 +79,8 @@ def _is_wanted(requirement: Requirement) -> bool:
     marker = requirement.marker
     if marker is None or marker.evaluate({"extra": ""}):
         return True
-    return marker.evaluate({"extra": MSK}) and _is_installed(requirement.name)
+    wanted = any(marker.evaluate({"extra": extra}) for extra in SIGNING_IN)
+    return wanted and _is_installed(requirement.name)
 
 
 def _is_installed(name: str) -> bool:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sparkmirror.config import IDENTITY_POLICY, FlowConfig
+from sparkmirror.cluster.tickets import check, check_keytab
+from sparkmirror.config import IDENTITY_POLICY, ClusterConfig, FlowConfig
+from sparkmirror.config.credentials import Kerberos, LoginError
+from sparkmirror.config.login import GSSAPI, read_login
+from sparkmirror.config.providers import with_secrets
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.lint.echoes import echoes
 from sparkmirror.lint.findings import Rule, Severity, Spot, at
 from sparkmirror.lint.subject import Subject
 from sparkmirror.policy import DefaultReplicationPolicy
 from sparkmirror.sync.topic_rules import group_filter, topic_rules
+from sparkmirror.wire.sasl import SaslError
 
 AMAZONS = "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy"
 
@@ -22,6 +27,32 @@ def wrong_pattern(subject: Subject) -> Iterator[Spot]:
             group_filter(flow, flow.originals)
         except SparkMirrorError as error:
             yield at(subject.flow_spot(flow), str(error))
+
+
+def kerberos_here(subject: Subject) -> Iterator[Spot]:
+    """What signing in by Kerberos needs of a machine, looked for on this one."""
+    for flow in subject.flows:
+        for cluster in (flow.source, flow.source.for_copying, flow.target, flow.target.for_copying):
+            if lacking := _lacks(cluster):
+                entries = {entry.key: entry for entry in subject.reading.entries}
+                keys = (f"{cluster.alias}.sasl.jaas.config", "sasl.jaas.config")
+                stated = next((entries[key] for key in keys if key in entries), None)
+                yield at(stated or subject.flow_spot(flow), lacking)
+
+
+def _lacks(cluster: ClusterConfig) -> str:
+    """What is missing here; empty if nothing, or if Kerberos isn't spoken."""
+    if not cluster.signs_in or cluster.sasl.mechanism != GSSAPI:
+        return ""
+    try:
+        login = read_login(with_secrets(cluster).sasl)
+        assert isinstance(login, Kerberos)  # noqa: S101 - the mechanism says so
+        if login.keytab:
+            check_keytab(login)
+        check(login)
+    except (SaslError, LoginError, ValueError) as error:
+        return str(error)
+    return ""
 
 
 def echo_loop(subject: Subject) -> Iterator[Spot]:
@@ -113,6 +144,14 @@ FLOW_RULES: tuple[Rule[Subject], ...] = (
         "the run stops when it starts",
         "as the reason says; patterns are Java's regular expressions",
         wrong_pattern,
+    ),
+    Rule(
+        "kerberos-here",
+        _WARNING,
+        "this machine can't sign in by Kerberos",
+        "if this is where sparkmirror or Spark's executors run, nothing is copied",
+        "as the reason says; elsewhere it doesn't matter",
+        kerberos_here,
     ),
     Rule(
         "echo-loop",

@@ -1,7 +1,7 @@
 """SASL: what client and broker say to each other, one message in, one out. No socket here, no configuration.
 
-PLAIN is RFC 4616, SCRAM RFC 5802 with the hashes of RFC 7677 and SHA-512, OAUTHBEARER RFC 7628, each as Kafka's
-own client speaks it: without channel binding, authorization ids or SASLprep.
+PLAIN is RFC 4616, SCRAM RFC 5802 with the hashes of RFC 7677 and SHA-512, OAUTHBEARER RFC 7628, GSSAPI RFC 4752,
+each as Kafka's own client speaks it: without channel binding, SASLprep or, but for GSSAPI, authorization ids.
 """
 
 from __future__ import annotations
@@ -138,3 +138,47 @@ class OAuthBearer:
             status = None
         self._refusal = f"the broker refuses the token ({status or 'without a reason'})"
         return b"\x01"
+
+
+class SecurityContext(Protocol):
+    """What two sides come to by Kerberos (RFC 2743); raises `SaslError` where they don't."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether each is sure of the other."""
+
+    @property
+    def initiator(self) -> str:
+        """Our principal, once it is complete."""
+
+    def step(self, token: bytes) -> bytes:
+        """What to send next, perhaps nothing; `token` is what the broker sent, at first nothing."""
+
+    def wrap(self, message: bytes) -> bytes:
+        """The message with a proof that it is ours."""
+
+    def unwrap(self, message: bytes) -> bytes:
+        """The message of the broker's, its proof checked."""
+
+
+class Gssapi:
+    """Tickets, then the agreement that what follows is not wrapped (RFC 4752, section 3.1)."""
+
+    NO_LAYER = 1
+    """Of the security layers that a broker may offer, a bit each."""
+
+    def __init__(self, context: SecurityContext) -> None:
+        self._context = context
+        self._agreed = False
+
+    def respond(self, challenge: bytes) -> bytes | None:
+        """Tokens until both are sure, an empty one if there is none to send; the agreement; nothing."""
+        if not self._context.complete:
+            return self._context.step(challenge)
+        if self._agreed:
+            return None
+        offer = self._context.unwrap(challenge)
+        if len(offer) != 4 or not offer[0] & self.NO_LAYER:  # a byte of layers, three of a size
+            raise SaslError("the broker wants all that follows to be wrapped, which Kafka's brokers don't")
+        self._agreed = True
+        return self._context.wrap(bytes((self.NO_LAYER, 0, 0, 0)) + self._context.initiator.encode())

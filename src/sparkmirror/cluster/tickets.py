@@ -1,0 +1,211 @@
+"""Kerberos tickets: got with a keytab and kept for all connections of this process, or taken from somebody's cache.
+
+What a keytab leads to lies in this process's memory, never in the user's own cache. New tickets are got when four
+fifths of their lives are over, in a thread of its own; until they end the old ones go on being used, so that nobody
+waits for a KDC that hangs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from sparkmirror.cluster.ticket_troubles import explain
+from sparkmirror.config.credentials import Kerberos
+from sparkmirror.wire.sasl import SaslError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gssapi import Credentials, SecurityContext
+
+KERBEROS_EXTRA = (
+    "GSSAPI (Kerberos) needs the package gssapi, which is not installed here: sudo apt-get install libkrb5-dev gcc, and"
+    " pip install 'sparkmirror[kerberos]'"
+)
+
+RENEWED_AFTER = 0.8
+"""Of tickets' life: `sasl.kerberos.ticket.renew.window.factor` of Kafka's clients."""
+
+RETRIED_AFTER = 0.1
+"""Of what is left then, if the KDC gives no new ones."""
+
+SIGN_IN_S = 2.0
+"""Tickets with less left are not begun with: they would end while we sign in."""
+
+RENEWAL = "sparkmirror tickets"
+"""The name of threads that get new ones."""
+
+_cache_numbers = itertools.count(1)
+
+
+class Context:
+    """`wire.sasl.SecurityContext` with one broker."""
+
+    def __init__(self, login: Kerberos, host: str) -> None:
+        self._login = login
+        self._host = host
+        check(login)
+        from gssapi import MechType, Name, NameType, RequirementFlag, SecurityContext
+        from gssapi.exceptions import GSSError
+
+        self._error = GSSError
+        credentials = keeper(login).credentials() if login.keytab else _cached(login)
+        with self._explained():
+            self._context: SecurityContext = SecurityContext(
+                name=Name(f"{login.service}@{host}", name_type=NameType.hostbased_service),
+                creds=credentials,
+                mech=MechType.kerberos,
+                usage="initiate",
+                flags=RequirementFlag.mutual_authentication,
+            )
+
+    @property
+    def complete(self) -> bool:
+        """Whether each is sure of the other."""
+        with self._explained():
+            return bool(self._context.complete)
+
+    @property
+    def initiator(self) -> str:
+        """Our principal."""
+        with self._explained():
+            return str(self._context.initiator_name)
+
+    def step(self, token: bytes) -> bytes:
+        """What to send next; asks the KDC for a ticket of the broker's service, if there is none yet."""
+        with self._explained():
+            return self._context.step(token or None) or b""
+
+    def wrap(self, message: bytes) -> bytes:
+        """The message with a proof that it is ours; not encrypted."""
+        with self._explained():
+            return bytes(self._context.wrap(message, False).message)
+
+    def unwrap(self, message: bytes) -> bytes:
+        """The message of the broker's, its proof checked."""
+        with self._explained():
+            return bytes(self._context.unwrap(message).message)
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except self._error as error:
+            raise SaslError(explain(error, self._login, self._host)) from None
+
+
+class TicketKeeper:
+    """Gets a principal's tickets by its keytab, and keeps the last ones; for all threads."""
+
+    def __init__(self, login: Kerberos) -> None:
+        self._login = login
+        self._lock = threading.Lock()
+        self._kept: Credentials = None
+        self._expires_at = 0.0
+        self._renew_at = 0.0
+        self._renewing = False
+        self._refusal = ""
+        self._refused_at = 0.0
+
+    def credentials(self) -> Credentials:
+        """Tickets that are good for a while; waits for the KDC if there are none. Raises `SaslError`."""
+        asked_at = time.time()
+        with self._lock:
+            now = time.time()
+            if now >= self._expires_at - SIGN_IN_S:
+                self._get(asked_at)
+            elif now >= self._renew_at and not self._renewing:
+                self._renewing = True
+                self._renew_at = now + (self._expires_at - now) * RETRIED_AFTER
+                threading.Thread(target=self._renew, name=RENEWAL, daemon=True).start()
+            return self._kept
+
+    def _get(self, asked_at: float) -> None:
+        if self._refused_at > asked_at:  # while we waited for who asked before us
+            raise SaslError(self._refusal)
+        try:
+            self._keep(_got(self._login))
+        except SaslError as error:
+            self._refusal, self._refused_at = str(error), time.time()
+            raise
+
+    def _renew(self) -> None:
+        """Beside the sign-ins, which go on with the old tickets: a KDC may take half a minute not to answer."""
+        got = None
+        with contextlib.suppress(SaslError):  # tried again, and said once the old ones have ended
+            got = _got(self._login)
+        with self._lock:
+            self._renewing = False
+            if got is not None:
+                self._keep(got)
+
+    def _keep(self, got: Credentials) -> None:
+        now, life_s = time.time(), got.lifetime or 0
+        self._kept = got
+        self._expires_at, self._renew_at = now + life_s, now + life_s * RENEWED_AFTER
+
+
+@functools.lru_cache(maxsize=32)
+def keeper(login: Kerberos) -> TicketKeeper:
+    """The one keeper of this process for a principal and its keytab."""
+    return TicketKeeper(login)
+
+
+def check(login: Kerberos) -> None:
+    """Raise `SaslError` where this machine lacks what signing in needs."""
+    try:
+        import gssapi  # noqa: F401 - to see that it is there
+    except ModuleNotFoundError:
+        raise SaslError(KERBEROS_EXTRA) from None
+    except (ImportError, OSError) as error:
+        reason = " ".join(str(error).split())
+        raise SaslError(f"gssapi can't be loaded here ({reason}): sudo apt-get install libgssapi-krb5-2") from None
+
+
+def check_keytab(login: Kerberos) -> None:
+    """Raise `SaslError` where there is no keytab, or we may not read it."""
+    try:
+        with open(login.keytab, "rb"):
+            return
+    except OSError as error:
+        raise SaslError(
+            f"the keytab {login.keytab} can't be read here: {error.strerror}; whatever signs in reads it, Spark's"
+            " executors too: put it there at the same path"
+        ) from None
+
+
+def _got(login: Kerberos) -> Credentials:
+    """New tickets from the KDC."""
+    check_keytab(login)
+    from gssapi import Credentials, MechType, Name, NameType
+    from gssapi.exceptions import GSSError
+
+    cache = {"ccache": f"MEMORY:sparkmirror-{next(_cache_numbers)}"}
+    keys = {"client_keytab": f"FILE:{login.keytab}"}
+    try:
+        whose = Name(login.principal, name_type=NameType.kerberos_principal)
+        credentials = Credentials(name=whose, usage="initiate", mechs=[MechType.kerberos], store=cache | keys)
+        credentials.inquire()  # now at the latest the KDC is asked
+    except GSSError as error:
+        raise SaslError(explain(error, login, "")) from None
+    return credentials
+
+
+def _cached(login: Kerberos) -> Credentials:
+    """The tickets that are in the cache now."""
+    from gssapi import Credentials, MechType, Name, NameType
+    from gssapi.exceptions import GSSError
+
+    whose = Name(login.principal, name_type=NameType.kerberos_principal) if login.principal else None
+    store = {"ccache": login.cache if ":" in login.cache else f"FILE:{login.cache}"} if login.cache else None
+    try:
+        credentials = Credentials(name=whose, usage="initiate", mechs=[MechType.kerberos], store=store)
+        credentials.inquire()  # raises where they have expired
+    except GSSError as error:
+        raise SaslError(explain(error, login, "")) from None
+    return credentials
