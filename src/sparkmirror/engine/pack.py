@@ -1,4 +1,4 @@
-"""One archive with sparkmirror and what it needs, for Spark workers that have nothing but Python.
+"""One archive with sparkmirror and what it needs, for Spark workers that have nothing but Spark and Python.
 
 Shipped with `spark.archives`; Spark unpacks it in each executor's working directory.
 """
@@ -6,6 +6,7 @@ Shipped with `spark.archives`; Spark unpacks it in each executor's working direc
 from __future__ import annotations
 
 import io
+import sys
 import tarfile
 from collections.abc import Iterator
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
@@ -21,9 +22,6 @@ FOLDER = "sparkmirror_env"
 MSK = "msk"
 """The extra whose packages are packed where they are installed: executors sign in to Amazon MSK themselves."""
 
-_NOT_PACKED = {"pyspark", "py4j"}
-"""Spark's own, which every worker has in the version of its cluster."""
-
 
 def write_pack(path: Path) -> int:
     """Write the archive (tar, gzip); returns how many files it holds."""
@@ -37,6 +35,11 @@ def write_pack(path: Path) -> int:
         info.size = len(stamp)
         archive.addfile(info, io.BytesIO(stamp))
     return count
+
+
+def python_minor() -> str:
+    """The Python that the workers must have, as the archive holds compiled modules."""
+    return ".".join(map(str, sys.version_info[:2]))
 
 
 def settings_for(path: Path) -> dict[str, str]:
@@ -57,12 +60,15 @@ def _files() -> Iterator[tuple[Path, str]]:
 
 
 def _needed(root: str) -> set[str]:
-    """Names of all distributions that `root` needs to run, without itself and without Spark's."""
+    """Names of all distributions that `root` needs to run, without itself.
+
+    PySpark and py4j are not among them (they are an extra's): every worker has those of its cluster's Spark.
+    """
     found: set[str] = set()
     waiting = [root]
     while waiting:
         for requirement in _requirements(distribution(waiting.pop())):
-            if requirement.name not in found | _NOT_PACKED:
+            if requirement.name not in found:
                 found.add(requirement.name)
                 waiting.append(requirement.name)
     return found
