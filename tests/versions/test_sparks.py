@@ -10,16 +10,17 @@ import random
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 import venv
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import mirror_process as mp
 import psutil
 import pytest
-from loaded_flow import PARTITIONS, LoadedFlow
+from loaded_flow import PARTITIONS, LoadedFlow, assert_copied
 
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.cache import cache_root, locked
@@ -31,7 +32,7 @@ ROOT = Path(__file__).parents[2]
 CANCELLED_EPOCH = ROOT / "tests" / "engine" / "cancelled_epoch.py"
 VERSIONS = ("3.5", "4.0", "4.3")
 INSTALL_S = 900
-VERIFY_S = 180
+PROGRAM_S = 400
 END_S = 60.0
 """An executor that has just been killed may hold up the end of an epoch until it is cancelled."""
 BACKLOG = 8_000
@@ -45,12 +46,10 @@ class Installed:
     bin: Path
     spark_home: Path
 
-    def run(self, *command: str, timeout_s: float = VERIFY_S) -> subprocess.CompletedProcess[str]:
+    def run(self, *command: str, variables: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         """Run a program of the environment to its end."""
-        path = str(self.bin / command[0])
-        return subprocess.run(
-            [path, *command[1:]], capture_output=True, text=True, timeout=timeout_s, env=own_environment()
-        )
+        path, environment = str(self.bin / command[0]), own_environment() | dict(variables or {})
+        return subprocess.run([path, *command[1:]], capture_output=True, text=True, timeout=PROGRAM_S, env=environment)
 
 
 class FlowOn(LoadedFlow):
@@ -157,6 +156,10 @@ def test_executors_are_killed_under_load(flow: FlowOn, tmp_path: Path) -> None:
     archive = tmp_path / "packed.tar.gz"
     packed = flow.installed.run("sparkmirror", "pack", str(archive), "-o", "json")
     assert packed.returncode == 0, packed.stderr
+    with tarfile.open(archive) as files:
+        packages = {name.partition("/")[0] for name in files.getnames()}
+    assert {"sparkmirror", "pyarrow", "kafka"} <= packages
+    assert not packages & {"pyspark", "py4j"}
     with standalone_cluster(tmp_path, home=flow.installed.spark_home) as cluster:
         settings = {**cluster, **json.loads(packed.stdout)["settings"]}
         properties = flow.write_properties("standalone.properties", flow.target.bootstrap_servers, settings)
@@ -196,3 +199,14 @@ def test_the_spark_of_spark_home(flow: FlowOn, without_spark: Path, monkeypatch:
     monkeypatch.setenv("SPARK_HOME", str(home))
     flow.finish()
     flow.verify()
+
+
+def test_a_job_of_spark_submit(flow: FlowOn, tmp_path: Path) -> None:
+    """The verbs in a file, for those who can only submit one (docs/spark.md)."""
+    job = tmp_path / "job.py"
+    job.write_text("from sparkmirror.cli import main\n\nmain()\n")
+    python = {"PYSPARK_PYTHON": str(flow.installed.bin / "python")}
+    command = ["spark-submit", str(job), "run", str(flow.properties), "--once"]
+    ran = flow.installed.run(*command, variables=python)
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    assert_copied(flow.source, flow.target, {flow.topic: f"A.{flow.topic}"}, BACKLOG)

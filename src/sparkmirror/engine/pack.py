@@ -22,6 +22,9 @@ FOLDER = "sparkmirror_env"
 MSK = "msk"
 """The extra whose packages are packed where they are installed: executors sign in to Amazon MSK themselves."""
 
+_NOT_PACKED = {"pyspark", "py4j"}
+"""Spark's own, which every worker has in the version of its cluster."""
+
 
 def write_pack(path: Path) -> int:
     """Write the archive (tar, gzip); returns how many files it holds."""
@@ -60,15 +63,12 @@ def _files() -> Iterator[tuple[Path, str]]:
 
 
 def _needed(root: str) -> set[str]:
-    """Names of all distributions that `root` needs to run, without itself.
-
-    PySpark and py4j are not among them (they are an extra's): every worker has those of its cluster's Spark.
-    """
+    """Names of all distributions that `root` needs to run, without itself and without Spark's."""
     found: set[str] = set()
     waiting = [root]
     while waiting:
         for requirement in _requirements(distribution(waiting.pop())):
-            if requirement.name not in found:
+            if requirement.name not in found | _NOT_PACKED:
                 found.add(requirement.name)
                 waiting.append(requirement.name)
     return found
