@@ -25,11 +25,13 @@ STOP_S = 20.0
 
 
 @contextlib.contextmanager
-def standalone_cluster(directory: Path, secret: str = "", home: Path | None = None) -> Iterator[Mapping[str, str]]:
+def standalone_cluster(
+    directory: Path, secret: str = "", *, home: Path | None = None, archive: Path | None = None
+) -> Iterator[Mapping[str, str]]:
     """Start it; gives the `spark.*` settings that a mirror needs to run there, as `docs/spark.md` says.
 
     With a `secret` all of its connections are authenticated by it, and encrypted. Its Spark is the one in `home`,
-    else this Python's own.
+    else this Python's own; its workers get `archive`, else what `pack` packs here.
     Its processes die with this one. Raises SetupError if the master does not start.
     """
     guarded = {
@@ -44,8 +46,9 @@ def standalone_cluster(directory: Path, secret: str = "", home: Path | None = No
     bare = directory / "bare"
     venv.create(bare, with_pip=False)
     python = bare / "bin" / "python"
-    archive = directory / "sparkmirror.tar.gz"
-    write_pack(archive)
+    if archive is None:
+        archive = directory / "sparkmirror.tar.gz"
+        write_pack(archive)
     (master_port,) = free_ports(1)
     master = f"spark://127.0.0.1:{master_port}"
     common = ["--host", "127.0.0.1", "--webui-port", "0", "--properties-file", str(file)]
