@@ -74,10 +74,10 @@ class LoadedFlow:
     def _copied(self) -> int:
         return sum(mp.end_offsets(self.target.direct_servers, f"A.{self.topic}", PARTITIONS))
 
-    def finish(self, properties: Path | None = None) -> None:
+    def finish(self, properties: Path | None = None, timeout_s: float = 90.0) -> None:
         """Copy the rest, and compare both logs record by record."""
         with self.start("--once", log="last", properties=properties) as mirror:
-            assert mirror.process.wait(90) == 0, mirror.log.read_text()[-3000:]
+            assert mirror.process.wait(timeout_s) == 0, mirror.log.read_text()[-3000:]
         assert_copied(self.source, self.target, {self.topic: f"A.{self.topic}"})
 
 

@@ -23,6 +23,7 @@ from rich.table import Table
 from sparkmirror.cli.logs import console, set_up_logging
 from sparkmirror.cli.output import Format, print_json
 from sparkmirror.cli.progress import ProgressView
+from sparkmirror.engine.installed_spark import require_spark
 from sparkmirror.errors import ConfigError, SetupError
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ def demo(
 
 
 def _show_class() -> type[Show]:
+    require_spark()
     try:
         from sparkmirror.demo.show import Show
     except ImportError as error:

@@ -16,6 +16,7 @@ from sparkmirror.cli.run import Spark, spark_overrides
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.config.legacy import LegacyOptions, included, load_legacy, named_after
 from sparkmirror.config.model import MirrorConfig
+from sparkmirror.engine.installed_spark import require_spark
 from sparkmirror.errors import ConfigError
 from sparkmirror.policy.name_patterns import NamePatterns
 
@@ -100,7 +101,7 @@ def legacy(
     What MirrorMaker 1 committed under its group.id is where it begins, and it commits there too.
 
     Exit codes: 0 stopped, 1 a partition can't be copied (--abort.on.send.failure true), 2 a file or a flag is wrong,
-    3 a cluster can't be reached, or can't be a target.
+    3 a cluster can't be reached or can't be a target, or Spark is missing.
 
     Example: sparkmirror legacy --consumer.config c.properties --producer.config p.properties --include 'orders|bills'
     """
@@ -126,6 +127,7 @@ def legacy(
     config = load_legacy(options, overrides=spark_overrides(spark))
     for line in config.warnings:
         warn(line)
+    require_spark()
     config = named_after(config, _source_id(config))
     from sparkmirror.engine.mirror import Mirror  # Spark is slow to import; errors in the files come first
 

@@ -21,16 +21,26 @@ def pack(
 
     Example: sparkmirror pack sparkmirror.tar.gz
     """
-    from sparkmirror.engine.pack import settings_for, write_pack
+    from sparkmirror.engine.pack import python_minor, settings_for, write_pack
 
     if not file.parent.is_dir():
         raise ConfigError("there is no such directory", where=str(file.parent))
     count = write_pack(file)
     if output is Format.JSON:
         print_json(
-            {"file": str(file), "files": count, "bytes": file.stat().st_size, "settings": dict(settings_for(file))}
+            {
+                "file": str(file),
+                "files": count,
+                "bytes": file.stat().st_size,
+                "python": python_minor(),
+                "settings": settings_for(file),
+            }
         )
         return
     typer.echo(f"{file}: {count} files, {file.stat().st_size / 1e6:.0f} MB. Ship it with")
     for key, value in settings_for(file).items():
         typer.echo(f"  --spark {key}={value}")
+    typer.echo(
+        f"Workers bring Spark and Python {python_minor()}; where python3 is another one there, add"
+        f" --spark spark.pyspark.python=python{python_minor()}"
+    )

@@ -13,6 +13,7 @@ from sparkmirror.cli.output import Format, Output
 from sparkmirror.cli.progress import ProgressView
 from sparkmirror.cli.status import Status
 from sparkmirror.config import MirrorConfig
+from sparkmirror.engine.installed_spark import require_spark
 from sparkmirror.errors import ConfigError
 from sparkmirror.formats import explain, read
 
@@ -64,7 +65,7 @@ def run(
     """Mirror what FILE says, until stopped.
 
     Exit codes: 0 done or stopped, 1 something was not copied (--once), 2 the file is wrong,
-    3 a cluster can't be reached, or can't be a target.
+    3 a cluster can't be reached or can't be a target, or Spark is missing.
 
     Example: sparkmirror run mm2.properties --clusters backup
     """
@@ -81,6 +82,7 @@ def run(
         status.runs(config)
         for line in config.warnings:
             warn(line)
+        require_spark()
         from sparkmirror.engine.mirror import Mirror  # Spark is slow to import; errors in the file come first
 
         with ProgressView(output) as view:

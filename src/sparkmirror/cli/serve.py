@@ -12,6 +12,7 @@ import typer
 from sparkmirror.cli.logs import set_up_logging, warn
 from sparkmirror.cli.output import Format, Output, print_line
 from sparkmirror.cli.progress import ProgressView
+from sparkmirror.engine.installed_spark import require_spark
 
 File = Annotated[
     str, typer.Argument(metavar="FILE", help="A connect-distributed.properties file, as a Connect worker takes it.")
@@ -32,7 +33,7 @@ def serve(
     Connectors are put as with a Connect worker: curl -X PUT -H "Content-Type: application/json"
     --data @mm2-msc.json http://localhost:8083/connectors/mm2-msc/config
 
-    Exit codes: 0 stopped, 2 the file is wrong, 3 a cluster can't be reached.
+    Exit codes: 0 stopped, 2 the file is wrong, 3 a cluster can't be reached, or Spark is missing.
 
     Example: sparkmirror serve connect-distributed.properties
     """
@@ -44,6 +45,7 @@ def serve(
     for line in config.warnings:
         warn(line)
     users = read_users(jaas or jaas_file(), file) if config.basic_auth else None
+    require_spark()
     # Spark is slow to import; errors in the file come first
     from sparkmirror.connect.server import ConnectServer
     from sparkmirror.connect.worker import ConnectWorker

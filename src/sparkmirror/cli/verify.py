@@ -18,6 +18,7 @@ from rich.table import Table
 from sparkmirror.cli.logs import console, set_up_logging, warn
 from sparkmirror.cli.output import Format, print_line
 from sparkmirror.cli.run import File, Secrets, load
+from sparkmirror.engine.installed_spark import require_spark
 from sparkmirror.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ def verify(
 ) -> None:
     """Compare source and target of all that FILE copies: every record once, in order, equal.
 
-    Exit codes: 0 equal, 1 something differs, 2 the file or the command line is wrong, 3 a cluster can't be reached.
+    Exit codes: 0 equal, 1 something differs, 2 the file or the command line is wrong,
+    3 a cluster can't be reached, or Spark is missing.
 
     Example: sparkmirror verify mm2.properties --topics orders.*
     """
@@ -69,6 +71,7 @@ def verify(
     config = load(file, clusters, spark, secrets=secrets)
     for line in config.warnings:
         warn(line)
+    require_spark()
     from sparkmirror.engine.session import open_session  # Spark is slow to import; errors in the file come first
     from sparkmirror.frames import Options, run_verification
 

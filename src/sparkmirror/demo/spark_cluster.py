@@ -25,10 +25,13 @@ STOP_S = 20.0
 
 
 @contextlib.contextmanager
-def standalone_cluster(directory: Path, secret: str = "") -> Iterator[Mapping[str, str]]:
+def standalone_cluster(
+    directory: Path, secret: str = "", *, home: Path | None = None, archive: Path | None = None
+) -> Iterator[Mapping[str, str]]:
     """Start it; gives the `spark.*` settings that a mirror needs to run there, as `docs/spark.md` says.
 
-    With a `secret` all of its connections are authenticated by it, and encrypted.
+    With a `secret` all of its connections are authenticated by it, and encrypted. Its Spark is the one in `home`,
+    else this Python's own; its workers get `archive`, else what `pack` packs here.
     Its processes die with this one. Raises SetupError if the master does not start.
     """
     guarded = {
@@ -43,20 +46,22 @@ def standalone_cluster(directory: Path, secret: str = "") -> Iterator[Mapping[st
     bare = directory / "bare"
     venv.create(bare, with_pip=False)
     python = bare / "bin" / "python"
-    archive = directory / "sparkmirror.tar.gz"
-    write_pack(archive)
+    if archive is None:
+        archive = directory / "sparkmirror.tar.gz"
+        write_pack(archive)
     (master_port,) = free_ports(1)
     master = f"spark://127.0.0.1:{master_port}"
     common = ["--host", "127.0.0.1", "--webui-port", "0", "--properties-file", str(file)]
+    home = home or _spark_home()
     running = []
     try:
-        running.append(_spark(directory, "master", ["Master", *common, "--port", str(master_port)]))
+        running.append(_spark(home, directory, "master", ["Master", *common, "--port", str(master_port)]))
         _wait_for_port(master_port)
         for number in range(WORKERS):
             work = directory / f"worker{number}"
             work.mkdir()
             command = ["Worker", *common, "--cores", str(CORES), "--memory", "1g", "--work-dir", str(work), master]
-            running.append(_spark(directory, f"worker{number}", command))
+            running.append(_spark(home, directory, f"worker{number}", command))
         yield {
             "spark.master": master,
             "spark.driver.host": "127.0.0.1",
@@ -76,8 +81,7 @@ def standalone_cluster(directory: Path, secret: str = "") -> Iterator[Mapping[st
                 process.wait()
 
 
-def _spark(directory: Path, name: str, command: list[str]) -> subprocess.Popen[bytes]:
-    home = _spark_home()
+def _spark(home: Path, directory: Path, name: str, command: list[str]) -> subprocess.Popen[bytes]:
     environment = {
         "HOME": str(directory / "home"),
         "PATH": os.defpath,
@@ -93,7 +97,7 @@ def _spark(directory: Path, name: str, command: list[str]) -> subprocess.Popen[b
 def _spark_home() -> Path:
     found = find_spec("pyspark")
     if found is None or found.origin is None:
-        raise SetupError("pyspark is not installed")
+        raise SetupError("PySpark is not installed: pip install 'sparkmirror[spark]' brings it")
     return Path(found.origin).parent
 
 

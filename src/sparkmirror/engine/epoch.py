@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import threading
+import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 
 from pyspark.sql import SparkSession
 
+from sparkmirror.engine.session import in_one_line
 from sparkmirror.engine.task import RECEIPTS, run_task
 from sparkmirror.pump.orders import PumpOrder, Receipt
 
@@ -22,7 +24,7 @@ class EpochJob:
         """All receipts, once every task has ended; None if one failed for good."""
         self.failure = ""
         self._spark = spark
-        self._tag = f"sparkmirror-epoch-{number}"
+        self._tag = f"sparkmirror-epoch-{number}-{uuid.uuid4().hex}"  # an application may run several mirrors
         self._thread = threading.Thread(target=self._run, name=self._tag, daemon=True)
         self._thread.start()
 
@@ -30,11 +32,11 @@ class EpochJob:
         work = functools.partial(run_task, {order.task: order.to_json() for order in self.orders})
         count = len(self.orders)
         try:
-            self._spark.addTag(self._tag)
+            self._spark.sparkContext.addJobTag(self._tag)  # the session's own tags are of Spark 4
             rows = self._spark.range(0, count, 1, count).mapInArrow(work, RECEIPTS).collect()
             self.receipts = [Receipt(**row.asDict()) for row in rows]
         except Exception as error:  # whatever Spark raises, the next epoch reads every position anew
-            self.failure = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            self.failure = in_one_line(error)
 
     def wait(self, timeout_s: float) -> bool:
         """Whether the job has ended by then."""
@@ -44,7 +46,7 @@ class EpochJob:
     def cancel(self) -> None:
         """The last resort: Spark kills the pumps hard, and their successors may meet them (R5)."""
         with suppress(Exception):  # Spark may be gone
-            self._spark.interruptTag(self._tag)
+            self._spark.sparkContext.cancelJobsWithTag(self._tag)
 
     def spark_lives(self) -> bool:
         """Whether Spark still answers."""

@@ -138,10 +138,7 @@ class Mirror:
             try:
                 session.set_result(self._given_session or open_session(self._config.spark, self._slots))
             except Exception as error:
-                why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-                session.set_exception(
-                    SetupError(f"Spark can't be started: {why}; is Java 17 or newer in PATH or JAVA_HOME?")
-                )
+                session.set_exception(error)
 
         threading.Thread(target=start, name="spark", daemon=True).start()
         return session

@@ -1,4 +1,4 @@
-"""One archive with sparkmirror and what it needs, for Spark workers that have nothing but Python.
+"""One archive with sparkmirror and what it needs, for Spark workers that have nothing but Spark and Python.
 
 Shipped with `spark.archives`; Spark unpacks it in each executor's working directory.
 """
@@ -6,6 +6,7 @@ Shipped with `spark.archives`; Spark unpacks it in each executor's working direc
 from __future__ import annotations
 
 import io
+import sys
 import tarfile
 from collections.abc import Iterator
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
@@ -37,6 +38,11 @@ def write_pack(path: Path) -> int:
         info.size = len(stamp)
         archive.addfile(info, io.BytesIO(stamp))
     return count
+
+
+def python_minor() -> str:
+    """The Python that the workers must have, as the archive holds compiled modules."""
+    return ".".join(map(str, sys.version_info[:2]))
 
 
 def settings_for(path: Path) -> dict[str, str]:

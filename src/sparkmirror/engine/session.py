@@ -8,13 +8,14 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from sparkmirror.config import FlowConfig
 from sparkmirror.engine.jvm_output import relay
-from sparkmirror.errors import ConfigError
+from sparkmirror.errors import ConfigError, SetupError
 
 MASTER = "spark.master"
 WORKER_PYTHON = "spark.pyspark.python"
@@ -78,7 +79,7 @@ def open_session(settings: Mapping[str, str], tasks: int) -> SparkSession:
     """Start Spark. In local mode without a master of the user's there is a slot for each of `tasks`.
 
     The tasks wait for the network, so there may be more of them than cores. `local[N]` would mean one attempt for
-    each task.
+    each task. Raises `SetupError` where Spark does not start.
     """
     chosen = dict(_DEFAULTS)
     if is_local(settings):
@@ -89,12 +90,24 @@ def open_session(settings: Mapping[str, str], tasks: int) -> SparkSession:
     if WORKER_PYTHON in settings:  # outside spark-submit PySpark reads only the environment
         os.environ["PYSPARK_PYTHON"] = settings[WORKER_PYTHON]
     chosen |= settings
-    if SparkSession.getActiveSession() is None:
-        _launch(chosen)
-    builder = SparkSession.builder
-    for key, value in chosen.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
+    try:
+        if SparkSession.getActiveSession() is None:
+            _launch(chosen)
+        builder = SparkSession.builder
+        for key, value in chosen.items():
+            builder = builder.config(key, value)
+        return builder.getOrCreate()
+    except Exception as error:
+        raise SetupError(
+            f"Spark {pyspark.__version__} can't be started: {in_one_line(error)}; does JAVA_HOME, or else PATH, lead to"
+            " a Java that it runs on? Each Spark from 3.5 to 4.3 runs on Java 17"
+        ) from error
+
+
+def in_one_line(error: Exception) -> str:
+    """Return what Spark raised: of an error in the JVM what was called, and the exception's first line."""
+    lines = [line.rstrip(".") for line in str(error).strip().splitlines()] or [type(error).__name__]
+    return lines[0] + lines[1] if len(lines) > 1 and lines[1].startswith(": ") else lines[0]
 
 
 def _launch(settings: Mapping[str, str]) -> None:

@@ -1,0 +1,99 @@
+"""Two epochs of a Spark that hang: one is cancelled, which must end its tasks and leave the other alone.
+
+As a program it runs on the Spark of its Python, and prints what came of it as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from unittest import mock
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from sparkmirror.engine import epoch
+from sparkmirror.engine.epoch import EpochJob
+from sparkmirror.engine.session import open_session
+from sparkmirror.pump.orders import PumpOrder
+
+START_S = 60.0
+END_S = 20.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the cancelling did; seconds count from the call."""
+
+    ended_s: float | None
+    """Until the job had ended; None: it did not."""
+    worker_gone_s: float | None
+    """Until the Python that ran its task had ended."""
+    failure: str
+    other_goes_on: bool
+
+
+def cancel_one(spark: SparkSession, directory: Path) -> Outcome:
+    """Start both, cancel the first; `directory` is where their tasks say their process ids."""
+
+    def hang(orders: dict[int, str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for order in orders.values():
+            incarnation = json.loads(order)["incarnation"]
+            draft = directory / f"{incarnation}.draft"
+            draft.write_text(str(os.getpid()))
+            draft.rename(directory / incarnation)
+        while not (directory / "end").exists():
+            time.sleep(0.1)
+        yield from ()
+
+    with mock.patch.object(epoch, "run_task", hang):
+        jobs = [
+            EpochJob(spark, 1, [PumpOrder(epoch=1, task=0, incarnation=name, seconds=60, flows=())])
+            for name in ("first", "second")
+        ]
+        try:
+            first, _ = (_pid(directory / name, job) for name, job in zip(("first", "second"), jobs, strict=True))
+            began = time.monotonic()
+            jobs[0].cancel()
+            ended_s = time.monotonic() - began if jobs[0].wait(END_S) else None
+            while _lives(first) and time.monotonic() < began + END_S:
+                time.sleep(0.05)
+            gone_s = None if _lives(first) else time.monotonic() - began
+            return Outcome(ended_s, gone_s, jobs[0].failure, other_goes_on=not jobs[1].wait(1.0))
+        finally:
+            (directory / "end").touch()
+            jobs[1].wait(END_S)
+
+
+def _pid(path: Path, job: EpochJob) -> int:
+    deadline = time.monotonic() + START_S
+    while not path.exists():
+        assert time.monotonic() < deadline, f"no task has begun: {job.failure}"
+        time.sleep(0.05)
+    return int(path.read_text())
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def main() -> int:
+    """Run it on a session of its own."""
+    session = open_session({}, tasks=2)
+    with tempfile.TemporaryDirectory() as directory:
+        print(json.dumps(asdict(cancel_one(session, Path(directory)))))
+    session.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,19 @@
+"""An epoch is one job of its own: it is cancelled with its tasks, and no other one is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cancelled_epoch import cancel_one
+from pyspark.sql import SparkSession
+
+
+@pytest.mark.spark
+def test_cancelling_ends_one_epochs_tasks(spark: SparkSession, tmp_path: Path) -> None:
+    outcome = cancel_one(spark, tmp_path)
+    assert outcome.ended_s is not None, "the job goes on"
+    assert outcome.ended_s < 5
+    assert outcome.worker_gone_s is not None, "its task goes on"
+    assert outcome.failure
+    assert outcome.other_goes_on
