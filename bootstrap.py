@@ -27,6 +27,8 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "ready.json"
 ADMINS_PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin"))
+STEPS = ("java", "broker", "broker-2.8.2", "broker-3.6.2")
+"""What `sparkmirror.demo.fetch` is to get in any case: the newest brokers, and the old ones of the short tests."""
 
 
 class SetupError(Exception):
@@ -60,7 +62,7 @@ def is_ready(with_mirror_maker: bool) -> bool:
 
 def wanted_steps(with_mirror_maker: bool) -> list[str]:
     """Return what `sparkmirror.demo.fetch` is to get."""
-    return ["java", "broker", "mirror-maker"] if with_mirror_maker else ["java", "broker"]
+    return [*STEPS, "mirror-maker"] if with_mirror_maker else [*STEPS]
 
 
 def stamped() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What came of each cell of the matrix: kept in the checkout's cache, a file for each pair of versions."""
+"""What came of each cell of the matrix, and of each upgrade: kept in the checkout's cache, a file for each trial."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 from sparkmirror import __version__
 
@@ -40,16 +39,16 @@ class Pair:
     target: str
 
     @property
-    def file(self) -> Path:
-        """Where its outcomes are."""
-        return DIRECTORY / f"{self.source}-to-{self.target}.json".replace(" ", "_")
+    def title(self) -> str:
+        """What its trial is called."""
+        return f"{self.source} to {self.target}"
 
 
 class Outcomes:
-    """Of one pair, from one run: each cell is written down as soon as it ends."""
+    """Of one trial, from one run: each cell is written down as soon as it ends."""
 
-    def __init__(self, pair: Pair) -> None:
-        self._pair = pair
+    def __init__(self, title: str) -> None:
+        self._title = title
         self._cells: dict[str, dict[str, str]] = {}
         self._failed: list[str] = []
         self._write()
@@ -68,7 +67,7 @@ class Outcomes:
             outcome, words = FAILS, [str(error)[-_WORDS:] or type(error).__name__]
             self._failed.append(f"{name}: {error}")
         self._cells[name] = {"outcome": outcome, "says": "\n".join(words)}
-        print(f"{self._pair}: {name}: {outcome}, {time.monotonic() - began:.0f} s")
+        print(f"{self._title}: {name}: {outcome}, {time.monotonic() - began:.0f} s")
         self._write()
 
     def finish(self) -> None:
@@ -76,21 +75,19 @@ class Outcomes:
         assert not self._failed, "\n\n".join(self._failed)
 
     def _write(self) -> None:
-        self._pair.file.parent.mkdir(parents=True, exist_ok=True)
-        content = {
-            "source": self._pair.source,
-            "target": self._pair.target,
-            "date": str(date.today()),
-            "sparkmirror": __version__,
-            "cells": self._cells,
-        }
-        self._pair.file.write_text(json.dumps(content, indent=1))
+        DIRECTORY.mkdir(parents=True, exist_ok=True)
+        content = {"date": str(date.today()), "sparkmirror": __version__, "cells": self._cells}
+        _file(self._title).write_text(json.dumps(content, indent=1))
 
 
-def recorded(pair: Pair) -> dict[str, Any] | None:
-    """Return what was written down of a pair; None if nothing was."""
+def recorded(title: str) -> dict[str, dict[str, str]]:
+    """Return the cells that were written down of a trial, each with its outcome and what it says."""
     try:
-        content: dict[str, Any] = json.loads(pair.file.read_text())
+        cells: dict[str, dict[str, str]] = json.loads(_file(title).read_text())["cells"]
     except OSError:
-        return None
-    return content
+        return {}
+    return cells
+
+
+def _file(title: str) -> Path:
+    return DIRECTORY / f"{title}.json".replace(" ", "_")

@@ -1,4 +1,4 @@
-"""Which versions are tried as source and as target of a flow, and what is expected of each pair."""
+"""Which versions are tried as source and as target of a flow, what is expected of each pair, and which upgrades."""
 
 from __future__ import annotations
 
@@ -29,3 +29,13 @@ BESIDE_MIRROR_MAKER = (
     Pair(NEWEST, "3.6.2 KRaft"),
 )
 """The real one is 4.3.1, whose clients promise brokers from 2.1 on; 1.1.1 works all the same."""
+
+SOURCE_TO_3 = "source 2.7.2 to 2.8.2 to 3.9.1"
+SOURCE_WITHOUT_IDS = "source 2.7.2 to 3.9.1"
+TARGET_TO_3 = "target 2.8.2 to 3.9.1"
+TARGET_BY_KRAFT = "target 3.9.1 KRaft to 4.4.0, three brokers"
+SOURCE_OF_TWO = "source 2.7.2 to 2.8.2, three brokers"
+TARGET_OF_TWO = "target 2.8.2 to 3.9.1, three brokers"
+
+UPGRADES = (SOURCE_TO_3, SOURCE_WITHOUT_IDS, SOURCE_OF_TWO, TARGET_TO_3, TARGET_OF_TWO, TARGET_BY_KRAFT)
+"""In place, under load; by the names of their outcomes."""

@@ -8,11 +8,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from outcomes import CELLS, FAILS, REFUSED, WORKS, Pair, recorded
 from pairs import REFUSED as REFUSED_PAIRS
-from pairs import WORKING
+from pairs import UPGRADES, WORKING
 
 PAGE = Path(__file__).parents[2] / "docs" / "versions.md"
 
@@ -42,6 +41,14 @@ What the columns say:
   equal. Empty where it was not tried.
 """
 
+UPGRADING = """\
+## Upgrades in place
+
+One mirror runs all the time, and the topic is written to. A phase is done when what was written after it has arrived;
+at the end each record is there once, in order. Kafka 4 has no ZooKeeper: a target that keeps its metadata there
+can't become 4.x in place, so it is a new cluster to sparkmirror, or is migrated to KRaft on 3.9 before.
+"""
+
 REFUSALS = """\
 ## What is refused
 
@@ -63,9 +70,11 @@ def page() -> Iterator[str]:
     yield INTRODUCTION
     yield COLUMNS
     yield "\n".join(_table(WORKING, CELLS))
+    yield UPGRADING
+    yield "\n".join(_upgrades())
     yield REFUSALS
     yield "\n".join(_refusals(REFUSED_PAIRS))
-    failing = list(_failures((*WORKING, *REFUSED_PAIRS)))
+    failing = list(_failures([*(pair.title for pair in (*WORKING, *REFUSED_PAIRS)), *UPGRADES]))
     if failing:
         yield "## What fails\n"
         yield "\n".join(failing)
@@ -77,31 +86,40 @@ def _table(pairs: Iterable[Pair], cells: Iterable[str]) -> Iterator[str]:
     yield f"| source | target | {' | '.join(names)} |"
     yield "|---" * (len(names) + 2) + "|"
     for pair in pairs:
-        outcomes = _cells(pair)
+        outcomes = recorded(pair.title)
         signs = [_SIGNS[outcomes[name]["outcome"]] if name in outcomes else "" for name in names]
         yield f"| {pair.source} | {pair.target} | {' | '.join(signs)} |"
     yield ""
 
 
+def _upgrades() -> Iterator[str]:
+    for title in UPGRADES:
+        yield f"**{title[0].upper()}{title[1:]}**\n"
+        cells = recorded(title)
+        if not cells:
+            yield "Not tried.\n"
+            continue
+        yield "| phase | outcome | |\n|---|---|---|"
+        for name, cell in cells.items():
+            says = cell["says"] if cell["outcome"] == WORKS else ""
+            yield f"| {name} | {_SIGNS[cell['outcome']]} | {says} |"
+        yield ""
+
+
 def _refusals(pairs: Iterable[Pair]) -> Iterator[str]:
     for pair in pairs:
-        outcomes = _cells(pair).values()
+        outcomes = recorded(pair.title).values()
         signs = ", ".join(_SIGNS[cell["outcome"]] for cell in outcomes) or "not tried"
-        yield f"{pair.source} to {pair.target}: {signs}\n"
+        yield f"{pair.title}: {signs}\n"
         refused = (cell["says"] for cell in outcomes if cell["outcome"] == REFUSED)
         yield from (f"```\n{says}\n```\n" for says in sorted(set(refused)))
 
 
-def _failures(pairs: Iterable[Pair]) -> Iterator[str]:
-    for pair in pairs:
-        for name, cell in _cells(pair).items():
+def _failures(titles: Iterable[str]) -> Iterator[str]:
+    for title in titles:
+        for name, cell in recorded(title).items():
             if cell["outcome"] == FAILS:
-                yield f"{pair.source} to {pair.target}, {name}:\n\n```\n{cell['says']}\n```\n"
-
-
-def _cells(pair: Pair) -> dict[str, Any]:
-    content = recorded(pair)
-    return content["cells"] if content else {}
+                yield f"{title}, {name}:\n\n```\n{cell['says']}\n```\n"
 
 
 def main() -> int:

@@ -47,7 +47,7 @@ class Trial:
     """Two clusters of the pair's versions with data at the source, as a context; nothing of them is kept."""
 
     def __init__(self, pair: Pair, directory: Path) -> None:
-        self.outcomes = Outcomes(pair)
+        self.outcomes = Outcomes(pair.title)
         self._directory = directory
         self._pause = random.Random(str(pair))
         # What the target's own cleaner takes would not be ours to answer for.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from sparkmirror.demo.jars import BROKER, MIRROR_MAKER, jar_directory
+from sparkmirror.demo.jars import BROKER, MIRROR_MAKER, broker_jars, jar_directory
 from sparkmirror.demo.java import java_home
 from sparkmirror.errors import SetupError
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 THINGS: dict[str, Callable[[], Path]] = {
     "java": java_home,
     "broker": lambda: jar_directory(BROKER),
+    "broker-2.8.2": lambda: jar_directory(broker_jars("2.8.2")),
+    "broker-3.6.2": lambda: jar_directory(broker_jars("3.6.2")),
     "mirror-maker": lambda: jar_directory(MIRROR_MAKER),
 }
 
