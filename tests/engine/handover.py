@@ -19,6 +19,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.groups import Groups
 from sparkmirror.config import ClusterConfig, load_mm2_properties
 from sparkmirror.demo import KafkaCluster, RealMirrorMaker
+from sparkmirror.demo.jars import KAFKA_VERSION
 from sparkmirror.demo.jvm import QUICK_START
 from sparkmirror.demo.ports import free_ports
 from sparkmirror.engine.mirror import Mirror
@@ -54,6 +55,7 @@ class Handover:
         topic: str,
         directory: Path,
         settings: Mapping[str, str] | None = None,
+        mirror_maker_version: str = KAFKA_VERSION,
     ) -> None:
         self.source, self.target, self.topic, self.directory = source, target, topic, directory
         self.alias = f"S{topic[-12:]}"
@@ -75,7 +77,9 @@ class Handover:
             **mp.ONE_REPLICA,
             **(settings or {}),
         }
-        self.mirror_maker = RealMirrorMaker(self.settings, directory / "mm2", jvm_options=QUICK_START)
+        self.mirror_maker = RealMirrorMaker(
+            self.settings, directory / "mm2", jvm_options=QUICK_START, version=mirror_maker_version
+        )
         self.properties = directory / "ours.properties"
         self.properties.write_text("".join(f"{key} = {value}\n" for key, value in self.settings.items()))
 

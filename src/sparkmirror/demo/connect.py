@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from javaproperties import dumps
 
-from sparkmirror.demo.jars import MIRROR_MAKER, class_path
+from sparkmirror.demo.jars import KAFKA_VERSION, class_path, mirror_maker_jars
 from sparkmirror.demo.jvm import Jvm
 from sparkmirror.errors import SetupError
 
@@ -31,7 +31,7 @@ class _ConnectProcess:
     """One Java process run from `properties`, its file's keys and values.
 
     Its settings and its log are in `directory`, and stay. `jvm_options` is empty by default, as it is
-    measured against; `QUICK_START` of `sparkmirror.demo.jvm` halves its start-up time.
+    measured against; `QUICK_START` of `sparkmirror.demo.jvm` halves its start-up time. `version` is Kafka's.
     """
 
     _name: ClassVar[str]
@@ -46,11 +46,13 @@ class _ConnectProcess:
         *,
         heap_mb: int = 512,
         jvm_options: Sequence[str] = (),
+        version: str = KAFKA_VERSION,
     ) -> None:
         self.directory = directory.absolute()
         self._properties = dict(properties)
         self._heap_mb = heap_mb
         self._jvm_options = jvm_options
+        self._jars = mirror_maker_jars(version)
         self._jvm: Jvm | None = None
 
     def __enter__(self) -> Self:
@@ -88,7 +90,7 @@ class _ConnectProcess:
             self.directory,
             main_class=self._main_class,
             arguments=[str(settings)],
-            class_path=class_path(MIRROR_MAKER),
+            class_path=class_path(self._jars),
             heap_mb=self._heap_mb,
             options=self._jvm_options,
         )

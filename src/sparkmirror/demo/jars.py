@@ -43,11 +43,14 @@ def broker_jars(version: str) -> tuple[str, ...]:
 
 
 BROKER = broker_jars(KAFKA_VERSION)
-MIRROR_MAKER = (
-    f"org.apache.kafka:connect-mirror:{KAFKA_VERSION}",
-    f"org.apache.kafka:connect-runtime:{KAFKA_VERSION}",
-    _LOGGING,
-)
+
+
+def mirror_maker_jars(version: str) -> tuple[str, ...]:
+    """Return the coordinates of MirrorMaker 2 as one version of Kafka has it, from 2.4 on."""
+    return f"org.apache.kafka:connect-mirror:{version}", f"org.apache.kafka:connect-runtime:{version}", _LOGGING
+
+
+MIRROR_MAKER = mirror_maker_jars(KAFKA_VERSION)
 
 _CLASS_PATH = "class-path.txt"
 _DOWNLOADS_AT_ONCE = 8

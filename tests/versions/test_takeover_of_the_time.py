@@ -1,0 +1,38 @@
+"""From a MirrorMaker 2 as old as its source to us: killed under load, and each record is at the target once."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import mirror_process as mp
+import pytest
+from cluster_of import cluster_of
+from handover import PARTITIONS, Handover
+
+from sparkmirror.demo import KafkaCluster
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
+
+RECORDS = 4_000
+LONGEST_S = 300
+
+
+@pytest.mark.parametrize("version", ["2.4.1", "2.8.2", "3.6.2"])
+def test_killed_and_taken_over(version: str, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path) -> None:
+    """MirrorMaker 2 is there from 2.4 on. Its stored offsets are older than what it has copied."""
+    with cluster_of(version, tmp_path / "source") as source:
+        handover = Handover(source, target_cluster, topic_name, tmp_path, mirror_maker_version=version)
+        with mp.load(source.bootstrap_servers, topic_name, PARTITIONS):
+            handover.mirror_maker.start()
+            handover.wait_for_more(RECORDS, f"MirrorMaker 2 {version}")
+            handover.mirror_maker.kill()
+        handover.wait_until_forgotten()
+        copied = handover.copied()
+        assert copied < sum(mp.end_offsets(source.bootstrap_servers, topic_name, PARTITIONS)), "nothing is left for us"
+        command = [mp.COMMAND, "run", str(handover.properties), "--once"]
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_S)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        print(f"MirrorMaker 2 {version} copied {copied} records, we {handover.copied() - copied}")
+        assert not any(handover.repeated().values())
+    source.cleanup()
