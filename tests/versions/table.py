@@ -60,19 +60,22 @@ WEAKER = """\
 
 `run` says the first two once at its start, and `lint --connect` says them as `info`.
 
-- **A source below 2.1**: its brokers check no leader epochs (KIP-320), and tell where one ends to brokers only, if there is an
-  authorizer. An unclean leader election, which takes records that were acknowledged, then shows only where the source's log ends
-  below what was copied of it: as `truncated`. One that has grown past that again meanwhile goes unnoticed.
-- **A source without topic ids** (below 2.8, or with an older `inter.broker.protocol.version`): a topic that is deleted and created
-  again can't be told from the old one; where the new log is shorter it shows as `truncated`. When topics get their ids by an
-  upgrade they are the same topics, and what is copied next is claimed with them.
-- **Message formats v0 and v1** become magic 2 at the target. Format v0 has no timestamps: they are -1 there, which is what a consumer
-  of the source sees, too.
-- **A target below 3.4** forgets an idle producer after `transactional.id.expiration.ms`, not `producer.id.expiration.ms`: it is the former
-  that decides how much may be in flight ([design.md](design.md#exactly-once-the-leader-as-compare-and-append)).
+- **A source below 2.1**: its brokers check no leader epochs (KIP-320), and tell where one ends to brokers only, if
+  there is an authorizer. An unclean leader election, which takes records that were acknowledged, then shows only
+  where the source's log ends below what was copied of it: as `truncated`. One that has grown past that again
+  meanwhile goes unnoticed.
+- **A source without topic ids** (below 2.8, or with an older `inter.broker.protocol.version`): a topic that is
+  deleted and created again can't be told from the old one; where the new log is shorter it shows as `truncated`.
+  When topics get their ids by an upgrade they are the same topics, and what is copied next is claimed with them.
+- **Message formats v0 and v1** become magic 2 at the target. Format v0 has no timestamps: they are -1 there, which
+  is what a consumer of the source sees, too.
+- **A target below 3.4** forgets an idle producer after `transactional.id.expiration.ms`, not
+  `producer.id.expiration.ms`: it is the former that decides how much may be in flight
+  ([design.md](design.md#exactly-once-the-leader-as-compare-and-append)).
 - **The clock** of a cluster with ZooKeeper can't be read, so lint can't compare it.
-- **A target that becomes 4.x**: Kafka 4 has no ZooKeeper. A cluster that has one is migrated to KRaft first, by Kafka's own procedure, or
-  the 4.x target is a new cluster.
+- **A target that becomes 4.x**: Kafka 4 has no ZooKeeper. A cluster that has one is migrated to KRaft first, by
+  Kafka's own procedure, or the 4.x target is a new cluster.
+
 """
 
 
