@@ -9,7 +9,7 @@ from zookeeper_cluster import ZooKeeperCluster
 
 from sparkmirror.demo import KafkaCluster
 
-ZOOKEEPER = ("1.1.1", "2.1.1", "2.4.1", "2.7.2", "2.8.2", "3.3.2", "3.6.2", "3.9.1")
+ZOOKEEPER = ("1.0.2", "1.1.1", "2.1.1", "2.4.1", "2.7.2", "2.8.2", "3.3.2", "3.6.2", "3.9.1")
 """With ZooKeeper; the last version that had it is 3.9."""
 
 KRAFT = ("3.3.2 KRaft", "3.6.2 KRaft", "3.9.1 KRaft", "4.3.1", "4.4.0")
