@@ -39,7 +39,7 @@ def one_cluster(probe: FlowProbe) -> Iterator[Spot]:
 def too_old_brokers(probe: FlowProbe) -> Iterator[Spot]:
     for side in (probe.source, probe.target):
         for what in side.too_old:
-            yield _spot(probe, side.cluster.alias, what)
+            yield _spot(probe, side.cluster.alias, f"cluster {side.cluster.alias}: {what}")  # as the run says it
 
 
 def weaker_source(probe: FlowProbe) -> Iterator[Spot]:
