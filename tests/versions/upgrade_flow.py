@@ -20,6 +20,7 @@ TOPIC = "t-load"
 PARTITIONS = 4
 
 _PER_S = 300
+_FIRST = 100
 _RECOVERY_S = 180
 _CATCH_UP_S = 180
 _VERBS_S = 240
@@ -45,6 +46,9 @@ class UpgradeFlow:
 
     def __enter__(self) -> UpgradeFlow:
         self._mirror = mp.MirrorProcess(self._file, self._directory / "mirror.log")
+        # Its topics are created by now: a cluster that lacks a broker just then refuses three replicas.
+        mp.produce(self._source.bootstrap_servers, TOPIC, PARTITIONS, _FIRST)
+        mp.wait_for(lambda: self._arrived() >= _FIRST, _RECOVERY_S, "the first records")
         return self
 
     def __exit__(self, *exception: object) -> None:
