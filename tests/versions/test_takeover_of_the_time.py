@@ -16,7 +16,7 @@ RECORDS = 4_000
 LONGEST_S = 300
 
 
-@pytest.mark.parametrize(("version", "target_version"), [("2.8.2", "2.8.2"), ("3.6.2", "3.9.1")])
+@pytest.mark.parametrize(("version", "target_version"), [("2.7.2", "2.8.2"), ("2.8.2", "2.8.2"), ("3.6.2", "3.9.1")])
 def test_killed_and_taken_over(version: str, target_version: str, topic_name: str, tmp_path: Path) -> None:
     """Its stored offsets are older than what it has copied.
 
