@@ -13,6 +13,7 @@ import mirror_process as mp
 import pytest
 from kafka import KafkaConsumer, TopicPartition
 from kafka.admin import KafkaAdminClient
+from kafka.errors import TopicAlreadyExistsError
 from zookeeper_cluster import ZooKeeperCluster
 
 from sparkmirror.demo import KafkaCluster
@@ -47,6 +48,14 @@ class Flow:
             directory / "mm2.properties", source.bootstrap_servers, target.bootstrap_servers, topic, settings
         )
         mp.create_topic(source.bootstrap_servers, topic, PARTITIONS)
+
+    def is_created_again(self) -> bool:
+        """Create the topic, once its deletion has come to its end."""
+        try:
+            mp.create_topic(self.source.bootstrap_servers, self.topic, PARTITIONS)
+        except TopicAlreadyExistsError:
+            return False
+        return True
 
     def produce(self, records: int) -> None:
         mp.produce(self.source.bootstrap_servers, self.topic, PARTITIONS, records)
@@ -107,8 +116,7 @@ def test_a_topic_that_gets_an_id_goes_on_and_is_told_from_a_new_one(flow: Flow) 
     admin = KafkaAdminClient(bootstrap_servers=flow.source.bootstrap_servers)
     admin.delete_topics([flow.topic])
     admin.close()
-    mp.wait_for(lambda: mp.end_offsets(flow.source.bootstrap_servers, flow.topic, PARTITIONS) == [0, 0], 30, "deleted")
-    mp.create_topic(flow.source.bootstrap_servers, flow.topic, PARTITIONS)
+    mp.wait_for(flow.is_created_again, 60, "the topic is deleted, and there again")
     flow.produce(BEFORE + 2 * AFTER)
     flow.copy()
     assert {loss["kind"] for loss in flow.losses()} == {"recreated"}
