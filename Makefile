@@ -5,10 +5,10 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full bench chaos lint clean setup
+.PHONY: help demo test test-full test-versions bench chaos lint clean setup
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 demo: setup ## See it work: two real Kafka clusters, a mirror between them (ARGS="--keep" and others)
 	$(BIN)/sparkmirror demo $(ARGS)
@@ -16,9 +16,14 @@ demo: setup ## See it work: two real Kafka clusters, a mirror between them (ARGS
 test: lint ## Run all checks and the tests, but for the long ones
 	$(BIN)/python -m pytest $(ARGS)
 
-test-full: lint ## Run all checks and all tests: kills, standalone Spark, the real MirrorMaker 2
+test-full: lint ## Run all checks and all tests but those of versions: kills, standalone Spark, the real MirrorMaker 2
 	@$(PYTHON) bootstrap.py --mirror-maker
 	$(BIN)/python tests/full.py $(ARGS)
+
+test-versions: lint ## Run it between all versions of Kafka and on all of Spark, write docs/versions.md (an hour and a half)
+	@$(PYTHON) bootstrap.py --mirror-maker
+	$(BIN)/python -m pytest --full tests/versions $(ARGS)
+	$(BIN)/python tests/versions/table.py
 
 bench: ## Measure against the real MirrorMaker 2
 	@$(PYTHON) bootstrap.py --mirror-maker

@@ -1,4 +1,4 @@
-"""All tests, for `make test-full`: two rows of them at once, as they mostly wait.
+"""All tests but those of versions, for `make test-full`: two rows of them at once, as they mostly wait.
 
 The engine's come to the terminal: mirrors under kills and load, with time limits. Beside them go the other directories'
 and the calmer ones of the engine's, with what these leave of the machine, then the flow tests once more on a Spark
@@ -58,7 +58,8 @@ class Beside:
 def main(arguments: list[str]) -> int:
     """The exit code: 0 if all passed."""
     began = time.monotonic()
-    directories = sorted({str(one.parent) for one in ENGINE.parent.glob("*/test_*.py")} - {str(ENGINE)})
+    apart = {ENGINE, ENGINE.parent / "versions"}
+    directories = sorted(str(one) for one in {test.parent for test in ENGINE.parent.glob("*/test_*.py")} - apart)
     LOG.parent.mkdir(exist_ok=True)
     others = Beside(
         [[*QUIETLY, *directories, *arguments], [*QUIETLY, *CALM, *arguments], [*QUIETLY, *STANDALONE, *arguments]]
