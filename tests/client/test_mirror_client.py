@@ -113,7 +113,7 @@ ENVIRONMENT = {"config.providers": "env", "config.providers.env.class": "EnvVarC
         ({}, "bootstrap.servers"),
         ({"bootstrap.servers": "nowhere"}, "bootstrap.servers"),
         ({"bootstrap.servers": "a:1", "security.protocol": "SASL"}, "security.protocol"),
-        ({"bootstrap.servers": "a:1", "security.protocol": "SASL_SSL"}, "sasl.mechanism"),
+        ({"bootstrap.servers": "a:1", "security.protocol": "SASL_SSL"}, "sasl.jaas.config"),
         ({"bootstrap.servers": "a:1", "consumer.bootstrap.servers": "b"}, "consumer.bootstrap.servers"),
         ({"bootstrap.servers": "a:1", "replication.policy.class": "com.example.Mine"}, "replication.policy"),
         ({"bootstrap.servers": "a:1", "config.providers": "file"}, "config.providers"),
