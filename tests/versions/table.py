@@ -122,11 +122,12 @@ def _upgrades() -> Iterator[str]:
 
 def _refusals(pairs: Iterable[Pair]) -> Iterator[str]:
     for pair in pairs:
-        outcomes = recorded(pair.title).values()
-        signs = ", ".join(_SIGNS[cell["outcome"]] for cell in outcomes) or "not tried"
-        yield f"{pair.title}: {signs}\n"
-        refused = (cell["says"] for cell in outcomes if cell["outcome"] == REFUSED)
-        yield from (f"```\n{says}\n```\n" for says in sorted(set(refused)))
+        outcomes = recorded(pair.title)
+        yield f"### {pair.title}\n" if outcomes else f"### {pair.title}: not tried\n"
+        for name, cell in outcomes.items():
+            yield f"`{name}`: {_SIGNS[cell['outcome']]}\n"
+            if cell["outcome"] == REFUSED:
+                yield f"```\n{cell['says']}\n```\n"
 
 
 def _failures(titles: Iterable[str]) -> Iterator[str]:
