@@ -20,19 +20,19 @@ from sparkmirror.cluster.scratch_topic import scratch_topic, what_to_grant
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.wire.batches import SEQUENCE_MODULUS
 from sparkmirror.wire.rpc import UnsupportedBroker
+from sparkmirror.wire.topic_ids import NO_ID
 
 ANY_SEQUENCE = 1000
-"""Where first batches begin: a flow's sequence is its count of records, and the leader may have no state by then."""
+"""The sequence of first batches: a flow's is its count of records, and the leader may have no state by then."""
 REMEMBERED = 5
 """Batches of which a leader recognises a repeat."""
 
 DUPLICATE, OUT_OF_ORDER, OLD_EPOCH, FENCED = 46, 45, 47, 90
-_NO_ID = bytes(16)
 _UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1000, "second"), (1, "ms"))
 
 
 class Verdict(StrEnum):
-    """What came of a check."""
+    """The outcome of a check."""
 
     HOLDS = "holds"
     FAILS = "fails"
@@ -61,12 +61,12 @@ class AppendCheck:
 
     @property
     def holds(self) -> bool:
-        """Whether a flow can be exact there."""
+        """Tell whether a flow can be exact there."""
         return not self.untold and not self.failures
 
     @property
     def failures(self) -> tuple[Check, ...]:
-        """What keeps it from holding."""
+        """The checks that keep it from holding."""
         return tuple(check for check in self.checks if check.verdict in (Verdict.FAILS, Verdict.UNTRIED))
 
     @property
@@ -213,7 +213,7 @@ class _Checks:
                 )
 
     def _read_log(self) -> None:
-        """What was sent against what is stored: a broker may say one thing and do another."""
+        """Compare what was sent with what is stored: a broker may say one thing and do another."""
         stored = self._trial.stored()
         seen: set[tuple[int, int, int, int]] = set()
         for sent in self._trial.sent:
@@ -266,7 +266,7 @@ class _Checks:
 
 
 def _topic_ids(topic_id: bytes) -> Check:
-    if topic_id == _NO_ID:
+    if topic_id == NO_ID:
         return Check("topic ids", Verdict.FAILS, "topics have no ids, so one made again under its name is not noticed")
     return Check("topic ids", Verdict.HOLDS, "topics have ids")
 

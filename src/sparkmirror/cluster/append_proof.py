@@ -1,4 +1,4 @@
-"""What is known of clusters' append checks: tried once for each cluster and what its brokers speak.
+"""Results of clusters' append checks: each is tried once for a cluster and what its brokers speak.
 
 Where the software changes, or another cluster is behind the address, it is tried anew. What holds is known for as long
 as the process lives, what fails for a while, so that nobody who asks again and again has topics made each time.
@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from contextlib import suppress
 from typing import NamedTuple
 
 from sparkmirror.cluster.append_check import AppendCheck, check_appends
+from sparkmirror.cluster.broker_versions import each_broker
 from sparkmirror.cluster.client import ClusterClient
 
 LONGEST_S = 2.0
@@ -36,20 +36,15 @@ _locks: dict[Software, threading.Lock] = {}
 
 
 def software(client: ClusterClient) -> Software:
-    """What a cluster runs now. Raises `ConnectionError` and `ClusterUnreachable`."""
+    """Identify a cluster and what its brokers are. Raises `ConnectionError` and `ClusterUnreachable`."""
     client.metadata([])
-    deadline = time.monotonic() + LONGEST_S
-    digests = set()
-    for node in sorted(client.brokers):
-        with suppress(ConnectionError):
-            digests.add(hashlib.sha256(repr(client.broker(node).spoken).encode()).hexdigest()[: 2 * _DIGEST_BYTES])
-        if time.monotonic() > deadline:
-            break
+    asked = each_broker(client, lambda _, broker: broker.spoken, until=time.monotonic() + LONGEST_S)
+    digests = {hashlib.sha256(repr(spoken).encode()).hexdigest()[: 2 * _DIGEST_BYTES] for _, spoken in asked}
     return Software(client.cluster_id, tuple(sorted(digests)))
 
 
 def proof(client: ClusterClient, runs: Software) -> AppendCheck:
-    """What comes of the check there: tried now, if this process does not know it."""
+    """Give the result of the check there: tried now, if this process does not know it."""
     with _locks.setdefault(runs, threading.Lock()):
         if runs in _known:
             tried_at, result = _known[runs]

@@ -20,6 +20,7 @@ from sparkmirror.cluster.scratch_topic import what_to_grant
 from sparkmirror.wire import fetch, produce
 from sparkmirror.wire.batches import SEQUENCE_MODULUS, batch_headers
 from sparkmirror.wire.rpc import UnsupportedBroker
+from sparkmirror.wire.topic_ids import NO_ID
 
 PATIENCE_S = 10.0
 LATE_S = 1.0
@@ -116,7 +117,7 @@ class AppendTrial:
     def __init__(self, client: ClusterClient, topic: str) -> None:
         self._client = client
         self._topic = topic
-        self._topic_id = bytes(16)
+        self._topic_id = NO_ID
         self._leaders: dict[int, int] = {}
         self._deadline = time.monotonic() + PATIENCE_S
         self.sent: list[Sent] = []

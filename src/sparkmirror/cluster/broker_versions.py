@@ -1,4 +1,4 @@
-"""What brokers must speak, so that a flow can read from them or write to them: asked of each one.
+"""Requests that brokers must speak, so that a flow can read from them or write to them: asked of each one.
 
 A broker says which requests it knows, in which versions, and not what it is. So what is told of it is the oldest
 release of Apache Kafka that knows as much.
@@ -52,13 +52,15 @@ _RELEASES = (
     (_FETCH, 17, "3.9"),
     (_FETCH, 18, "4.1"),
 )
-"""What each release was the first to know: a request and its version, by the message definitions of Kafka's sources."""
+"""A request and version that each release was the first to know, by the message definitions of Kafka's sources."""
 
 STATE_LIFETIME_KEYS = ("producer.id.expiration.ms", "transactional.id.expiration.ms")
 """The second one counts in brokers that don't know the first."""
 PROTOCOL_VERSION_KEY = "inter.broker.protocol.version"
 _VERSION = re.compile(r"(\d+)\.(\d+)")
 _BROKER = 4
+SAMPLE = 20
+"""So many of a source's topics are looked at for an id."""
 LONGEST_S = 5.0
 """Brokers that were not asked by then are left to the pumps: a large cluster's start must not wait for all of them."""
 
@@ -110,10 +112,10 @@ def see_that_brokers_serve(source: ClusterClient, target: ClusterClient) -> None
             raise ClusterTooOld(f"cluster {client.config.alias}: {lines[0]}{more}")
 
 
-def weaker_guarantees(client: ClusterClient, topics: list[str]) -> list[str]:
-    """What can't be told of a source as its brokers are: one line each.
+def weaker_guarantees(client: ClusterClient, topics: Sequence[str]) -> list[str]:
+    """Name what can't be told of a source as its brokers are: one line each.
 
-    `topics`: some of the source's, to see whether they have ids.
+    Of `topics`, the source's, the first `SAMPLE` are looked at for an id.
     """
     lines = []
     epochs = fetch_format.LEADER_EPOCHS_FROM
@@ -124,7 +126,7 @@ def weaker_guarantees(client: ClusterClient, topics: list[str]) -> list[str]:
             f"brokers older than Kafka 2.1 ({brokers}): an unclean leader election there shows only where it makes a "
             "log shorter than what was copied of it, since older brokers check no leader epochs (KIP-320)"
         )
-    if any(topic.topic_id == NO_ID and not topic.error for topic in client.metadata(topics).values()):
+    if any(topic.topic_id == NO_ID and not topic.error for topic in client.metadata(topics[:SAMPLE]).values()):
         lines.append(
             "its topics have no ids (before Kafka 2.8, or with an older inter.broker.protocol.version): a topic that "
             "is deleted and created again can't be told from the old one"
@@ -133,7 +135,7 @@ def weaker_guarantees(client: ClusterClient, topics: list[str]) -> list[str]:
 
 
 def producer_state_ms(client: ClusterClient) -> int | None:
-    """How long this cluster's brokers remember an idle producer, in ms: the shortest; None: no broker tells.
+    """Read how long this cluster's brokers remember an idle producer, in ms: the shortest; None: no broker tells.
 
     Before Kafka 3.4 `transactional.id.expiration.ms` says so, since then `producer.id.expiration.ms` (KIP-854).
     """
@@ -146,11 +148,20 @@ def producer_state_ms(client: ClusterClient) -> int | None:
 
 
 def _each(client: ClusterClient, look: Callable[[int, RpcConnection], _Seen]) -> Iterator[tuple[int, _Seen]]:
-    """What `look` says of each broker that can be asked; one that can't is told of by whoever needs it."""
-    deadline = time.monotonic() + LONGEST_S
+    until = time.monotonic() + LONGEST_S
     client.metadata([])
+    yield from each_broker(client, look, until=until)
+
+
+def each_broker(
+    client: ClusterClient, look: Callable[[int, RpcConnection], _Seen], *, until: float
+) -> Iterator[tuple[int, _Seen]]:
+    """Give each broker's number with what `look` says of it, as far as can be asked by then (`time.monotonic`).
+
+    A broker that can't be asked is left out: whoever needs it tells of it.
+    """
     for node in sorted(client.brokers):
-        if time.monotonic() > deadline:
+        if time.monotonic() > until:
             return
         with suppress(ConnectionError):
             yield node, look(node, client.broker(node))
@@ -164,7 +175,7 @@ def _protocol_version(node: int, broker: RpcConnection) -> tuple[int, int] | Non
 
 
 def _settings(node: int, broker: RpcConnection, keys: Sequence[str]) -> dict[str, str]:
-    """What a broker says of these settings of its own; empty where we may not read them."""
+    """Read these settings of a broker's own; empty where we may not read them."""
     kind = DescribeConfigsRequest.DescribeConfigsResource
     asked = kind(resource_type=_BROKER, resource_name=str(node), configuration_keys=list(keys))
     answer = broker.call(DescribeConfigsRequest(resources=[asked], include_synonyms=False))

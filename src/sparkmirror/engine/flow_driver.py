@@ -65,9 +65,6 @@ IDLE_AFTER_S = 30.0
 LOOK_S = 5.0
 """How often the source's ends are read for the lag."""
 
-SAMPLE = 20
-"""So many of the source's topics are looked at for an id."""
-
 CLOCKS_MS = 60_000
 """How much later than the pumps' hosts' this process' clock may be; what others' pumps said is left out anyway."""
 
@@ -341,9 +338,9 @@ class FlowDriver:
 
     def _say_what_is_weaker(self) -> None:
         """Say what can't be noticed of this source, once."""
-        names = [topic.source.name for topic in self.topics.mirrored[:SAMPLE]]
-        if self._weaker_said or not names:
+        if self._weaker_said or not self.topics.mirrored:
             return
+        names = [topic.source.name for topic in self.topics.mirrored]
         with (
             suppress(ConnectionError, SparkMirrorError),  # then it is asked again after the next look at topics
             closing(ClusterClient(self.flow.source, f"{self.name}|sparkmirror-driver")) as client,

@@ -45,9 +45,6 @@ _BEFORE, _DIFFERENCE = "message.timestamp.before.max.ms", "message.timestamp.dif
 """Topics' limits of age: since Kafka 3.6, and before 4.0; brokers' have `log.` before them."""
 _UNLIMITED = 2**63 - 1
 
-SAMPLE = 20
-"""So many of the source's topics are looked at for an id."""
-
 BROKERS_OWN = "__consumer_offsets"
 """Who may do something with this one may do it with all topics: nobody grants that by its name."""
 
@@ -161,7 +158,7 @@ def _open(
 def _about_source(admin: ClusterAdmin, client: ClusterClient, found: FlowProbe) -> None:
     side, flow = found.source, found.flow
     side.too_old = tuple(too_old_as_source(client))
-    side.weaker = tuple(weaker_guarantees(client, sorted(found.names)[:SAMPLE]))
+    side.weaker = tuple(weaker_guarantees(client, sorted(found.names)))
     _about_topics(admin, client, side, [*found.names, *_own(found, side)])
     side.refusals = try_creation(client, missing(found, side))
     if flow.group.emit_checkpoints_enabled or flow.group.sync_group_offsets_enabled:

@@ -86,7 +86,6 @@ class _Restart(NamedTuple):
 
 
 _EVERYTHING = -1
-_LARGEST_EPOCH = 2**31 - 1
 
 
 class _Stretch(NamedTuple):
@@ -292,7 +291,7 @@ class OffsetMap:
         row = max(self._table.find(UPSTREAM, upstream, firsts[stretch], firsts[stretch + 1]), firsts[stretch])
         for index in range(row, firsts[stretch + 1]):
             start, downstream, records = self._table.row(index)
-            number = max(bisect_right(epochs, (start, _LARGEST_EPOCH)) - 1, 0)
+            number = max(bisect_right(epochs, start, key=lambda epoch: epoch[0]) - 1, 0)
             while start < (end := start + records):
                 following = epochs[number + 1][0] if number + 1 < len(epochs) else end
                 piece_end = min(end, following)

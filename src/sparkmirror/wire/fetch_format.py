@@ -12,9 +12,9 @@ from sparkmirror.wire.primitives import (
     NO_TAGS,
     Reader,
     compact_string,
+    length,
     request_header,
     string,
-    uvarint,
 )
 
 API_KEY = 1
@@ -138,10 +138,10 @@ def _position(version: int, partition: int, at: FetchPosition, max_bytes: int) -
 
 
 def _append_topics(parts: list[bytes], topics: Mapping[bytes, list[bytes]], *, flexible: bool) -> None:
-    parts.append(uvarint(len(topics) + 1) if flexible else INT32.pack(len(topics)))
+    parts.append(length(len(topics), flexible=flexible))
     for field, partitions in topics.items():
         parts.append(field)
-        parts.append(uvarint(len(partitions) + 1) if flexible else INT32.pack(len(partitions)))
+        parts.append(length(len(partitions), flexible=flexible))
         parts.extend(partitions)
         if flexible:
             parts.append(NO_TAGS)
@@ -161,12 +161,7 @@ def decode(version: int, frame: memoryview) -> tuple[FetchAnswer, Iterator[Answe
 
 def _partitions(version: int, reader: Reader) -> Iterator[AnsweredPartition]:
     for _ in range(reader.compact_length()):
-        if version >= BY_ID_FROM:
-            field = reader.uuid()
-        else:
-            start = reader.at
-            reader.slice(reader.compact_length())
-            field = bytes(reader.view[start : reader.at])
+        field = reader.uuid() if version >= BY_ID_FROM else reader.encoded_string(flexible=True)
         for _ in range(reader.compact_length()):
             partition, error, high_watermark, stable, log_start = reader.unpack(_ANSWER_PARTITION)
             aborted = tuple(_aborted(reader) for _ in range(reader.compact_length()))
@@ -191,9 +186,7 @@ def _partitions(version: int, reader: Reader) -> Iterator[AnsweredPartition]:
 
 def _partitions_before_12(version: int, reader: Reader) -> Iterator[AnsweredPartition]:
     for _ in range(reader.int32()):
-        start = reader.at
-        reader.slice(reader.int16())
-        field = bytes(reader.view[start : reader.at])
+        field = reader.encoded_string(flexible=False)
         for _ in range(reader.int32()):
             partition, error, high_watermark, stable, log_start = reader.unpack(_ANSWER_PARTITION)
             pairs = [reader.unpack(_ABORTED) for _ in range(reader.int32())]  # -1: none

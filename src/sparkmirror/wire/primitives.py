@@ -36,6 +36,11 @@ def string(text: str) -> bytes:
     return INT16.pack(len(data)) + data
 
 
+def length(count: int, *, flexible: bool) -> bytes:
+    """The length of an array or of records, as compact encodings have it or as it was before."""
+    return uvarint(count + 1) if flexible else INT32.pack(count)
+
+
 def request_header(
     api_key: int, api_version: int, correlation_id: int, client_id: bytes, *, flexible: bool = True
 ) -> bytes:
@@ -115,6 +120,12 @@ class Reader:
         """A NULLABLE_STRING."""
         length = self.int16()
         return None if length < 0 else str(self.slice(length), "utf-8", "replace")
+
+    def encoded_string(self, *, flexible: bool) -> bytes:
+        """A string with its length, as it is written (COMPACT_STRING or STRING)."""
+        start = self.at
+        self.slice(self.compact_length() if flexible else self.int16())
+        return bytes(self.view[start : self.at])
 
     def uuid(self) -> bytes:
         return bytes(self.slice(16))

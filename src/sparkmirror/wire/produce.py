@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from sparkmirror.wire.primitives import INT16, INT32, NO_TAGS, Reader, compact_string, request_header, string, uvarint
+from sparkmirror.wire.primitives import INT16, INT32, NO_TAGS, Reader, compact_string, length, request_header, string
 
 API_KEY = 0
 VERSIONS = (5, 13)
@@ -65,14 +65,14 @@ def produce_request(
         _NO_TRANSACTION if flexible else _NO_TRANSACTION_BEFORE_9,
         INT16.pack(ACKS_ALL),
         INT32.pack(timeout_ms),
-        _length(len(batches), flexible),
+        length(len(batches), flexible=flexible),
     ]
     for topic, partitions in batches.items():
         head.append(topic)
-        head.append(_length(len(partitions), flexible))
+        head.append(length(len(partitions), flexible=flexible))
         for partition, batch in partitions.items():
             head.append(INT32.pack(partition))
-            head.append(_length(len(batch), flexible))
+            head.append(length(len(batch), flexible=flexible))
             out.append(b"".join(head))
             out.append(batch)
             head = [end]
@@ -81,10 +81,6 @@ def produce_request(
     if last := b"".join(head):
         out.append(last)
     return out
-
-
-def _length(count: int, flexible: bool) -> bytes:
-    return uvarint(count + 1) if flexible else INT32.pack(count)
 
 
 def read_answer(version: int, frame: memoryview) -> tuple[int, list[Ack], int]:
@@ -101,12 +97,7 @@ def read_answer(version: int, frame: memoryview) -> tuple[int, list[Ack], int]:
 
 def _acks(version: int, reader: Reader) -> Iterator[Ack]:
     for _ in range(reader.compact_length()):
-        if version >= BY_ID_FROM:
-            topic = reader.uuid()
-        else:
-            start = reader.at
-            reader.slice(reader.compact_length())
-            topic = bytes(reader.view[start : reader.at])
+        topic = reader.uuid() if version >= BY_ID_FROM else reader.encoded_string(flexible=True)
         for _ in range(reader.compact_length()):
             partition, error, base_offset, append_time, _log_start = reader.unpack(_ANSWER)
             errors = tuple(_record_errors(reader))
@@ -118,9 +109,7 @@ def _acks(version: int, reader: Reader) -> Iterator[Ack]:
 
 def _acks_before_9(version: int, reader: Reader) -> Iterator[Ack]:
     for _ in range(reader.int32()):
-        start = reader.at
-        reader.slice(reader.int16())
-        topic = bytes(reader.view[start : reader.at])
+        topic = reader.encoded_string(flexible=False)
         for _ in range(reader.int32()):
             partition, error, base_offset, append_time, _log_start = reader.unpack(_ANSWER)
             errors: tuple[tuple[int, str], ...] = ()
