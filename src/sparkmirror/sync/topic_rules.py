@@ -40,10 +40,12 @@ class TopicRules:
     replication_factor: int = -1
     """Of created topics; -1 is the target's default."""
     heartbeats_replication_enabled: bool = True
+    left_alone: Callable[[str], bool] = lambda _: False
+    """Whether a source topic is not the mirror's any more: its writers have moved to its copy."""
 
     def wanted(self, topic: str) -> bool:
         """Whether a source topic is replicated: filter, heartbeats, internal topics and cycles."""
-        return self._asked(
+        return not self.left_alone(topic) and self._asked(
             f"whether topic {topic} is replicated",
             lambda: (
                 should_replicate(
