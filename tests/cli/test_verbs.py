@@ -250,6 +250,8 @@ def test_it_reads_the_secrets(verb: str, tmp_path: Path) -> None:
     file.write_text(json.dumps(tree))
     more = {
         "throttle": ["20M"],
+        "topics done": ["--topics", "orders"],
+        "topics undo": ["--topics", "orders"],
         "offsets translate": ["--topic", "orders", "--offset", "3"],
         "convert": ["--to", "properties"],
     }.get(verb, [])
