@@ -17,7 +17,7 @@ from sparkmirror.formats.merge import as_mm2
 from sparkmirror.formats.reading import Reading
 from sparkmirror.formats.secrets import is_unknown
 from sparkmirror.formats.strimzi import read_strimzi
-from sparkmirror.formats.wording import Wording, places, wording_of
+from sparkmirror.formats.wording import Wording, in_order, places, wording_of
 from sparkmirror.formats.yaml_files import Fill
 
 SECRETS_VARIABLE = "SPARKMIRROR_SECRETS"
@@ -93,11 +93,12 @@ def explain(
         )
     except ConfigError as error:
         mistakes.add(wording.error(error) if wording else error)
-    mistakes.stop()
+    if mistakes.all:
+        raise in_order(mistakes.all)
     if wording is None:
         return config, values
     config = _by_connectors(config, reading.connect)
-    warnings = tuple(dict.fromkeys(map(wording.text, config.warnings)))
+    warnings = tuple(dict.fromkeys(map(wording.warning, config.warnings)))
     return config.model_copy(update={"warnings": warnings}), _as_written(reading, wording, values)
 
 

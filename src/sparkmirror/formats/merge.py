@@ -165,12 +165,13 @@ class _Merged:
             if key == "bootstrap.servers" or SECURITY.fullmatch(key):
                 self.put(f"{alias}.{key}", entry.value, entry)
             elif key in CONNECT or key in _STORAGE or key.startswith(tuple(CONNECT_FAMILIES)):
-                there = (
-                    "counts in the target's config only" if isinstance(entry, Written) else "stands in their own file"
-                )
-                self.note(entry, _OF_WORKERS.format(place=there), "idle")
+                self._of_workers(entry)
             else:
                 self.note(entry, _NO_CLIENT + _instead(end, key), "idle")
+
+    def _of_workers(self, entry: Entry) -> None:
+        counts = "counts in the target's config only" if isinstance(entry, Written) else "stands in their file"
+        self.note(entry, _OF_WORKERS.format(place=counts), "idle")
 
     def _one(self, connector: Connector, entry: Entry, connectors: dict[Role, Connector]) -> None:
         key = entry.key
@@ -178,6 +179,8 @@ class _Merged:
             return
         if key == "config.providers" or key.startswith("config.providers."):
             self.put(key, entry.value, entry)
+        elif key in _STORAGE:
+            self._of_workers(entry)
         elif key == "clusters":
             self.note(entry, "is not needed: a connector's clusters are its two aliases", "not needed")
         elif SECURITY.fullmatch(key):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -29,8 +29,7 @@ class Wording:
 
     def error(self, error: ConfigError) -> ConfigError:
         """The same error, or errors."""
-        each = list({str(one): one for one in map(self._each, error.mistakes)}.values())
-        return each[0] if len(each) == 1 else ConfigErrors(each)
+        return in_order(map(self._each, error.mistakes))
 
     def _each(self, error: ConfigError) -> ConfigError:
         alias, dot, _ = (error.key or "").partition(".")
@@ -47,6 +46,11 @@ class Wording:
         alias, _, name = key.partition(".")
         field = self.fields.get(alias)
         return self._in_resource(field, name) if field is not None else self.text(key)
+
+    def warning(self, line: str) -> str:
+        """A line of a place, a key and a reason: only the last is not yet in these words."""
+        place, key, reason = (["", "", *line.split(": ", 2)])[-3:]
+        return ": ".join(filter(None, (place, key, self.text(reason))))
 
     def text(self, text: str) -> str:
         """Keys in a sentence."""
@@ -92,6 +96,20 @@ def _own(end: str, key: re.Match[str]) -> str:
     if name.startswith("producer."):
         return f"producer.override.{name.removeprefix('producer.')}"
     return f"{end}.cluster.{name}"
+
+
+def in_order(errors: Iterable[ConfigError]) -> ConfigError:
+    """One error of all, each once, in the order of their files' lines."""
+    each = list({str(one): one for one in errors}.values())
+    if len(each) == 1:
+        return each[0]
+    files = list(dict.fromkeys(one.where.rpartition(", line ")[0] or one.where for one in each))
+    return ConfigErrors(sorted(each, key=partial(_spot, files)))
+
+
+def _spot(files: Sequence[str], error: ConfigError) -> tuple[int, int]:
+    path, _, line = error.where.rpartition(", line ")
+    return (files.index(path), int(line)) if path and line.isdigit() else (files.index(error.where), 0)
 
 
 def places(entries: Iterable[Entry]) -> dict[str, str]:

@@ -126,7 +126,8 @@ def replicator_key(subject: Subject) -> Iterator[Spot]:
 
 
 def unprefixed_security(subject: Subject) -> Iterator[Spot]:
-    for _, connectors in subject.connectors():
+    # A resource has fields for it, which the reading's own warning names.
+    for _, connectors in subject.connectors() if subject.reading.format == "connectors" else ():
         for connector in connectors.values():
             for key, entry in connector.settings.items():
                 if key == "security.protocol" or key.startswith(("ssl.", "sasl.")):
