@@ -9,6 +9,7 @@ from sparkmirror.config.control_settings import CONTROL_SETTINGS
 from sparkmirror.config.originals import is_secret
 from sparkmirror.config.settings import FLOW_SETTINGS
 from sparkmirror.formats.connect import Role
+from sparkmirror.formats.placeholders import is_placeholder
 from sparkmirror.formats.secrets import is_unknown
 from sparkmirror.formats.strimzi import WORKERS_OWN
 from sparkmirror.lint.findings import Rule, Severity, Spot, at
@@ -47,10 +48,7 @@ def _line_of(subject: Subject, key: str | None) -> int:
 
 def placeholder(subject: Subject) -> Iterator[Spot]:
     for entry in subject.entries():
-        value = entry.value.strip()
-        if re.fullmatch(r"\{[A-Z ]+\}|<[^<>]+>|BROKERS|GROUP", value) or re.search(
-            r'(username|password)="?(USERNAME|PASSWORD)\b', value
-        ):
+        if is_placeholder(entry.key, entry.value):
             yield at(entry)
 
 
