@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from sparkmirror.cli.app import app
 from sparkmirror.formats import read
 from sparkmirror.lint import RULES, Finding, check
+from sparkmirror.lint.format_rules import FORMAT_RULES
 from sparkmirror.lint.page import page
 
 ROOT = Path(__file__).parents[2]
@@ -254,7 +255,8 @@ def test_every_mistake_is_a_finding(tmp_path: Path) -> None:
 
 
 def test_every_rule_has_a_mistake() -> None:
-    assert {rule.name for rule in RULES} == {one[0] for one in BAD}
+    elsewhere = {rule.name for rule in FORMAT_RULES}
+    assert {rule.name for rule in RULES} - elsewhere == {one[0] for one in BAD}
 
 
 def test_nothing_is_found_where_nothing_is(tmp_path: Path) -> None:

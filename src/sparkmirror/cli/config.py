@@ -40,7 +40,9 @@ def config(
     if more_clusters and not clusters:
         raise ConfigError("one file only; clusters go after --clusters", where="command line", key=more_clusters[0])
     wanted = wanted_clusters([*(clusters or ()), *(more_clusters or ())])
-    model, values = explain(read([file], secrets), clusters=wanted, overrides=spark_overrides(spark))
+    model, values = explain(
+        read([file], secrets, without_secrets=True), clusters=wanted, overrides=spark_overrides(spark)
+    )
     for flow in model.flows:
         # Patterns and classes that can't be used stop a run when it starts, so they must be seen here, too.
         topic_rules(flow, flow.originals)

@@ -52,7 +52,7 @@ def convert(
         raise ConfigError(f"must be {' or '.join(FORMATS)}", where="--to", key=to)
     if to == "connectors" and write is None and output is Format.TEXT:
         raise ConfigError("these are several files: say --write DIR", where="--to", key=to)
-    result = converted(read(files, secrets), to, secrets)
+    result = converted(read(files, secrets, without_secrets=True), to, secrets)
     for line in result.warnings:
         warn(line)
     for note in result.notes:

@@ -34,7 +34,7 @@ def lint(
 
     Example: sparkmirror lint mm2.properties --connect
     """
-    reading = read(files, secrets)
+    reading = read(files, secrets, partly=True, without_secrets=True)
     findings = check(reading)
     if connect:
         findings += check_clusters(reading, timeout)

@@ -9,10 +9,11 @@ from sparkmirror.lint.cluster_rules import CLUSTER_RULES
 from sparkmirror.lint.file_rules import FILE_RULES
 from sparkmirror.lint.findings import Finding, Severity
 from sparkmirror.lint.flow_rules import FLOW_RULES
+from sparkmirror.lint.format_rules import FORMAT_RULES
 from sparkmirror.lint.probe import probe
 from sparkmirror.lint.subject import Subject
 
-RULES = (*FILE_RULES, *FLOW_RULES)
+RULES = (*FORMAT_RULES, *FILE_RULES, *FLOW_RULES)
 _ORDER = [severity.value for severity in Severity]
 
 

@@ -9,6 +9,8 @@ from sparkmirror.config.control_settings import CONTROL_SETTINGS
 from sparkmirror.config.originals import is_secret
 from sparkmirror.config.settings import FLOW_SETTINGS
 from sparkmirror.formats.connect import Role
+from sparkmirror.formats.placeholders import is_placeholder
+from sparkmirror.formats.secrets import is_unknown
 from sparkmirror.formats.strimzi import WORKERS_OWN
 from sparkmirror.lint.findings import Rule, Severity, Spot, at
 from sparkmirror.lint.subject import Subject, bare
@@ -46,10 +48,7 @@ def _line_of(subject: Subject, key: str | None) -> int:
 
 def placeholder(subject: Subject) -> Iterator[Spot]:
     for entry in subject.entries():
-        value = entry.value.strip()
-        if re.fullmatch(r"\{[A-Z ]+\}|<[^<>]+>|BROKERS|GROUP", value) or re.search(
-            r'(username|password)="?(USERNAME|PASSWORD)\b', value
-        ):
+        if is_placeholder(entry.key, entry.value):
             yield at(entry)
 
 
@@ -125,7 +124,8 @@ def replicator_key(subject: Subject) -> Iterator[Spot]:
 
 
 def unprefixed_security(subject: Subject) -> Iterator[Spot]:
-    for _, connectors in subject.connectors():
+    # A resource has fields for it, which the reading's own warning names.
+    for _, connectors in subject.connectors() if subject.reading.format == "connectors" else ():
         for connector in connectors.values():
             for key, entry in connector.settings.items():
                 if key == "security.protocol" or key.startswith(("ssl.", "sasl.")):
@@ -138,7 +138,8 @@ def literal_secret(subject: Subject) -> Iterator[Spot]:
         name = bare(entry.key)
         # A class's name is none, and a JAAS line without a password neither.
         shown = "class" in name or ("jaas" in name and not re.search("password|secret", entry.value, re.IGNORECASE))
-        if is_secret(name) and entry.value.strip() and "${" not in entry.value and not shown:
+        elsewhere = "${" in entry.value or is_unknown(entry.value)
+        if is_secret(name) and entry.value.strip() and not elsewhere and not shown:
             spot = at(entry)
             if spot not in seen:
                 seen.add(spot)
@@ -200,7 +201,7 @@ def no_effect(subject: Subject) -> Iterator[Spot]:
 
 def _warnings(subject: Subject, *, idle: bool) -> Iterator[Spot]:
     """What the reading itself warned about, unless a rule of its own says it better."""
-    told = {str(note) for note in subject.reading.notes if note.kind in ("mismatch", "misplaced")}
+    told = {str(note) for note in subject.reading.notes if note.kind in ("mismatch", "misplaced", "secret")}
     spots = {(entry.where, entry.key): entry for entry in subject.reading.entries}
     better = {spot.key for rule in (misspelt_factor, replicator_key, wrong_prefix) for spot in rule(subject)}
     for text in subject.config.warnings if subject.config else ():

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Generic, NamedTuple, TypeVar
 
 from sparkmirror.config import Entry
+from sparkmirror.formats.written import as_written
 
 _Looked = TypeVar("_Looked")
 
@@ -64,4 +65,4 @@ class Rule(Generic[_Looked]):
 def at(entry: Entry, detail: str = "", key: str | None = None) -> Spot:
     """Where an entry stands."""
     path = entry.where.removesuffix(f", line {entry.line}")
-    return Spot(path, entry.line, key or entry.key, detail)
+    return Spot(path, entry.line, key or as_written(entry), detail)
