@@ -27,6 +27,8 @@ class Spot(NamedTuple):
     line: int
     key: str
     detail: str = ""
+    fix: str = ""
+    """What to do here; empty: what the rule says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +60,11 @@ class Rule(Generic[_Looked]):
         """What it finds, in the order of the file."""
         for spot in self.look(looked):
             what = f"{self.what}: {spot.detail}" if spot.detail else self.what
-            yield Finding(self.name, self.severity.value, spot.path, spot.line, spot.key, what, self.effect, self.fix)
+            fix = spot.fix or self.fix
+            yield Finding(self.name, self.severity.value, spot.path, spot.line, spot.key, what, self.effect, fix)
 
 
-def at(entry: Entry, detail: str = "", key: str | None = None) -> Spot:
+def at(entry: Entry, detail: str = "", key: str | None = None, fix: str = "") -> Spot:
     """Where an entry stands."""
     path = entry.where.removesuffix(f", line {entry.line}")
-    return Spot(path, entry.line, key or entry.key, detail)
+    return Spot(path, entry.line, key or entry.key, detail, fix)

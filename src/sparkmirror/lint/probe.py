@@ -26,11 +26,11 @@ from sparkmirror.cluster.transactions import TransactionalId
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.lint.rights import EVERYTHING
-from sparkmirror.lint.sample_names import names_like
 from sparkmirror.offsets.connect_offsets import offsets_topics
 from sparkmirror.offsets.identity import transactional_ids
 from sparkmirror.offsets.losses import losses_topic
 from sparkmirror.offsets.segments import segments_topic
+from sparkmirror.policy.sample_names import names_like
 from sparkmirror.pump.control import control_topic
 from sparkmirror.pump.receipts import receipts_topic
 from sparkmirror.sync.topic_properties import config_change, creation_configs

@@ -23,7 +23,8 @@ logger = logging.getLogger(__name__)
 SETTLE_S = 10.0
 """How long a topic may take from its creation until the target lists it with its leaders."""
 SETTLE_PAUSE_S = 0.1
-LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_LONGEST_NAME = 249
+LEGAL_NAME = re.compile(rf"[a-zA-Z0-9._-]{{1,{_LONGEST_NAME}}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +115,8 @@ class TopicDuty:
         owners: dict[str, str] = {}
         for name in sorted(filter(self._rules.wanted, sources)):
             remote = self._rules.remote_name(name)
-            if not LEGAL_NAME.fullmatch(remote) or remote in (".", ".."):
-                refused[name] = _illegal(remote)
+            if why := illegal(remote):
+                refused[name] = why
             elif remote in owners:
                 refused[name] = f"topic {owners[remote]} has the same remote name, {remote}"
             else:
@@ -208,7 +209,10 @@ def _led(topic: TopicDescription) -> int:
     return sum(partition.leader >= 0 for partition in topic.partitions)
 
 
-def _illegal(remote: str) -> str:
-    if len(remote) > 249:
-        return f"its remote name would have {len(remote)} characters, and Kafka allows 249: {remote}"
-    return f"its remote name would not be legal in Kafka: {remote!r}"
+def illegal(remote: str) -> str:
+    """Why no topic can have this remote name; empty if one can."""
+    if len(remote) > _LONGEST_NAME:
+        return f"its remote name would have {len(remote)} characters, and Kafka allows {_LONGEST_NAME}: {remote}"
+    if not LEGAL_NAME.fullmatch(remote) or remote in (".", ".."):
+        return f"its remote name would not be legal in Kafka: {remote!r}"
+    return ""
