@@ -10,10 +10,12 @@ import re
 from collections.abc import Iterable, Sequence
 
 from sparkmirror.config import Entry
+from sparkmirror.config.advice import OF_A_WHOLE_FILE, of_no_client
 from sparkmirror.config.control_settings import STORAGE_SETTINGS
 from sparkmirror.config.known_keys import CLIENT, CONNECT, CONNECTOR_BASE, ROLES
 from sparkmirror.config.refusals import CONVERTERS
 from sparkmirror.config.scopes import WHOLE_NAMES
+from sparkmirror.config.settings import CLUSTERS_KEY
 from sparkmirror.errors import ConfigError
 from sparkmirror.formats.connect import IDENTITY, MUST_AGREE, ConnectCluster, Connector, Role, Worker, readers
 from sparkmirror.formats.reading import Note, place
@@ -21,7 +23,6 @@ from sparkmirror.formats.reading import Note, place
 SECURITY = re.compile(r"security\.protocol|(ssl|sasl)\..*")
 CONVERTER_KEYS = ("key.converter", "value.converter", "header.converter")
 
-_NO_CLIENT = "reaches no client, nor in MirrorMaker 2: write producer.override. or consumer. instead of {prefix}"
 _UNPREFIXED = "is for no cluster here, nor in MirrorMaker 2: write source.cluster. or target.cluster. before it"
 CONNECTS_OWN = {
     "group.id": "a flow's processes agree through a group of their own",
@@ -135,7 +136,7 @@ class _Merged:
             if key == "bootstrap.servers" or SECURITY.fullmatch(key):
                 self.put(f"{alias}.{key}", entry.value, entry)
             else:
-                self.note(entry, _NO_CLIENT.format(prefix=prefix), "idle")
+                self.note(entry, of_no_client(prefix, key), "idle")
 
     def _one(self, connector: Connector, entry: Entry, connectors: dict[Role, Connector]) -> None:
         key = entry.key
@@ -165,6 +166,9 @@ class _Merged:
     def _named(self, connector: Connector, entry: Entry, connectors: dict[Role, Connector]) -> None:
         if entry.key == "tasks.max" and connector.role is not Role.SOURCE:
             return  # nothing else is spread over tasks
+        if entry.key == CLUSTERS_KEY:
+            self.note(entry, f"has no effect: {OF_A_WHOLE_FILE}")
+            return
         reading = readers(entry.key)
         if connector.role not in reading:
             words = " and ".join(role.word for role in reading)

@@ -43,6 +43,8 @@ class Finding:
     what: str
     effect: str
     fix: str
+    words: str
+    """What `what` begins with: the rule's own words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,8 @@ class Rule(Generic[_Looked]):
         for spot in self.look(looked):
             what = f"{self.what}: {spot.detail}" if spot.detail else self.what
             fix = spot.fix or self.fix
-            yield Finding(self.name, self.severity.value, spot.path, spot.line, spot.key, what, self.effect, fix)
+            severity = self.severity.value
+            yield Finding(self.name, severity, spot.path, spot.line, spot.key, what, self.effect, fix, self.what)
 
 
 def at(entry: Entry, detail: str = "", key: str | None = None, fix: str = "") -> Spot:

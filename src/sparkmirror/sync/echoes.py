@@ -132,9 +132,9 @@ def _not_told(flows: Sequence[str], rules: Mapping[str, TopicRules]) -> tuple[tu
     separator = ""
     for rule in (rules[flow] for flow in flows):
         policy, alias = rule.policy, rule.source_alias
-        holds = isinstance(policy, DefaultReplicationPolicy) and policy.separator and policy.separator in alias
-        # A policy that keeps names knows its alias anyway.
-        if holds and policy.topic_source(rule.remote_name("orders")) != alias:
+        if not isinstance(policy, DefaultReplicationPolicy) or not policy.separator or policy.separator not in alias:
+            continue
+        if policy.topic_source(rule.remote_name("orders")) != alias:  # one that keeps names knows it anyway
             aliases.append(alias)
             separator = policy.separator
     return tuple(dict.fromkeys(aliases)), separator
