@@ -71,6 +71,14 @@ def connectors(directory: Path, **roles: dict[str, str] | None) -> list[Finding]
     return check(read(paths))
 
 
+def worker(directory: Path, *lines: str, **roles: dict[str, str] | None) -> list[Finding]:
+    """Connectors with their worker's file, at the target."""
+    connectors(directory, **roles)
+    head = ["bootstrap.servers=eu1:9092", "group.id=g", "config.storage.topic=c", "status.storage.topic=s"]
+    (directory / "worker.properties").write_text("\n".join([*head, *lines]) + "\n")
+    return check(read([str(directory)]))
+
+
 def resource(name: str = "ours", version: str = "v1", **config: Any) -> dict[str, Any]:
     mirror = {
         "source": {"alias": "us", "bootstrapServers": "us1:9092"},
@@ -176,6 +184,30 @@ BAD: list[tuple[str, Any, str, int]] = [
         9,
     ),
     ("unprefixed-security", lambda d: connectors(d, source={"sasl.mechanism": "PLAIN"}), "sasl.mechanism", 9),
+    ("worker-without-stores", lambda d: worker(d, *TLS_WORKER, *WORKERS_KEYS), "ssl.keystore.location", 5),
+    (
+        "worker-without-stores",
+        lambda d: worker(d, *TLS_WORKER, WORKERS_KEYS[1], "ssl.keystore.location=/tmp/k.jks"),
+        "ssl.truststore.location",
+        5,
+    ),
+    (
+        "worker-without-stores",
+        lambda d: worker(d, "security.protocol=SASL_SSL", "admin.ssl.truststore.certificates=x"),
+        "ssl.truststore.location",
+        5,
+    ),
+    (
+        "worker-without-stores",
+        lambda d: worker(
+            d,
+            TLS_WORKER[0],
+            source=BY_TLS | {"target.cluster.ssl.keystore.location": "/k.pem"},
+            checkpoint=BY_TLS | {"target.cluster.ssl.keystore.location": "/k.pem"},
+        ),
+        "ssl.keystore.location",
+        5,
+    ),
     ("digit-lost", lambda d: properties(d, ("eu.producer.batch.size", "52428")), "eu.producer.batch.size", 7),
     (
         "short-interval",
@@ -289,6 +321,8 @@ BAD: list[tuple[str, Any, str, int]] = [
 
 
 BY_TLS = {"target.cluster.security.protocol": "SSL", "target.cluster.ssl.truststore.type": "PEM"}
+TLS_WORKER = ("security.protocol=SSL", "producer.security.protocol=SSL")
+WORKERS_KEYS = ("producer.ssl.keystore.location=/tmp/k.jks", "producer.ssl.truststore.location=/tmp/t.jks")
 FAN_IN = {"clusters": "us, eu, asia", "us->eu.topics": "orders"}
 FAN_IN_LINES = (("asia.bootstrap.servers", "asia1:9092"), ("asia->eu.enabled", "true"))
 
@@ -322,6 +356,17 @@ FOLLOWED: list[tuple[str, Any, str]] = [
         "unprefixed-security",
         lambda d: connectors(d, source=BY_TLS, checkpoint=BY_TLS),
         "of security.protocol as well",
+    ),
+    (
+        "worker-without-stores",
+        lambda d: worker(
+            d,
+            *TLS_WORKER,
+            *WORKERS_KEYS,
+            "ssl.keystore.location=/tmp/k.jks",
+            "ssl.truststore.location=/tmp/t.jks",
+        ),
+        "write ssl.keystore.location as well",
     ),
     ("digit-lost", lambda d: properties(d, ("eu.producer.batch.size", "524288")), "write the whole number"),
     ("short-interval", lambda d: properties(d, ("refresh.groups.interval.seconds", "20")), "write 20 or more"),
@@ -480,6 +525,19 @@ def test_only_what_workers_do_share_is_found(tmp_path: Path) -> None:
 def test_what_is_right_is_left_alone(tmp_path: Path, key: str, value: str) -> None:
     named = {"misspelt-factor", "digit-lost", "short-interval", "literal-secret", "wrong-prefix"}
     assert not [one for one in properties(tmp_path, (key, value)) if one.rule in named | {"consumer-key"}]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (),
+        TLS_WORKER,
+        ("security.protocol=PLAINTEXT", *WORKERS_KEYS),
+        (*TLS_WORKER, *WORKERS_KEYS, "ssl.keystore.key=x", "ssl.truststore.certificates=x"),
+    ],
+)
+def test_workers_with_what_they_need(tmp_path: Path, lines: tuple[str, ...]) -> None:
+    assert "worker-without-stores" not in {one.rule for one in worker(tmp_path, *lines)}
 
 
 def test_the_verb(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from sparkmirror.lint.subject import Subject
 _FIRST_WARNINGS = (
     "replicator-key",
     "unprefixed-security",
+    "worker-without-stores",
     "never-copied",
     "comes-back",
     "no-separator",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from sparkmirror.config import Entry
@@ -17,6 +17,19 @@ _NOT_COPYING = ("source.cluster.", "target.cluster.", "producer.", "source.produ
 """Roles in a connector that its data's clients are not given."""
 _OF_BOTH = frozenset({"receive.buffer.bytes"})
 """Consumers' settings that producers know, too."""
+_WORKERS_OTHERS = ("producer.", "consumer.", "admin.")
+_STORES = {
+    "brokers that ask for a certificate refuse the workers": (
+        "ssl.keystore.location",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+    ),
+    "brokers with a certificate of your own authority are not trusted": (
+        "ssl.truststore.location",
+        "ssl.truststore.certificates",
+    ),
+}
+"""What a client is without a store, and the settings that give it one."""
 _CODECS = frozenset({"gzip", "snappy", "lz4", "zstd"})
 
 
@@ -85,6 +98,30 @@ def _codec_entry(subject: Subject, source: str, target: str) -> Entry | None:
     return next((entries[key] for key in keys if key in entries), None)
 
 
+def worker_without_stores(subject: Subject) -> Iterator[Spot]:
+    """Of the worker's own clients: those of its producers and of connectors are none of theirs."""
+    for cluster in subject.reading.connect:
+        worker = cluster.worker.settings if cluster.worker is not None else {}
+        protocol = worker.get("security.protocol")
+        if protocol is None or not protocol.value.strip().upper().endswith("SSL"):
+            continue
+        for store, settings in _STORES.items():
+            own = any(name in worker for name in settings)
+            others = [f"{role}{name}" for role in _WORKERS_OTHERS for name in settings if f"{role}{name}" in worker]
+            others += [key for one in cluster.connectors for key in _stores_at_target(one, worker, settings)]
+            if others and not own:
+                yield at(protocol, f"{others[0]} has one", key=settings[0], fix=f"write {settings[0]} as well: {store}")
+
+
+def _stores_at_target(connector: Connector, worker: Mapping[str, Entry], settings: tuple[str, ...]) -> list[str]:
+    """What a connector says of the cluster that the workers stand at, if it is that of its target."""
+    brokers = worker.get("bootstrap.servers")
+    if brokers is None or connector.text("target.cluster.bootstrap.servers") != brokers.value.strip():
+        return []
+    keys = (f"target.cluster.{name}" for name in settings)
+    return [key for key in keys if key in connector.settings]
+
+
 def astray(subject: Subject) -> Iterator[Astray]:
     """Settings of clients, with names that count, where no client takes them from."""
     if not subject.reading.connect:
@@ -124,6 +161,14 @@ def _astray_in_properties(subject: Subject) -> Iterator[Astray]:
 _WARNING = Severity.WARNING
 
 CLIENT_RULES: tuple[Rule[Subject], ...] = (
+    Rule(
+        "worker-without-stores",
+        _WARNING,
+        "Connect's workers speak TLS, and have no store of their own for it",
+        "they can't reach the topics that they keep connectors in, and never start; nor does sparkmirror serve",
+        "write the worker's ssl. settings without producer. before them as well",
+        worker_without_stores,
+    ),
     Rule(
         "wrong-prefix",
         _WARNING,
