@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec, TopicDescription, creation_refusal
+from sparkmirror.sync.refused_properties import property_refusal, refused_properties
 from sparkmirror.sync.topic_properties import creation_configs
 from sparkmirror.sync.topic_rules import TopicRules
 from sparkmirror.sync.unknown_properties import by_property, create_as_known, known_properties
@@ -158,7 +159,24 @@ class TopicDuty:
                 by_property(unknown),
             )
         outcomes = {remote: creation_refusal(code, words) for remote, (code, words) in answers.items()}
+        outcomes |= self._refused_for_properties(specs.values(), answers, names, remotes)
         return self._successes(specs, names, outcomes, "created", refused), unknown
+
+    def _refused_for_properties(
+        self,
+        specs: Iterable[NewTopicSpec],
+        answers: Mapping[str, tuple[int, str]],
+        names: Mapping[str, str],
+        remotes: Iterable[str],
+    ) -> dict[str, str]:
+        """Why topics were refused, by remote names, where it is for properties: those and what to write are named."""
+
+        def dry(some: list[NewTopicSpec]) -> Mapping[str, tuple[int, str]]:
+            known = self._known_properties
+            return create_as_known(some, self._target.would_create, lambda: known(names, remotes))[0]
+
+        culprits = refused_properties(specs, answers, dry)
+        return {remote: property_refusal(*answers[remote], properties) for remote, properties in culprits.items()}
 
     def _known_properties(self, names: Mapping[str, str], remotes: Iterable[str]) -> frozenset[str]:
         """What the target's brokers know; asked of copies first, whose properties we surely may read."""
