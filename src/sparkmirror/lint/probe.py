@@ -26,13 +26,14 @@ from sparkmirror.cluster.transactions import TransactionalId
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.lint.rights import EVERYTHING
-from sparkmirror.lint.sample_names import names_like
 from sparkmirror.offsets.connect_offsets import offsets_topics
 from sparkmirror.offsets.identity import transactional_ids
 from sparkmirror.offsets.losses import losses_topic
 from sparkmirror.offsets.segments import segments_topic
+from sparkmirror.policy.sample_names import names_like
 from sparkmirror.pump.control import control_topic
 from sparkmirror.pump.receipts import receipts_topic
+from sparkmirror.sync.refused_properties import refused_properties
 from sparkmirror.sync.topic_properties import config_change, creation_configs
 from sparkmirror.sync.topic_rules import TopicRules, topic_rules
 from sparkmirror.sync.unknown_properties import create_as_known, known_properties
@@ -106,6 +107,8 @@ class FlowProbe:
     factor_keys: dict[str, str] = field(default_factory=dict)
     unknown_properties: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Of copies: what their sources have, and the target's brokers don't know."""
+    refused_properties: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of copies that would be refused: the properties without which they would be created."""
     too_old: dict[str, int] = field(default_factory=dict)
     """Source topics with records older than the target takes, and the limit in ms."""
 
@@ -182,11 +185,16 @@ def _about_target(admin: ClusterAdmin, client: ClusterClient, found: FlowProbe, 
     if flow.copies:
         side.appends = proof(client, software(client))
     _about_topics(admin, client, side, [*found.names.values(), *_own(found, side)])
-    side.refusals, found.unknown_properties = create_as_known(
-        missing(found, side),
-        lambda specs: try_creation(client, specs),
-        lambda: known_properties(admin, sorted(side.topics, key=lambda name: (name not in side.configs, name))),
-    )
+
+    def dry(specs: list[NewTopicSpec]) -> tuple[dict[str, tuple[int, str]], dict[str, tuple[str, ...]]]:
+        first_ours = sorted(side.topics, key=lambda name: (name not in side.configs, name))
+        return create_as_known(
+            specs, lambda some: try_creation(client, some), lambda: known_properties(admin, first_ours)
+        )
+
+    due = missing(found, side)
+    side.refusals, found.unknown_properties = dry(due)
+    found.refused_properties = refused_properties(due, side.refusals, lambda specs: dry(specs)[0])
     if flow.topic_sync.sync_topic_configs_enabled:
         found.unknown_properties |= dict(_not_synced(found, rules))
     groups = named_groups(flow) if flow.group.sync_group_offsets_enabled else []
