@@ -45,6 +45,11 @@ TARGET = {
     "offsetStorageTopic": "o",
     "statusStorageTopic": "s",
 }
+BY_TLS = {"target.cluster.security.protocol": "SSL", "target.cluster.ssl.truststore.type": "PEM"}
+TLS_WORKER = ("security.protocol=SSL", "producer.security.protocol=SSL")
+WORKERS_KEYS = ("producer.ssl.keystore.location=/tmp/k.jks", "producer.ssl.truststore.location=/tmp/t.jks")
+FAN_IN_LINES = (("asia.bootstrap.servers", "asia1:9092"), ("asia->eu.enabled", "true"))
+FAN_IN = {"clusters": "us, eu, asia", "us->eu.topics": "orders"}
 
 
 def properties(directory: Path, *more: tuple[str, str], **changed: str) -> list[Finding]:
@@ -320,12 +325,6 @@ BAD: list[tuple[str, Any, str, int]] = [
 ]
 """A rule, a file with its mistake, and where it is."""
 
-
-BY_TLS = {"target.cluster.security.protocol": "SSL", "target.cluster.ssl.truststore.type": "PEM"}
-TLS_WORKER = ("security.protocol=SSL", "producer.security.protocol=SSL")
-WORKERS_KEYS = ("producer.ssl.keystore.location=/tmp/k.jks", "producer.ssl.truststore.location=/tmp/t.jks")
-FAN_IN = {"clusters": "us, eu, asia", "us->eu.topics": "orders"}
-FAN_IN_LINES = (("asia.bootstrap.servers", "asia1:9092"), ("asia->eu.enabled", "true"))
 
 FOLLOWED: list[tuple[str, Any, str]] = [
     ("unusable", lambda d: properties(d, ("replication.factor", "3")), "as the reason says"),

@@ -119,8 +119,8 @@ class Advisor:
             return f"has no effect: {OF_A_WHOLE_FILE}"
         if meant := _close_name(key):
             return f"is not known; did you mean {meant}?"
-        if key.role and (own := _BARE.get(key.name)):
-            return f"is no client's setting; write {' or '.join(self._places(own))}"
+        if key.role and (meant_bare := _BARE.get(key.name)):
+            return f"is no client's setting; write {' or '.join(self._places(meant_bare))}"
         if key.role and _in_connect(key.name) is not None:
             return f"has no effect: it is no client's setting; {_in_connect(key.name)}"
         name = next((name for name in _ALL_NAMES if key.entry.key.endswith(f".{name}")), None)

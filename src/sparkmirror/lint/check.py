@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from sparkmirror.formats import Reading
@@ -12,7 +12,7 @@ from sparkmirror.lint.file_rules import FILE_RULES
 from sparkmirror.lint.findings import Finding, Rule, Severity
 from sparkmirror.lint.flow_rules import FLOW_RULES
 from sparkmirror.lint.format_rules import FORMAT_RULES
-from sparkmirror.lint.probe import probe
+from sparkmirror.lint.probe import FlowProbe, probe
 from sparkmirror.lint.subject import Subject
 
 _FIRST_WARNINGS = (
@@ -56,7 +56,18 @@ def check_clusters(reading: Reading, timeout_s: float) -> list[Finding]:
     """What is wrong between the files and the clusters, which are as before when it ends."""
     subject = Subject.of(reading)
     probes = [probe(flow, timeout_s) for flow in subject.flows]
+    compare(probes)
     return ranked(finding for one in probes for rule in CLUSTER_RULES for finding in rule.findings(one))
+
+
+def compare(probes: Sequence[FlowProbe]) -> None:
+    """Tell each flow which of its copies another one of the file has, or would have first."""
+    first = {(one.flow.target.alias, remote): owner for one in probes for remote, owner in one.copiers.items()}
+    for one in probes:
+        for remote in one.names.values() if one.flow.copies else ():
+            owner = first.setdefault((one.flow.target.alias, remote), one.flow.name)
+            if owner != one.flow.name:
+                one.copiers.setdefault(remote, owner)
 
 
 def ranked(findings: Iterable[Finding]) -> list[Finding]:

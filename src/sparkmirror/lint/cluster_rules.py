@@ -10,6 +10,7 @@ from sparkmirror.lint.findings import Rule, Severity, Spot
 from sparkmirror.lint.probe import FlowProbe, Side, lease_group, missing, named_groups
 from sparkmirror.lint.rights import allowed, principal
 from sparkmirror.offsets.identity import transactional_ids
+from sparkmirror.sync.other_flows import refusal_of_second
 from sparkmirror.sync.refused_properties import exclusion, property_refusal
 from sparkmirror.sync.unknown_properties import lacking
 
@@ -156,6 +157,11 @@ def not_created(probe: FlowProbe) -> Iterator[Spot]:
                 yield _spot(probe, name, property_refusal(code, words, properties), fix)
             else:
                 yield _spot(probe, name, refusal(code, words))
+
+
+def copied_by_another(probe: FlowProbe) -> Iterator[Spot]:
+    for remote, other in sorted(probe.copiers.items()):
+        yield _spot(probe, remote, refusal_of_second(probe.flow.name, other, remote))
 
 
 def unknown_properties(probe: FlowProbe) -> Iterator[Spot]:
@@ -345,6 +351,14 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "its source is not copied; without one of our own nothing is",
         "as the reason says",
         not_created,
+    ),
+    Rule(
+        "copied-by-another",
+        _ERROR,
+        "two flows would copy into one topic",
+        "the second one's topic is refused, and stays uncopied",
+        "as the reason says; don't delete the topic while the other flow copies into it",
+        copied_by_another,
     ),
     Rule(
         "unknown-properties",

@@ -33,6 +33,7 @@ from sparkmirror.offsets.segments import segments_topic
 from sparkmirror.policy.sample_names import names_like
 from sparkmirror.pump.control import control_topic
 from sparkmirror.pump.receipts import receipts_topic
+from sparkmirror.sync.other_flows import OtherFlows
 from sparkmirror.sync.refused_properties import refused_properties
 from sparkmirror.sync.topic_properties import config_change, creation_configs
 from sparkmirror.sync.topic_rules import TopicRules, topic_rules
@@ -107,6 +108,8 @@ class FlowProbe:
     factor_keys: dict[str, str] = field(default_factory=dict)
     unknown_properties: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Of copies: what their sources have, and the target's brokers don't know."""
+    copiers: dict[str, str] = field(default_factory=dict)
+    """Topics at the target that another flow of ours copies into, or is to by the same file, and which."""
     refused_properties: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Of copies that would be refused: the properties without which they would be created."""
     too_old: dict[str, int] = field(default_factory=dict)
@@ -182,7 +185,9 @@ def _about_target(admin: ClusterAdmin, client: ClusterClient, found: FlowProbe, 
             configs = creation_configs(found.source.configs.get(source, {}).values(), rules)
             found.specs[remote] = NewTopicSpec(remote, partitions, flow.replication_factor, configs)
             found.factor_keys[remote] = "replication.factor"
+    copies = {remote: side.topics[remote] for remote in found.names.values() if remote in side.topics}
     if flow.copies:
+        found.copiers = OtherFlows(client, flow).copiers(copies, side.topics)
         side.appends = proof(client, software(client))
     _about_topics(admin, client, side, [*found.names.values(), *_own(found, side)])
 

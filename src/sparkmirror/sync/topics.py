@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec, TopicDescription, creation_refusal
+from sparkmirror.sync.other_flows import OtherFlows, refusal_of_second
 from sparkmirror.sync.refused_properties import property_refusal, refused_properties
 from sparkmirror.sync.topic_properties import creation_configs
 from sparkmirror.sync.topic_rules import TopicRules
@@ -69,10 +70,14 @@ class TopicSync:
 class TopicDuty:
     """Keeps the remote topics of one flow in step with the source's topics."""
 
-    def __init__(self, source: ClusterAdmin, target: ClusterAdmin, rules: TopicRules) -> None:
+    def __init__(
+        self, source: ClusterAdmin, target: ClusterAdmin, rules: TopicRules, others: OtherFlows | None = None
+    ) -> None:
+        """`others`: whose copies are left alone; None, and there are none."""
         self._source = source
         self._target = target
         self._rules = rules
+        self._others = others
 
     def sync_once(self) -> TopicSync:
         """Look at both clusters and put the target right; raises `ClusterUnreachable`."""
@@ -80,6 +85,7 @@ class TopicDuty:
         remotes = self._target.topics()
         refused: dict[str, str] = {}
         names = self._remote_names(sources, refused)
+        self._leave_to_others(names, remotes, refused)
         missing = [name for name, remote in names.items() if remote not in remotes]
         small = [
             name
@@ -124,6 +130,19 @@ class TopicDuty:
                 names[name] = remote
                 owners[remote] = name
         return names
+
+    def _leave_to_others(
+        self, names: dict[str, str], remotes: Mapping[str, TopicDescription], refused: dict[str, str]
+    ) -> None:
+        """Take out of `names` what another flow copies into already."""
+        if self._others is None:
+            return
+        there = {remote: remotes[remote] for remote in names.values() if remote in remotes}
+        others = self._others.copiers(there, remotes)
+        flow = f"{self._rules.source_alias}->{self._rules.target_alias}"
+        for name in [name for name, remote in names.items() if remote in others]:
+            remote = names.pop(name)
+            refused[name] = refusal_of_second(flow, others[remote], remote)
 
     def _create(
         self,
