@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sparkmirror.config.mistakes import Mistakes
 from sparkmirror.errors import ConfigError
 from sparkmirror.formats.files import File, Kind, files_below, open_file
-from sparkmirror.formats.yaml_files import Fill
+from sparkmirror.formats.fill import Filling
 
 _OF = {
     "connectors": (Kind.CONNECTORS, Kind.WORKER),
@@ -27,7 +27,7 @@ class _Unreadable:
     error: ConfigError
 
 
-def open_files(paths: Sequence[str], fill: Fill | None) -> tuple[str, list[File], Mistakes]:
+def open_files(paths: Sequence[str], filling: Filling | None) -> tuple[str, list[File], Mistakes]:
     """The format, its files, and which files are wrong. Raises `ConfigError` if nothing can be read.
 
     In a directory files of no format of ours are passed over; what was named is wrong then.
@@ -37,9 +37,11 @@ def open_files(paths: Sequence[str], fill: Fill | None) -> tuple[str, list[File]
     unreadable: list[_Unreadable] = []
     for path in dict.fromkeys(path for each in paths for path in files_below(each)):
         try:
-            files.append(open_file(path, fill))
+            files.append(open_file(path, filling.of(path) if filling else None))
         except ConfigError as error:
             unreadable.append(_Unreadable(path, error))
+    if filling is not None:
+        filling.stop()
     form = _format(files, unreadable)
     wrong = Mistakes()
     for one in unreadable:

@@ -13,12 +13,12 @@ from sparkmirror.formats.brokers import with_brokers
 from sparkmirror.formats.choice import open_files
 from sparkmirror.formats.connect import ConnectCluster, Role
 from sparkmirror.formats.connector_files import read_connect
+from sparkmirror.formats.fill import Filling
 from sparkmirror.formats.merge import as_mm2
 from sparkmirror.formats.reading import Reading
 from sparkmirror.formats.secrets import is_unknown
 from sparkmirror.formats.strimzi import read_strimzi
 from sparkmirror.formats.wording import Wording, in_order, places, wording_of
-from sparkmirror.formats.yaml_files import Fill
 
 SECRETS_VARIABLE = "SPARKMIRROR_SECRETS"
 """The environment variable that names the directory of Secrets, where no option does."""
@@ -33,16 +33,16 @@ def read(
     lone_checkpoints: bool = False,
     partly: bool = False,
     without_secrets: bool = False,
-    fill: Fill | None = None,
+    filling: Filling | None = None,
 ) -> Reading:
     """One format's files, or directories of these. Raises `ConfigError` for all that is wrong.
 
     `lone_checkpoints`: a connector's file may be a flow's only one, as a resource always may. `partly`: what is wrong
     is left out, or replaced by a stand-in, and told by the reading; nothing is raised but if nothing can be read.
-    `without_secrets`: values of Secrets that are not there are not known, and notes say so. `fill` is put over each
-    key and value.
+    `without_secrets`: values of Secrets that are not there are not known, and notes say so. `filling` is put over
+    each key and value.
     """
-    form, files, wrong = open_files(paths, fill)
+    form, files, wrong = open_files(paths, filling)
     if not partly:
         wrong.stop()
     shown = paths[0] if len(paths) == 1 else ", ".join(paths)
