@@ -39,6 +39,7 @@ from sparkmirror.config.values import (
     Boolean,
     Choice,
     ClassName,
+    Flag,
     Integer,
     Kind,
     TlsVersions,
@@ -176,7 +177,7 @@ def _idle(keys: Iterable[known_keys.IdleKey]) -> Iterator[str]:
 
 def _values(kind: Kind) -> str:
     match kind:
-        case Boolean():
+        case Boolean() | Flag():
             return "true, false"
         case Choice():
             return ", ".join(_code(option) if option else "nothing" for option in kind.options)
