@@ -64,7 +64,7 @@ class Lookup:
         text = self.text(entry, any_text=isinstance(setting.kind, Hidden))
         try:
             value = setting.kind.parse(entry.value if setting.secret else text)
-            if isinstance(setting.kind, Flag) and (odd := setting.kind.odd(text)):
+            if isinstance(setting.kind, Flag) and not self.references(entry) and (odd := setting.kind.odd(text)):
                 self.warn(entry.note(odd))
         except ValueError as error:
             reason = "its value from the config provider is not allowed" if self.references(entry) else str(error)

@@ -194,7 +194,11 @@ class _Reader:
         """Blame what was meant to enable a flow, if there is such a thing."""
         keys = [ENABLED.place.keys(ENABLED.name, *pair)[0] for pair in permutations(self._aliases, 2)]
         stated = [self._lookup.properties[key] for key in keys if key in self._lookup.properties]
-        odd = [(entry, words) for entry in stated if (words := Flag().odd(entry.value))]
+        odd = [
+            (entry, words)
+            for entry in stated
+            if not self._lookup.references(entry) and (words := Flag().odd(entry.value))
+        ]
         for entry, words in odd:
             self._lookup.mistakes.add(entry.error(f"{words}; so no flow is enabled"))
         if not odd:
