@@ -247,7 +247,7 @@ BAD: list[tuple[str, Any, str, int]] = [
     ("literal-secret", lambda d: properties(d, ("eu.ssl.key.password", "hush")), "eu.ssl.key.password", 7),
     ("old-api", lambda d: strimzi(d, resource(version="v1beta2")), "apiVersion", 1),
     ("no-effect", lambda d: properties(d, ("us->eu.key.converter.x", "1")), "us->eu.key.converter.x", 7),
-    ("wrong-pattern", lambda d: properties(d, ("topics", "a(")), "us->eu.enabled", 4),
+    ("wrong-pattern", lambda d: properties(d, ("topic.filter.class", "nowhere:Filter")), "us->eu.enabled", 4),
     (
         "kerberos-here",
         lambda d: properties(d, ("us.security.protocol", "SASL_SSL"), ("us.sasl.jaas.config", KERBEROS)),

@@ -252,7 +252,7 @@ class ConnectWorker:
 
 
 def _checkpoints_topic(flow: FlowConfig) -> str:
-    return topic_rules(flow, flow.originals).policy.checkpoints_topic(flow.source.alias)
+    return topic_rules(flow, flow.originals).policy.checkpoints_topic(flow.mm2_source)
 
 
 def _heartbeats_topic(flow: FlowConfig) -> str:

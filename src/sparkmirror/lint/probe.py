@@ -283,14 +283,14 @@ def _name_internal(found: FlowProbe, rules: TopicRules) -> None:
         found.specs[name] = NewTopicSpec(name, 1, -1)
     if flow.group.emit_checkpoints_enabled:
         factor = flow.group.checkpoints_topic_replication_factor
-        _internal(found, rules.policy.checkpoints_topic(alias), target, "checkpoints", factor)
+        _internal(found, rules.policy.checkpoints_topic(flow.mm2_source), target, "checkpoints", factor)
     if flow.heartbeat.emit_heartbeats_enabled:
         factor = flow.heartbeat.heartbeats_topic_replication_factor
         _internal(found, rules.policy.heartbeats_topic(), target, "heartbeats", factor)
     syncs = flow.offset_sync
     if syncs.emit_offset_syncs_enabled:
         at_target = syncs.offset_syncs_topic_location == "target"
-        name = rules.policy.offset_syncs_topic(alias if at_target else flow.target.alias)
+        name = rules.policy.offset_syncs_topic(flow.mm2_source if at_target else flow.mm2_target)
         side = target if at_target else found.source
         _internal(found, name, side, "offset-syncs", syncs.offset_syncs_topic_replication_factor)
     if flow.copies and flow.legacy is None:
