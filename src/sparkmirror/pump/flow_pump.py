@@ -559,7 +559,12 @@ class FlowPump:
         legs: list[Leg | None] = [source_leg]
         if copy.queue and copy.bearings is not None:
             legs.insert(0, self._target_legs.get(copy.bearings.target_leader))
-        return next((f"{leg.peer} is being connected to" for leg in legs if leg and leg.dialing_s > SLOW_S), "")
+        for leg in filter(None, legs):
+            if leg.throttled_s > SLOW_S:
+                return f"{leg.peer} throttles us (a quota there): it is asked again in {leg.throttled_s:.0f} s"
+            if leg.dialing_s > SLOW_S:
+                return f"{leg.peer} is being connected to"
+        return ""
 
     def close(self) -> None:
         for source_leg in self._source_legs.values():

@@ -24,6 +24,10 @@ MADE_BYTES = 16 << 20
 STEP_S = 0.25
 """Under a cap one fetch asks for what may pass in this time."""
 
+LONGEST_THROTTLE_S = 300.0
+"""A broker that says to wait longer (`throttle_time_ms`, KIP-219) is asked again after this. A quota of 14 kB/s
+asks for as much after one fetch of `FETCH_BYTES`."""
+
 LIVE_SHARE, BACKFILL_SHARE = 1 / 2, 3 / 8
 """Of the pump's memory: nothing is fetched while more than this is held."""
 
