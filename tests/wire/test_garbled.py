@@ -30,7 +30,7 @@ LONG = int(os.environ.get("SPARKMIRROR_FUZZ", "0"))
 """So many examples of each, instead of a few hundred."""
 
 MB = 1 << 20
-brief = settings(max_examples=LONG or 250, suppress_health_check=[HealthCheck.too_slow])
+brief = settings(max_examples=LONG or 120, suppress_health_check=[HealthCheck.too_slow])
 versions_of_fetch = st.integers(*fetch_format.VERSIONS)
 versions_of_produce = st.integers(*produce.VERSIONS)
 
@@ -82,7 +82,6 @@ def fetch_answer(version: int) -> bytes:
 def produce_answer(version: int) -> bytes:
     topic = ProduceResponse.TopicProduceResponse
     partition = topic.PartitionProduceResponse
-    error = partition.BatchIndexAndErrorMessage
     answer = ProduceResponse(
         responses=[
             topic(
