@@ -1,4 +1,4 @@
-"""Request bodies, read as Connect reads them; what it can't read it answers with 500, and so do we, in our words."""
+"""Request bodies, read as Connect reads them; what can't be read is refused with 400, where Connect answers 500."""
 
 from __future__ import annotations
 
@@ -81,7 +81,9 @@ def read_offsets(body: bytes) -> list[Offset]:
 
 def _read_object(body: bytes) -> dict[str, object]:
     try:
-        content = json.loads(body)
+        content = json.loads(body, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise _unreadable("its lists and objects are nested too deeply") from None
     except ValueError as error:
         reason = "it is empty" if not body.strip() else str(error)
         raise _unreadable(reason) from None
@@ -90,6 +92,11 @@ def _read_object(body: bytes) -> dict[str, object]:
     if re.search("[\ud800-\udfff]", json.dumps(content, ensure_ascii=False)):
         raise bad_request("The body holds half of a surrogate pair, which is no text")
     return content
+
+
+def _refuse_constant(word: str) -> object:
+    """NaN and infinities, which Python would take, and JSON doesn't have."""
+    raise ValueError(f"{word} is no JSON")
 
 
 def _as_text(key: str, value: object) -> str | None:
@@ -109,4 +116,4 @@ def _no_other_fields(content: Mapping[str, object], known: tuple[str, ...]) -> N
 
 
 def _unreadable(reason: str) -> RestError:
-    return RestError(500, f"the body can't be read as JSON of what is asked for: {reason}")
+    return bad_request(f"The body can't be read as JSON of what is asked for: {reason}")

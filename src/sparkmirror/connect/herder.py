@@ -20,6 +20,7 @@ from sparkmirror.connect.config_log import (
 )
 from sparkmirror.connect.errors import STALE, RestError, bad_request, conflict, not_found
 from sparkmirror.connect.java_maps import java_text
+from sparkmirror.connect.loadable import Loadable
 from sparkmirror.connect.masking import is_secret, masked, unmasked
 from sparkmirror.connect.model import ConnectorStatus, Offset, TargetState, TaskStatus, Worker
 from sparkmirror.connect.offset_checks import OffsetRefused, check_offsets
@@ -59,6 +60,7 @@ class Herder:
         url: str,
         on_log_level: Callable[[str, str], object],
         resolve: Callable[[str], str] = str,
+        loadable: Loadable | None = None,
     ) -> None:
         self._worker = worker
         self._configs, self._statuses = configs, statuses
@@ -67,6 +69,7 @@ class Herder:
         self._url = url
         self._on_log_level = on_log_level
         self._resolve = resolve
+        self._loadable = loadable or Loadable()
         self._writing = threading.RLock()
         self._closing = threading.Event()
         self._leading = False
@@ -166,7 +169,7 @@ class Herder:
             VersionRange(resolved.get("connector.plugin.version") or ANY_VERSION).check()
         except ValueError as error:
             raise bad_request(str(error)) from None
-        return validate(resolved, config)
+        return validate(resolved, config, self._loadable)
 
     def create(self, name: str, config: Config, initial: TargetState | None) -> dict[str, object]:
         """A new connector."""
@@ -194,11 +197,13 @@ class Herder:
             self._write(removal_records(name))
 
     def set_target(self, name: str, target: TargetState) -> None:
-        """Pause, resume or stop it."""
+        """Pause, resume or stop it. Who was stopped has given its place up: others may be at its work by now."""
         with self._writing:
             self._must_be_known(name, "Unknown connector {}")
-            tasks = task_records(name, []) if target is TargetState.STOPPED else []
-            self._write([*tasks, *target_records(name, target)])
+            stopping, stopped = target is TargetState.STOPPED, self._config_state.targets[name] is TargetState.STOPPED
+            tasks = task_records(name, []) if stopping else []
+            anew = connector_records(name, self._config_state.configs[name]) if stopped and not stopping else []
+            self._write([*tasks, *anew, *target_records(name, target)])
 
     def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
         """Start it again; returns what is being restarted."""
@@ -295,7 +300,7 @@ class Herder:
             settings = {key: value for key, value in meant.items() if value is not None}
             # What it answers is of before its tasks are known, as Connect's answer is.
             answer = self._info(name, settings)
-            self._write(connector_records(name, settings, initial))
+            self._write(connector_records(name, settings, initial, self._config_state.places.get(name)))
             return not known, answer
 
     def _info(self, name: str, config: Mapping[str, str]) -> dict[str, object]:

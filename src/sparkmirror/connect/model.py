@@ -24,6 +24,8 @@ class ConnectorSpec:
     name: str
     config: Mapping[str, str]
     target_state: TargetState
+    place: int = 0
+    """The lower it is, the longer it has been there: of two for the same work the lower one has it."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import logging
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import uvicorn
@@ -25,7 +25,7 @@ from sparkmirror.connect.loggers import Loggers
 from sparkmirror.connect.manners import Manners
 from sparkmirror.connect.model import Worker
 from sparkmirror.connect.status_log import StatusState
-from sparkmirror.connect.storage_topic import StorageTopic
+from sparkmirror.connect.storage_topic import StorageTopic, Take
 from sparkmirror.connect.worker_properties import Listener, WorkerConfig
 from sparkmirror.engine.lease import Lease
 from sparkmirror.errors import ConfigError
@@ -87,6 +87,7 @@ class ConnectServer:
             config.url,
             loggers.set,
             config.resolve,
+            config.loadable,
         )
         app = self._application(herder, loggers)
         lease.start()
@@ -97,7 +98,7 @@ class ConnectServer:
             self._opened.enter_context(_serving(app, one, self._tls(listener)))
         log.info("answering at %s", ", ".join(one.url for one in config.listeners))
 
-    def _storage(self, name: str, take: Callable[[bytes | None, bytes | None], object]) -> StorageTopic:
+    def _storage(self, name: str, take: Take) -> StorageTopic:
         topic = StorageTopic(self._config.cluster, name, take)
         self._opened.callback(topic.close)
         return topic
