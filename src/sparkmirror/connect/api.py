@@ -35,7 +35,6 @@ log = logging.getLogger(__name__)
 _HEALTHY = {"status": "healthy", "message": "Worker has completed startup and is ready to handle requests."}
 _UNHEALTHY = "Worker was unable to handle this request and may be unable to handle other requests."
 _PHRASES = {404: "Not Found", 405: "Method Not Allowed"}
-_WRAPPED = "org.apache.kafka.connect.runtime.rest.errors.BadRequestException: "
 
 
 async def _read_body(request: Request) -> bytes:
@@ -144,10 +143,7 @@ def _plugins(herder: Herder) -> APIRouter:
         stated = settings.get("connector.class")
         if stated is not None and not without_suffix(stated).endswith(without_suffix(plugin)):
             raise bad_request(f"Included connector type {stated} does not match request type {plugin}")
-        try:
-            return herder.validate(settings).as_json()
-        except RestError as error:  # Connect fails here, while it refuses elsewhere
-            raise RestError(500, _WRAPPED + error.message) from None
+        return herder.validate(settings).as_json()
 
     return router
 

@@ -239,7 +239,7 @@ class Herder:
             try:
                 check_offsets(class_name.removeprefix(PACKAGE), offsets)
             except OffsetRefused as error:
-                raise RestError(500, str(error)) from None
+                raise bad_request(str(error)) from None
             try:
                 return self._worker.alter_offsets(name, offsets)
             except ValueError as error:
