@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import unquote
 
+from fastapi import FastAPI
 from starlette.types import ASGIApp, Message
 from tests.connect.in_memory_worker import InMemoryWorker
 
@@ -52,6 +53,8 @@ class InMemoryApi:
     """Ask it; `configs` and `statuses` are its storage."""
 
     app: ASGIApp
+    api: FastAPI
+    """What is in it: the paths."""
     herder: Herder
     worker: InMemoryWorker
     configs: InMemoryTopic
@@ -76,12 +79,13 @@ def in_memory_api(
         worker, configs, statuses, config_state, status_state, lambda: True, URL, lambda *_: None, resolve, loadable
     )
     paths = routers(herder, loggers if admin else None, "cluster", "commit", topic_tracking=True, topic_reset=True)
-    app = Manners(build_api(paths), [route for router in paths for route in router.routes], CrossOrigin())
+    api = build_api(paths)
+    app = Manners(api, [route for router in paths for route in router.routes], CrossOrigin())
     herder.start()
     try:
         while not herder.leads:
             time.sleep(0.01)
-        yield InMemoryApi(app, herder, worker, configs, statuses)
+        yield InMemoryApi(app, api, herder, worker, configs, statuses)
     finally:
         herder.close()
 

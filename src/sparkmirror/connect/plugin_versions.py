@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 ANY_VERSION = "latest"
-_LONGEST = 1_000
+_LONGEST = 10_000
 """Characters of a range; longer ones are refused before they cost anything."""
 _QUALIFIERS = ("alpha", "beta", "milestone", "rc", "snapshot", "", "sp")
 """In Maven's order; a release has none, and others come last."""
