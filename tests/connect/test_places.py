@@ -125,6 +125,22 @@ def test_of_two_pairs_with_one_topic_of_offsets_the_older_stays(older: str) -> N
     assert at_work(read_flows(queued(configs, older, younger, **{older: STOPPED}), worker_file())) == younger
 
 
+def test_who_could_not_run_and_now_can_takes_nothing() -> None:
+    with in_memory_api() as api:
+        good = connector("Source", "source:9092", "target:9092")
+        for name in ("older", "younger"):
+            assert api.ask("PUT", f"/connectors/{name}/config", good)[0] == 201
+        assert order_of(state_of(list(enumerate(api.configs.records)))) == ["older", "younger"]
+        api.worker.unfit = {"older"}
+        assert api.ask("PUT", "/connectors/older/config", good)[0] == 200
+        assert order_of(state_of(list(enumerate(api.configs.records)))) == ["younger", "older"]
+    broken = {**CASE, "mirror2": {**CASE["mirror2"], "topics": "["}}
+    parts = read_flows(queued(broken, "mirror2", "aaa"), worker_file()).parts
+    assert [name for name, part in parts.items() if part.unfit] == ["mirror2"]
+    parts = read_flows(queued(CASE, "mirror2", "aaa"), worker_file()).parts
+    assert not [name for name, part in parts.items() if part.unfit], "to wait is no fault"
+
+
 # --- over the topic -----------------------------------------------------------------------------
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+from contextlib import ExitStack
 from pathlib import Path
 
 import mirror_process as mp
@@ -71,6 +73,14 @@ def test_a_newcomer_that_can_not_run_takes_nothing_from_the_one_that_runs(
         served.delete("aaa")
         served.wait_for("mirror2", "RUNNING")
         copies(50)
+        with ExitStack() as stack:
+            host, port = served.url.removeprefix("http://").split(":")
+            for _ in range(500):  # clients that never say what they want
+                stack.enter_context(socket.create_connection((host, int(port)), timeout=60)).sendall(
+                    b"GET / HTTP/1.1\r\n"
+                )
+            copies(50)
+            assert served.ask("GET", "/connectors/mirror2/status")["connector"]["state"] == "RUNNING"
         served.to(TargetState.PAUSED, "mirror2")
 
 

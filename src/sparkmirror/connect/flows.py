@@ -45,6 +45,8 @@ class Part:
     """`source->target`; nothing where that can't be told."""
     failure: str = ""
     """Why it can't run, in one line."""
+    unfit: bool = False
+    """It is its configuration that it can't run with, and no other connector."""
     note: str = ""
     """What is to be known though it runs: settings that disagree, or what it can't do alone."""
     idle: bool = False
@@ -74,7 +76,7 @@ def read_flows(specs: Mapping[str, ConnectorSpec], worker: Worker) -> Flows:
         try:
             connector = _connector(spec, loadable)
         except ConfigError as error:
-            parts[spec.name] = Part(failure=str(error))
+            parts[spec.name] = Part(failure=str(error), unfit=True)
             continue
         pairs["->".join(connector.flow)].append(connector)
     readings = {flow: _Reading(flow, connectors, file, loadable) for flow, connectors in pairs.items()}
@@ -184,7 +186,7 @@ class _Reading:
         try:
             self.flow, self.warnings = self._merged([*self.connectors.values(), connector])
         except ConfigError as error:
-            return Part(connector.role, self.name, failure=self._in_their_words(str(error)))
+            return Part(connector.role, self.name, failure=self._in_their_words(str(error)), unfit=True)
         self.connectors[connector.role] = connector
         return Part(connector.role, self.name)
 

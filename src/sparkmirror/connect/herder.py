@@ -300,7 +300,9 @@ class Herder:
             settings = {key: value for key, value in meant.items() if value is not None}
             # What it answers is of before its tasks are known, as Connect's answer is.
             answer = self._info(name, settings)
-            self._write(connector_records(name, settings, initial, self._config_state.places.get(name)))
+            # Who could not run had nothing to lose, and must not take what another is at by now.
+            place = self._config_state.places[name] if known and not self._is_unfit(name) else None
+            self._write(connector_records(name, settings, initial, place))
             return not known, answer
 
     def _info(self, name: str, config: Mapping[str, str]) -> dict[str, object]:
@@ -311,6 +313,12 @@ class Herder:
             "tasks": [{"connector": name, "task": number} for number in range(len(tasks))],
             "type": "source" if find_class(config.get("connector.class", "")) else "unknown",
         }
+
+    def _is_unfit(self, name: str) -> bool:
+        try:
+            return self._worker.is_unfit(name)
+        except KeyError:  # it was not told of it yet
+            return False
 
     def _own_status(self, name: str) -> ConnectorStatus | None:
         try:

@@ -68,6 +68,9 @@ class Worker(Protocol):
     def restart_task(self, name: str, task: int) -> None:
         """Start one task again."""
 
+    def is_unfit(self, name: str) -> bool:
+        """Whether the connector can't be run as it is configured, whoever else is there."""
+
     def status(self, name: str) -> ConnectorStatus:
         """How the connector and its tasks are."""
 

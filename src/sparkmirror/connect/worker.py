@@ -143,6 +143,10 @@ class ConnectWorker:
         part = state.flows.parts[name]
         return state.specs[name], part, state.flows.known.get(part.flow)
 
+    def is_unfit(self, name: str) -> bool:
+        """Whether the connector can't be run as it is configured."""
+        return self._state.flows.parts[name].unfit
+
     def status(self, name: str) -> ConnectorStatus:
         """How the connector and its tasks are."""
         return self._status(self._state, name)
