@@ -59,7 +59,7 @@ Secret = Annotated[SecretStr, PlainSerializer(_write_secret, when_used="json")]
 
 NO_SECRET = SecretStr("")
 
-REFERENCE = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
+REFERENCE = re.compile(r"\$\{([^}:]*):(([^}:]*):)?([^}]*)\}")
 """`${provider:path:name}`, the path being optional: as Kafka's `ConfigTransformer` finds them."""
 
 
