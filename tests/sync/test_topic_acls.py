@@ -9,12 +9,22 @@ from pathlib import Path
 
 import pytest
 from flow_rules import OneName, cluster_config, rules
-from kafka import KafkaAdminClient
-from kafka.admin import ACLFilter, ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourcePatternFilter
-from kafka.admin import ResourceType as Resource
+from kafka.admin import ACLOperation
 from waiting import assert_soon
 
-from sparkmirror.cluster.acls import ALL, ALLOW, DENY, PREFIXED, READ, WRITE, TopicAcl, create_topic_acls, topic_acls
+from sparkmirror.cluster.acls import (
+    ALL,
+    ALLOW,
+    DENY,
+    PREFIXED,
+    READ,
+    WRITE,
+    Acl,
+    Resource,
+    create_acls,
+    delete_acls,
+    read_acls,
+)
 from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig, FlowConfig
@@ -30,8 +40,8 @@ from sparkmirror.sync.topics import MirroredTopic, TopicSync
 DESCRIBE, ALTER, DELETE = int(ACLOperation.DESCRIBE), int(ACLOperation.ALTER), int(ACLOperation.DELETE)
 
 
-def acl(topic: str, operation: int, permission: int = ALLOW, who: str = "User:reader", host: str = "*") -> TopicAcl:
-    return TopicAcl(topic, who, host, operation, permission)
+def acl(topic: str, operation: int, permission: int = ALLOW, who: str = "User:reader", host: str = "*") -> Acl:
+    return Acl(topic, who, host, operation, permission)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +66,7 @@ def acl(topic: str, operation: int, permission: int = ALLOW, who: str = "User:re
         (dataclasses.replace(acl("t", READ), pattern=PREFIXED), None),
     ],
 )
-def test_what_a_copy_gets(source: TopicAcl, expected: TopicAcl | None) -> None:
+def test_what_a_copy_gets(source: Acl, expected: Acl | None) -> None:
     assert remote_acl(source, rules("secret")) == expected
 
 
@@ -91,26 +101,22 @@ class Acls:
 
     def __init__(self, cluster: KafkaCluster) -> None:
         self._client = ClusterClient(cluster_config("test", cluster), "test")
-        self._admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
 
-    def of(self, topic: str) -> set[TopicAcl]:
-        return {one for one in topic_acls(self._client) if one.topic.endswith(topic)}
+    def of(self, topic: str) -> set[Acl]:
+        return {one for one in read_acls(self._client, Resource.TOPIC) if one.name.endswith(topic)}
 
-    def add(self, *added: TopicAcl) -> None:
-        assert create_topic_acls(self._client, added) == dict.fromkeys(added)
-        assert_soon(lambda: set(added) - topic_acls(self._client), set())
+    def add(self, *added: Acl) -> None:
+        assert create_acls(self._client, added) == dict.fromkeys(added)
+        assert_soon(lambda: set(added) - read_acls(self._client, Resource.TOPIC), set())
 
     def remove(self, topic: str) -> None:
-        pattern = ResourcePatternFilter(Resource.TOPIC, topic, ACLResourcePatternType.LITERAL)
-        ((_, removed, _),) = self._admin.delete_acls(
-            [ACLFilter(None, None, ACLOperation.ANY, ACLPermissionType.ANY, pattern)]
-        )
+        removed = [one for one in self.of(topic) if one.name == topic]
         assert removed
-        assert_soon(lambda: {one for one in self.of(topic) if one.topic == topic}, set())
+        assert delete_acls(self._client, removed) == dict.fromkeys(removed)
+        assert_soon(lambda: {one for one in self.of(topic) if one.name == topic}, set())
 
     def close(self) -> None:
         self._client.close()
-        self._admin.close()
 
 
 @pytest.fixture
@@ -213,7 +219,7 @@ def test_what_is_revoked_stays_and_is_named_once(
     syncing.run()
     assert_soon(lambda: there.of(topic_name), {copy})
     revoked()
-    there.remove(copy.topic)
+    there.remove(copy.name)
     syncing.run()
     assert lines() == []
     here.add(granted)

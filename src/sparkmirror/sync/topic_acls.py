@@ -7,39 +7,26 @@ That is named in the log once, as far as this process has seen it granted.
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 from collections.abc import Iterable
 
-from sparkmirror.cluster.acls import (
-    ALL,
-    ALLOW,
-    LITERAL,
-    READ,
-    WRITE,
-    SecurityDisabled,
-    TopicAcl,
-    create_topic_acls,
-    topic_acls,
-)
+from sparkmirror.cluster.acls import Acl, Resource, SecurityDisabled, create_acls, read_acls
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import FlowConfig
+from sparkmirror.sync.acl_rules import of_one_copy, while_mirrored
 from sparkmirror.sync.topic_rules import TopicRules
 
 logger = logging.getLogger(__name__)
 
 
-def remote_acl(acl: TopicAcl, rules: TopicRules) -> TopicAcl | None:
+def remote_acl(acl: Acl, rules: TopicRules) -> Acl | None:
     """The ACL that the copy gets; None if it gets none.
 
     Literal ones only, and none that allows to write: a copy has one writer. Allowing all becomes allowing to
     read; all else, denials too, stays word for word.
     """
-    allows = acl.permission == ALLOW
-    if acl.pattern != LITERAL or (allows and acl.operation == WRITE) or not rules.wanted(acl.topic):
-        return None
-    operation = READ if allows and acl.operation == ALL else acl.operation
-    return dataclasses.replace(acl, topic=rules.remote_name(acl.topic), operation=operation)
+    copies = of_one_copy(acl, rules)
+    return None if copies is None else while_mirrored(copies)
 
 
 class TopicAclSync:
@@ -49,8 +36,8 @@ class TopicAclSync:
         self._rules = rules
         self._source = ClusterClient(flow.source, f"{flow.name}|sparkmirror-topic-acls")
         self._target = ClusterClient(flow.target, f"{flow.name}|sparkmirror-topic-acls")
-        self._granted: set[TopicAcl] = set()
-        self._named: set[TopicAcl] = set()
+        self._granted: set[Acl] = set()
+        self._named: set[Acl] = set()
         self._without_acls: set[str] = set()
 
     def run(self) -> None:
@@ -71,25 +58,25 @@ class TopicAclSync:
         self._source.close()
         self._target.close()
 
-    def _read(self, client: ClusterClient) -> set[TopicAcl] | None:
+    def _read(self, client: ClusterClient) -> set[Acl] | None:
         alias = client.config.alias
         try:
-            return topic_acls(client)
+            return read_acls(client, Resource.TOPIC)
         except SecurityDisabled:
             level = logging.DEBUG if alias in self._without_acls else logging.INFO
             logger.log(level, "no ACLs are synced: cluster %s has no authorizer", alias)
             self._without_acls.add(alias)
             return None
 
-    def _create(self, missing: Iterable[TopicAcl]) -> None:
+    def _create(self, missing: Iterable[Acl]) -> None:
         alias = self._target.config.alias
-        for acl, reason in create_topic_acls(self._target, list(missing)).items():
+        for acl, reason in create_acls(self._target, list(missing)).items():
             if reason is None:
                 logger.info("ACL added on cluster %s: %s", alias, acl)
             else:
                 logger.warning("ACL not synced to cluster %s: %s: %s", alias, acl, reason)
 
-    def _name_revoked(self, wanted: set[TopicAcl], present: set[TopicAcl]) -> None:
+    def _name_revoked(self, wanted: set[Acl], present: set[Acl]) -> None:
         revoked = (self._granted - wanted) & present
         for acl in sorted(revoked - self._named):
             logger.warning(
