@@ -1,0 +1,48 @@
+"""Pages of `docs/` whose commands are run as they stand there, against real brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from page_commands import Reader, blocks
+
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.demo.ports import free_ports
+
+PAGES = ("migrate_consumers_first.md", "migrate_strimzi.md")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_it_has_commands(page: str) -> None:
+    found = blocks(page)
+    assert len(found) >= 5
+    assert any(block.expected for block in found)
+
+
+@pytest.fixture
+def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Two clusters of the page's own, and a port for a REST interface, by the page's addresses."""
+    pair = [KafkaCluster(tmp_path_factory.mktemp(name)) for name in ("page-source", "page-target")]
+    try:
+        with ThreadPoolExecutor(len(pair)) as pool:
+            list(pool.map(KafkaCluster.start, pair))
+        yield {
+            "localhost:19092": pair[0].bootstrap_servers,
+            "localhost:29092": pair[1].bootstrap_servers,
+            "localhost:8083": f"127.0.0.1:{free_ports(1)[0]}",
+        }
+    finally:
+        for cluster in pair:
+            cluster.cleanup(keep_logs=True)
+
+
+@pytest.mark.full
+@pytest.mark.broker
+@pytest.mark.spark
+@pytest.mark.parametrize("page", PAGES)
+def test_the_page_runs_as_written(page: str, addresses: dict[str, str], tmp_path: Path) -> None:
+    with Reader(tmp_path, addresses) as reader:
+        reader.follow(page)
