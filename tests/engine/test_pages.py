@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from page_commands import Reader, blocks
+from page_commands import DOCS, Reader, blocks
 
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.ports import free_ports
@@ -46,3 +47,23 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, st
 def test_the_page_runs_as_written(page: str, addresses: dict[str, str], tmp_path: Path) -> None:
     with Reader(tmp_path, addresses) as reader:
         reader.follow(page)
+
+
+LINKED = (*(DOCS / page for page in (*PAGES, "faq.md")), DOCS.parent / "examples" / "README.md")
+
+
+@pytest.mark.parametrize("path", LINKED, ids=lambda path: path.name)
+def test_its_links_lead_somewhere(path: Path) -> None:
+    links = re.findall(r"\]\(([^)]+)\)", path.read_text())
+    assert links
+    for link in links:
+        file, _, anchor = link.partition("#")
+        there = path.parent / file if file else path
+        assert there.exists(), link
+        assert not anchor or anchor in anchors(there.read_text()), link
+
+
+def anchors(text: str) -> set[str]:
+    """Of its headings, as they are made for a page."""
+    heads = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}

@@ -1,4 +1,4 @@
-"""The ACLs of a cluster: of its topics, groups and transactional ids."""
+"""The ACLs of a cluster: of its topics, groups and transactional ids, and of itself."""
 
 from __future__ import annotations
 
@@ -41,12 +41,13 @@ class Resource(IntEnum):
 
     TOPIC = 2
     GROUP = 3
+    CLUSTER = 4
     TRANSACTIONAL_ID = 5
 
     @property
     def word(self) -> str:
         """As people say it."""
-        return {2: "topic", 3: "group", 5: "transactional id"}[self]
+        return self.name.lower().replace("_", " ")
 
 
 class SecurityDisabled(Exception):
@@ -85,6 +86,11 @@ class Acl:
         """Kafka's name of the operation, such as DESCRIBE_CONFIGS."""
         known = next((str(one.name) for one in ACLOperation if one == self.operation), "")
         return known or f"operation {self.operation}"
+
+    @property
+    def is_pattern(self) -> bool:
+        """Whether it is about more than one name: a prefix, or `*`."""
+        return self.pattern != LITERAL or self.name == WILDCARD
 
     def is_about(self, name: str) -> bool:
         """Whether it counts for a resource of this name."""

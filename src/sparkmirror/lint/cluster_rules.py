@@ -426,7 +426,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         _WARNING,
         "no topic at the source matches",
         "nothing is copied",
-        "correct topics, or grant DESCRIBE: what we may not see is not listed",
+        "correct topics, or grant READ on topic names like these: what we may not see is not listed",
         nothing_to_copy,
     ),
     Rule(

@@ -15,8 +15,13 @@ from sparkmirror.config import ClusterConfig
 SIGN_IN_FILE = "admin.properties"
 """Named in commands for clusters that are not spoken with in clear: how their administrator signs in."""
 
-_OPTIONS = {Resource.TOPIC: "--topic", Resource.GROUP: "--group", Resource.TRANSACTIONAL_ID: "--transactional-id"}
-_TYPES = {Resource.TOPIC: "topic", Resource.GROUP: "group", Resource.TRANSACTIONAL_ID: "transactionalId"}
+_WORDS = {
+    Resource.TOPIC: ("--topic", "topic"),
+    Resource.GROUP: ("--group", "group"),
+    Resource.CLUSTER: ("--cluster", "cluster"),
+    Resource.TRANSACTIONAL_ID: ("--transactional-id", "transactionalId"),
+}
+"""The tool's option, and Strimzi's type."""
 _RESOURCE_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 """What Kubernetes takes (RFC 1123)."""
 
@@ -36,7 +41,7 @@ def kafka_acls_lines(acls: Iterable[Acl], cluster: ClusterConfig) -> list[str]:
             *("--add", f"--{word}-principal", principal),
             *((f"--{word}-host", host) if host != ANYWHERE else ()),
             *(part for operation in operations for part in ("--operation", _pascal(operation))),
-            *(_OPTIONS[resource], name, "--resource-pattern-type", "literal" if pattern == LITERAL else "prefixed"),
+            *(_WORDS[resource][0], name, "--resource-pattern-type", "literal" if pattern == LITERAL else "prefixed"),
         ]
         lines.append(shlex.join(words))
     return lines
@@ -82,16 +87,19 @@ def _rules(acls: Iterable[Acl]) -> list[dict[str, Any]]:
     return [
         {
             "type": "allow" if permission == ALLOW else "deny",
-            "resource": {
-                "type": _TYPES[resource],
-                "name": name,
-                "patternType": "literal" if pattern == LITERAL else "prefix",
-            },
+            "resource": _resource(resource, name, pattern),
             "operations": [_pascal(operation) for operation in operations],
             "host": host,
         }
         for (resource, name, pattern, _, host, permission), operations in _grouped(acls).items()
     ]
+
+
+def _resource(resource: Resource, name: str, pattern: int) -> dict[str, str]:
+    kind = _WORDS[resource][1]
+    if resource is Resource.CLUSTER:  # there is one
+        return {"type": kind}
+    return {"type": kind, "name": name, "patternType": "literal" if pattern == LITERAL else "prefix"}
 
 
 def _grouped(acls: Iterable[Acl]) -> dict[_Key, list[str]]:

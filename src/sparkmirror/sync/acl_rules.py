@@ -18,7 +18,6 @@ from sparkmirror.cluster.acls import (
     LITERAL,
     PREFIXED,
     READ,
-    WILDCARD,
     WRITE,
     Acl,
 )
@@ -42,13 +41,12 @@ def of_copies(acl: Acl, rules: TopicRules, copies: Mapping[str, str]) -> Iterato
     and `*` the prefix `us.`. Elsewhere, where names are kept among them, it would count for others' topics too: each
     copy that there is gets the ACL. So it is where `us.` is more than looked at, since checkpoints are there.
     """
-    is_everything = acl.pattern == LITERAL and acl.name == WILDCARD
-    if acl.pattern == LITERAL and not is_everything:
+    if not acl.is_pattern:
         alone = of_one_copy(acl, rules)
         if alone is not None:
             yield alone
         return
-    prefix = "" if is_everything else acl.name
+    prefix = acl.name if acl.pattern == PREFIXED else ""
     remotes = sorted(remote for source, remote in copies.items() if source.startswith(prefix))
     renamed = _renamed_prefix(prefix, rules)
     harmless = acl.permission == DENY or acl.operation in _LOOKING
@@ -69,9 +67,7 @@ def while_mirrored(acl: Acl) -> Acl | None:
 
 def of_groups(acl: Acl, groups: Iterable[str], wanted: Callable[[str], bool]) -> Iterator[Acl]:
     """What an ACL of groups becomes: theirs that are wanted, by name; of a pattern's those that there are."""
-    named = (
-        [acl.name] if acl.pattern == LITERAL and acl.name != WILDCARD else [one for one in groups if acl.is_about(one)]
-    )
+    named = [one for one in groups if acl.is_about(one)] if acl.is_pattern else [acl.name]
     for group in sorted(named):
         if wanted(group):
             yield dataclasses.replace(acl, name=group, pattern=LITERAL)

@@ -80,7 +80,7 @@ def _wanted(
             yield from of_copies(acl, rules, copies)
         elif acl.resource is Resource.GROUP:
             yield from of_groups(acl, groups, filtered.should_replicate_group)
-        else:
+        elif acl.resource is Resource.TRANSACTIONAL_ID:
             yield acl
 
 
