@@ -15,9 +15,13 @@ from page_commands import Reader, blocks
 from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
+from sparkmirror.cluster import append_proof
 from sparkmirror.cluster.acls import (
     ALLOW,
+    LITERAL,
+    PREFIXED,
     READ,
+    WRITE,
     Acl,
     Resource,
     create_acls,
@@ -28,6 +32,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.listeners import plain
+from sparkmirror.offsets.connect_offsets import STRIMZIS_TOPIC
 
 pytestmark = pytest.mark.broker
 
@@ -113,6 +118,7 @@ KNOWN = {"rights-unknown", "append-check-unproven", "limits-unknown", "clock-unk
 
 def said(file: Path) -> dict[str, str]:
     """What `lint --connect` has to say of rights, and all that it warns of, by rule."""
+    append_proof._known.clear()  # noqa: SLF001 - as a process that has just been started
     printed = CliRunner().invoke(app, ["lint", str(file), "--connect", "-o", "json"])
     lines: dict[str, str] = {}
     for one in json.loads(printed.stdout):
@@ -127,7 +133,8 @@ WORDS = {Resource.TOPIC: "topic", Resource.GROUP: "group", Resource.CLUSTER: "th
 def unnamed(cluster: KafkaCluster, file: Path, wanted: Callable[[Acl], bool]) -> Iterator[str]:
     """Rights of our principal whose loss `lint --connect` doesn't name by operation and resource."""
     client = client_of(cluster)
-    for acl in sorted(filter(wanted, granted(cluster))):
+    asked = {acl for acl in granted(cluster) if wanted(acl) and acl.name != STRIMZIS_TOPIC}
+    for acl in sorted(asked):
         assert delete_acls(client, [acl]) == {acl: None}
         try:
             wait_until_shown(client, acl, there=False)
@@ -187,7 +194,7 @@ def test_the_rights_are_enough(guarded: tuple[KafkaCluster, KafkaCluster], file:
         assert mirror.terminate(60) == 0
         logged = [line for line in mirror.log.read_text().splitlines() if not line.startswith("{")]
     bad = [line for line in logged if re.search(r"(?i)warn|error|authori|refused|can't", line)]
-    assert bad == [], bad
+    assert [line for line in bad if "has no effect" not in line] == []
     assert said(file) == {}
     here.close()
     there.close()
@@ -204,3 +211,38 @@ def test_each_right_that_is_missing_when_topics_are_there(
 
     later = [line for cluster in guarded for line in unnamed(cluster, file, needed)]
     assert not later, "\n".join(later)
+
+
+# --- a run ----------------------------------------------------------------------------------------------------
+
+ON_TARGET = [
+    (Acl("primary.", ME, "*", WRITE, ALLOW, PREFIXED), r"not authorized"),
+    (Acl("primary-mm2", ME, "*", READ, ALLOW, LITERAL, Resource.GROUP), r"grant our principal READ on the group"),
+    (Acl("billing", ME, "*", READ, ALLOW, LITERAL, Resource.GROUP), r"grant our principal READ on the group"),
+    (Acl("heartbeats", ME, "*", WRITE, ALLOW), r"topic heartbeats: grant it CREATE and WRITE"),
+    (Acl("mm2-sparkmirror-", ME, "*", WRITE, ALLOW, PREFIXED), r"mm2-sparkmirror-"),
+    (Acl(STRIMZIS_TOPIC, ME, "*", READ, ALLOW), r"grant our principal READ on it"),
+]
+
+
+@pytest.mark.full
+@pytest.mark.spark
+@pytest.mark.parametrize(("acl", "words"), ON_TARGET, ids=lambda value: getattr(value, "name", None))
+def test_a_run_names_what_is_missing(
+    guarded: tuple[KafkaCluster, KafkaCluster], file: Path, acl: Acl, words: str, tmp_path: Path
+) -> None:
+    source, target = guarded
+    client = client_of(target)
+    assert acl in granted(target)
+    delete_acls(client, [acl])
+    wait_until_shown(client, acl, there=False)
+    try:
+        commit(source, {0: 90, 1: 90})
+        mp.produce(source.bootstrap_servers, "orders", 2, 20)
+        log = tmp_path / "log"
+        with mp.MirrorProcess(file, log):
+            mp.wait_for(lambda: re.search(words, log.read_text()) is not None, 120, f"it says {words}")
+    finally:
+        create_acls(client, [acl])
+        wait_until_shown(client, acl, there=True)
+        client.close()
