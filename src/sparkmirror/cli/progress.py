@@ -90,7 +90,7 @@ def _table(flows: Sequence[FlowProgress]) -> Table:
             f"{flow.records:,}",
             f"{flow.records_per_s:,.0f}",
             f"{flow.bytes_per_s / 1e6:.1f}",
-            f"{flow.lag:,}",
+            "?" if flow.lag is None else f"{flow.lag:,}",
             _duration(flow.eta_s),
             _latency(flow.latency_ms),
             f"{flow.partitions:,}" + (f" ({len(flow.parked)} parked)" if flow.parked else ""),
@@ -118,7 +118,7 @@ def _line(flow: FlowProgress) -> str:
         f"{flow.records:,} records",
         f"{flow.records_per_s:,.0f}/s",
         f"{flow.bytes_per_s / 1e6:.1f} MB/s",
-        f"lag {flow.lag:,}",
+        f"lag not known of {flow.unknown:,} partitions" if flow.lag is None else f"lag {flow.lag:,}",
     ]
     if flow.eta_s is not None:
         parts.append(f"ETA {_duration(flow.eta_s)}")

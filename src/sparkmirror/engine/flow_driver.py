@@ -503,13 +503,14 @@ class FlowDriver:
 
     def _look(self) -> None:
         """The source's ends, for the lag, and the forecast."""
-        while not self._closing.wait(LOOK_S):
+        while not self._closing.wait(LOOK_S if self.view.source_ends else WATCH_S):
             try:
                 assert self._lookout is not None  # noqa: S101 - open came first
                 views = list(self.view.partitions.items())
                 receipts = {(key.topic, key.partition): view.receipt for key, view in views if view.receipt}
                 self._lookout.look([(key.topic, key.partition) for key in self.partitions()], receipts)
                 self.view.source_ends, self.view.forecast = self._lookout.ends, self._lookout.forecast
+                self.view.ends_read_at = time.monotonic()
             except Exception as error:  # the lag is that of the pumps then
                 log.debug("flow %s: the source's offsets can't be read: %s", self.name, error)
 

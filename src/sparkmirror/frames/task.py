@@ -56,12 +56,14 @@ class Wanted(Model):
 
 
 class Answer(Model):
-    """What a task says: a range's report, what was seen, or one line on why it could not be told."""
+    """What a task says: a range's report, what was seen or counted, or one line on why it could not be told."""
 
     report: RangeReport | None = None
     newest: dict[int, int] = Field(default_factory=dict)
     tombstones: dict[int, tuple[int, int]] = Field(default_factory=dict)
     contents: dict[str, int] = Field(default_factory=dict)
+    records: int = 0
+    """That were counted."""
     changed: str = ""
     """Why a log could not be looked through to its planned end."""
     failed: str = ""
