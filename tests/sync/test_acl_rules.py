@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
+from typing import Any
 
 import pytest
 import yaml
@@ -32,11 +33,11 @@ COPIES = {"orders": "us.orders", "orders-eu": "us.orders-eu", "bills": "us.bills
 SAME = {name: name for name in COPIES}
 
 
-def acl(name: str, operation: int = READ, pattern: int = LITERAL, **more: object) -> Acl:
+def acl(name: str, operation: int = READ, pattern: int = LITERAL, **more: Any) -> Acl:
     return dataclasses.replace(Acl(name, "User:a", "*", operation, ALLOW, pattern), **more)
 
 
-def prefix(name: str, operation: int = READ, **more: object) -> Acl:
+def prefix(name: str, operation: int = READ, **more: Any) -> Acl:
     return acl(name, operation, PREFIXED, **more)
 
 

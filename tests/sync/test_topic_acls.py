@@ -288,7 +288,7 @@ def asked(guarded: tuple[KafkaCluster, KafkaCluster]) -> Iterator[Callable[..., 
 
     def between(own: TopicRules, copies: dict[str, str], **settings: bool) -> TopicAclSync:
         source, target = cluster_config("us", guarded[0]), cluster_config("eu", guarded[1])
-        flow = FlowConfig(source=source, target=target, topic_sync=TopicSyncConfig(**settings))
+        flow = FlowConfig(source=source, target=target, topic_sync=TopicSyncConfig.model_validate(settings))
         made.append(TopicAclSync(flow, own, lambda: copies, lambda group: "secret" not in group))
         return made[-1]
 
