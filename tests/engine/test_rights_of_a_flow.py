@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -161,6 +162,15 @@ def test_some_rights_that_are_missing(guarded: tuple[KafkaCluster, KafkaCluster]
     assert not [line for cluster in guarded for line in unnamed(cluster, file, is_read_or_cluster)]
 
 
+def test_rights_for_quotas(guarded: tuple[KafkaCluster, KafkaCluster], file: Path) -> None:
+    """They are not on the page: nobody has quotas copied who doesn't ask for it."""
+    with file.open("a") as more:
+        more.write("sparkmirror.sync.client.quotas.enabled = true\n")
+    found = said(file)
+    assert "DESCRIBE_CONFIGS on the cluster, to read client quotas" in found["forbidden-at-source"]
+    assert "ALTER_CONFIGS on the cluster, to set client quotas" in found["forbidden-at-target"]
+
+
 @pytest.mark.full
 def test_each_other_right_that_is_missing(guarded: tuple[KafkaCluster, KafkaCluster], file: Path) -> None:
     others = [line for cluster in guarded for line in unnamed(cluster, file, lambda acl: not is_read_or_cluster(acl))]
@@ -196,6 +206,10 @@ def test_the_rights_are_enough(guarded: tuple[KafkaCluster, KafkaCluster], file:
     bad = [line for line in logged if re.search(r"(?i)warn|error|authori|refused|can't", line)]
     assert [line for line in bad if "has no effect" not in line] == []
     assert said(file) == {}
+    for words in (["losses"], ["acls"], ["acls", "--missing"], ["pause"], ["resume"]):
+        result = CliRunner().invoke(app, [words[0], str(file), *words[1:]])
+        assert result.exit_code == 0, f"{words}: {result.output} {result.exception}"
+    assert subprocess.run([mp.COMMAND, "verify", str(file)], capture_output=True, timeout=240).returncode == 0
     here.close()
     there.close()
 

@@ -68,10 +68,7 @@ class TopicAclSync:
         present = self._read(self._target) if theirs is not None else None
         if theirs is None or present is None:
             return
-        origins: dict[Acl, set[Acl]] = {}
-        for acl in theirs:
-            for remote in self._at_target(acl):
-                origins.setdefault(remote, set()).add(acl)
+        origins = self._origins(theirs)
         missing = sorted(origins.keys() - present)
         if self._sync.acl_removals_enabled:
             self._remember(missing, origins)
@@ -86,26 +83,27 @@ class TopicAclSync:
         self._source.close()
         self._target.close()
 
-    def _at_target(self, acl: Acl) -> Iterator[Acl]:
+    def _origins(self, theirs: set[Acl]) -> dict[Acl, set[Acl]]:
+        """What the target is to have, each with the ACLs of the source that it stands for."""
+        patterns = self._sync.acl_patterns_enabled
+        copies = self._copies() if patterns else {}
+        of_some = patterns and any(acl.resource is Resource.GROUP and acl.is_pattern for acl in theirs)
+        groups = Groups(self._source).listed() if of_some else {}
+        origins: dict[Acl, set[Acl]] = {}
+        for acl in theirs:
+            for remote in self._at_target(acl, copies, groups):
+                origins.setdefault(remote, set()).add(acl)
+        return origins
+
+    def _at_target(self, acl: Acl, copies: Mapping[str, str], groups: Iterable[str]) -> Iterator[Acl]:
         if acl.resource is Resource.GROUP:
-            yield from of_groups(acl, self._groups_of(acl), self._wanted_group)
+            yield from of_groups(acl, groups, self._wanted_group)
         elif acl.resource is Resource.TRANSACTIONAL_ID:
             yield acl
         elif self._sync.acl_patterns_enabled:
-            for copied in of_copies(acl, self._rules, self._copies()):
-                remote = while_mirrored(copied)
-                if remote is not None:
-                    yield remote
-        else:
-            remote = remote_acl(acl, self._rules)
-            if remote is not None:
-                yield remote
-
-    def _groups_of(self, acl: Acl) -> Iterable[str]:
-        """Those that a pattern is about; asked for only where there is one."""
-        if not acl.is_pattern or not self._sync.acl_patterns_enabled:
-            return ()
-        return Groups(self._source).listed()
+            yield from filter(None, map(while_mirrored, of_copies(acl, self._rules, copies)))
+        elif (remote := remote_acl(acl, self._rules)) is not None:
+            yield remote
 
     def _read(self, client: ClusterClient) -> set[Acl] | None:
         alias = client.config.alias
