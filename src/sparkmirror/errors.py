@@ -2,17 +2,19 @@
 
     SparkMirrorError
     ├── ConfigError            the file or the command line is wrong            exit 2
+    │   └── ConfigErrors       it has several mistakes                          exit 2
     ├── ClusterUnreachable     a cluster can't be reached or won't let us in    exit 3
     │   └── ClusterTooOld      it is reached, and can't be used as it is        exit 3
     ├── SetupError             something this machine lacks (Java, jars)        exit 3
     ├── UnfitTarget            a cluster can't be copied to exactly             exit 3
     └── CopyIncomplete         the run ended and something was not copied       exit 1
 
-A message is one line: what, where, why, and what to do. It never holds a secret.
+A message is one line: what, where, why, and what to do; of several mistakes, a line each. It never holds a secret.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 
@@ -35,6 +37,30 @@ class ConfigError(SparkMirrorError):
         self.where = where
         self.key = key
         super().__init__(f"{where}: {key}: {reason}" if key else f"{where}: {reason}")
+
+    @property
+    def mistakes(self) -> tuple[ConfigError, ...]:
+        """All that it stands for, each with its own key."""
+        return (self,)
+
+
+class ConfigErrors(ConfigError):
+    """Several mistakes, in the order in which they were met; as text, a line each.
+
+    `reason`, `where` and `key` are the first one's.
+    """
+
+    def __init__(self, errors: Sequence[ConfigError]) -> None:
+        first = errors[0]
+        super().__init__(first.reason, where=first.where, key=first.key)
+        self._mistakes = tuple(errors)
+
+    @property
+    def mistakes(self) -> tuple[ConfigError, ...]:
+        return self._mistakes
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self._mistakes))
 
 
 class ClusterUnreachable(SparkMirrorError):

@@ -56,6 +56,19 @@ def test_a_key_that_can_not_be_honoured(tmp_path: Path, key: str, value: str) ->
     assert key.rpartition(".")[2] in line
 
 
+def test_every_mistake_is_a_line(tmp_path: Path) -> None:
+    wrong = {"A.bootstrap.servers": "a", "tasks.max": "x", "replication.factor": "0"}
+    path = write(tmp_path / "mm2.properties", **wrong)
+    result = sparkmirror("run", path)
+    assert result.returncode == 2
+    lines = result.stderr.splitlines()
+    assert [line.split(": ")[:3] for line in lines] == [
+        ["sparkmirror", f"{path}, line 2", "A.bootstrap.servers"],
+        ["sparkmirror", f"{path}, line 5", "tasks.max"],
+        ["sparkmirror", f"{path}, line 6", "replication.factor"],
+    ]
+
+
 def test_a_pattern_that_is_none(tmp_path: Path) -> None:
     line = only_line(sparkmirror("run", write(tmp_path / "mm2.properties", topics="orders[")), 2)
     assert "topics" in line

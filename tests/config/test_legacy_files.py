@@ -208,12 +208,12 @@ def test_what_is_done_anyway_is_not_named(load: Load) -> None:
             {"bootstrap.servers": "", "metadata.broker.list": "b:9092"},
             "producer.properties: metadata.broker.list: is of clients before Kafka 0.9",
         ),
-        ({"auto.offset.reset": "smallest"}, {}, "consumer.properties: auto.offset.reset: 'smallest' is not allowed"),
+        ({"auto.offset.reset": "smallest"}, {}, "auto.offset.reset: 'smallest' is not allowed"),
         ({"metadata.max.age.ms": "5m"}, {}, "consumer.properties: metadata.max.age.ms: '5m' is not allowed"),
-        ({"exclude.internal.topics": "false"}, {}, "consumer.properties: exclude.internal.topics: the brokers' own"),
-        ({"interceptor.classes": "a.B"}, {}, "consumer.properties: interceptor.classes: records are copied unchanged"),
-        ({}, {"compression.type": "lzma"}, "producer.properties: compression.type: 'lzma' is not allowed"),
-        ({}, {"bootstrap.servers": "new"}, "producer.properties: bootstrap.servers: 'new' is not allowed"),
+        ({"exclude.internal.topics": "false"}, {}, "line 3: exclude.internal.topics: the brokers' own"),
+        ({"interceptor.classes": "a.B"}, {}, "line 3: interceptor.classes: records are copied unchanged"),
+        ({}, {"compression.type": "lzma"}, "producer.properties, line 2: compression.type: 'lzma' is not allowed"),
+        ({}, {"bootstrap.servers": "new"}, "producer.properties, line 1: bootstrap.servers: 'new' is not allowed"),
     ],
 )
 def test_what_is_wrong_is_named_as_it_was_written(

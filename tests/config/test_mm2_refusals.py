@@ -86,7 +86,7 @@ def test_bad_value(load: Load, key: str, value: str, part: str) -> None:
     assert caught.value.key == key
     assert caught.value.exit_code == 2
     message = str(caught.value)
-    assert "mm2.properties: " + key + ": " in message
+    assert "mm2.properties, line 5: " + key + ": " in message
     assert part in message
     assert "\n" not in message
 

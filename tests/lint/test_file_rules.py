@@ -247,6 +247,12 @@ def test_a_mistake_is_found(tmp_path: Path, rule: str, bad: Any, key: str, line:
     assert all(one.what and one.effect and one.fix and one.file for one in found)
 
 
+def test_every_mistake_is_a_finding(tmp_path: Path) -> None:
+    found = properties(tmp_path, ("replication.factor", "many"), **{"us.bootstrap.servers": "u", "tasks.max": "x"})
+    unusable = [(one.key, one.line) for one in found if one.rule == "unusable"]
+    assert unusable == [("us.bootstrap.servers", 2), ("tasks.max", 6), ("replication.factor", 7)]
+
+
 def test_every_rule_has_a_mistake() -> None:
     assert {rule.name for rule in RULES} == {one[0] for one in BAD}
 

@@ -22,6 +22,7 @@ from sparkmirror.cli.pack import pack
 from sparkmirror.cli.run import run
 from sparkmirror.cli.serve import serve
 from sparkmirror.cli.sync_groups import sync_groups
+from sparkmirror.cli.topics import topics
 from sparkmirror.cli.verify import verify
 from sparkmirror.errors import SparkMirrorError
 
@@ -56,12 +57,13 @@ PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Set up": (demo, convert, pack),
     "Migrate applications": (sync_groups, acls),
 }
-"""The verbs by task, in the order of the help; `offsets` has verbs of its own."""
+"""The verbs by task, in the order of the help; `offsets` and `topics` have verbs of their own."""
 
 for panel, verbs in PANELS.items():
     for verb in verbs:
         app.command(rich_help_panel=panel)(verb)
 app.add_typer(offsets, name="offsets", rich_help_panel="Migrate applications")
+app.add_typer(topics, name="topics", rich_help_panel="Migrate applications")
 
 
 def main() -> None:

@@ -17,12 +17,14 @@ COPIERS = {Place.SOURCE: Place.SOURCE_CONSUMER_ACCESS, Place.TARGET: Place.TARGE
 
 
 def read_cluster(lookup: Lookup, servers: Setting, alias: str, pair: Pair) -> ClusterConfig:
-    """The cluster `alias`, whose brokers `servers` looks for. Raises `ConfigError`."""
+    """The cluster `alias`, whose brokers `servers` looks for; mistakes are among the lookup's."""
     admin_settings = for_place(ADMIN_SETTINGS, ADMIN_PLACES[servers.place])
     fields: dict[str, object] = {"alias": alias, **lookup.given((servers, *admin_settings), pair)}
     if servers.field not in fields:
-        key = f"{alias}.{servers.name}"
-        raise ConfigError(f"is missing: write {key} = host:9092", where=lookup.path, key=key)
+        if lookup.entry(servers, pair) is None:
+            key = f"{alias}.{servers.name}"
+            lookup.mistakes.add(ConfigError(f"is missing: write {key} = host:9092", where=lookup.path, key=key))
+        fields[servers.field] = ()
     cluster = ClusterConfig.model_validate(fields)
     admin = _secured(lookup, cluster, ADMINS[servers.place], pair)
     copier = _secured(lookup, cluster, COPIERS[servers.place], pair)
@@ -37,15 +39,18 @@ def _secured(lookup: Lookup, cluster: ClusterConfig, place: Place, pair: Pair) -
     sasl = for_place(SASL_SETTINGS, place) if cluster.signs_in else ()
     secrets = [setting for setting in (*ssl, *sasl) if setting.secret]
     entries = [entry for setting in secrets if (entry := lookup.entry(setting, pair)) is not None]
-    cluster = cluster.model_copy(
-        update={
+    with lookup.mistakes.apart() as wrong:
+        parts = {
             "ssl": SslConfig.model_validate(lookup.given(ssl, pair)),
             "sasl": SaslConfig.model_validate(lookup.given(sasl, pair)),
-            "providers": lookup.providers if any(map(lookup.references, entries)) else (),
         }
-    )
-    if cluster.signs_in:
-        _check_login(lookup, cluster, sasl, pair)
+    for mistake in wrong:
+        lookup.mistakes.add(mistake)
+    providers = lookup.providers if any(map(lookup.references, entries)) else ()
+    cluster = cluster.model_copy(update={**parts, "providers": providers})
+    if cluster.signs_in and not wrong:
+        with lookup.mistakes.gathered():
+            _check_login(lookup, cluster, sasl, pair)
     return cluster
 
 

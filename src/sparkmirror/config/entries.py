@@ -31,9 +31,15 @@ class Entry:
     line: int = 0
     """Of the file, from 1; 0 if it has none."""
 
+    @property
+    def spot(self) -> str:
+        """The file, with the line if it is known."""
+        line = f", line {self.line}"
+        return self.where if not self.line or self.where.endswith(line) else self.where + line
+
     def error(self, reason: str) -> ConfigError:
         """An error that names this key; `reason` must not hold a secret."""
-        return ConfigError(reason, where=self.where, key=self.key)
+        return ConfigError(reason, where=self.spot, key=self.key)
 
     def note(self, text: str) -> str:
         """A warning that names this key; `text` must not hold a secret."""

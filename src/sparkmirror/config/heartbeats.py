@@ -15,7 +15,6 @@ from sparkmirror.config.lookup import Lookup, Pair
 from sparkmirror.config.model import ClusterConfig, FlowConfig, HeartbeatConfig
 from sparkmirror.config.originals import originals_for
 from sparkmirror.config.settings import BEAT_SETTINGS, SOURCE_SERVERS, TARGET_SERVERS
-from sparkmirror.errors import ConfigError
 
 
 def heartbeat_pairs(aliases: Sequence[str], flows: Iterable[Pair], clusters: Sequence[str]) -> list[Pair]:
@@ -35,18 +34,21 @@ def is_stated(lookup: Lookup, pair: Pair) -> bool:
 def read_beats(lookup: Lookup, pairs: Iterable[Pair]) -> tuple[FlowConfig, ...]:
     """Those of the pairs that send heartbeats.
 
-    Where nobody asked for them, a target that can't be spoken with is passed over with a warning. Raises `ConfigError`.
+    Where nobody asked for them, a target that can't be spoken with is passed over with a warning.
     """
     beats = []
     for pair in pairs:
         if lookup.value(EMIT_HEARTBEATS, pair) is False:
             continue
-        try:
-            beats.append(_beat(lookup, pair))
-        except ConfigError as error:
+        with lookup.mistakes.apart() as mistakes:
+            beat = _beat(lookup, pair)
+        if not mistakes:
+            beats.append(beat)
+        for mistake in mistakes:
             if is_stated(lookup, pair):
-                raise
-            lookup.warn(f"{error}; until then no heartbeats are sent into {pair[1]}")
+                lookup.mistakes.add(mistake)
+            else:
+                lookup.warn(f"{mistake}; until then no heartbeats are sent into {pair[1]}")
     return tuple(beats)
 
 

@@ -75,7 +75,7 @@ class _Renamed(Entry):
     written: str = ""
 
     def error(self, reason: str) -> ConfigError:
-        return ConfigError(self._ours_out(reason), where=self.where, key=self.written)
+        return ConfigError(self._ours_out(reason), where=self.spot, key=self.written)
 
     def note(self, text: str) -> str:
         return f"{self.where}: {self.written}: {self._ours_out(text)}"

@@ -5,24 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sparkmirror.config.entries import Entry, Properties
+from sparkmirror.config.mistakes import Mistakes
 from sparkmirror.config.model import ProviderConfig
 from sparkmirror.config.providers import references, resolve
 from sparkmirror.config.setting import Setting
 from sparkmirror.config.values import Hidden, Value, repeated
+from sparkmirror.errors import ConfigError
 
 Pair = tuple[str, str]
 """Source and target."""
 
 
 class Lookup:
-    """Remembers which keys were looked up, so that the others can be explained."""
+    """Remembers which keys were looked up, so that the others can be explained, and all mistakes.
 
-    def __init__(self, path: str, properties: Properties, providers: Sequence[ProviderConfig]) -> None:
+    `providers` is None if their own settings are wrong: then no reference is looked at.
+    """
+
+    def __init__(self, path: str, properties: Properties, providers: Sequence[ProviderConfig] | None) -> None:
         self.path = path
         self.properties = properties
-        self.providers = tuple(providers)
+        self.providers = tuple(providers or ())
+        self._no_references = providers is None
         self.looked_up: set[str] = set()
         self.warnings = properties.warnings
+        self.mistakes = Mistakes()
 
     def entry(self, setting: Setting, pair: Pair) -> Entry | None:
         """The strongest of the setting's keys that is there."""
@@ -36,13 +43,20 @@ class Lookup:
         return {field: value for field, value in values if value is not None}
 
     def value(self, setting: Setting, pair: Pair) -> Value | None:
-        """What the strongest key says; None if none is there. Raises `ConfigError`.
+        """What the strongest key says; None if none is there, or it says something wrong, which is among `mistakes`.
 
         A secret that stands elsewhere is looked for, but stays a reference.
         """
         entry = self.entry(setting, pair)
-        if entry is None:
+        if entry is None or (self._no_references and references(entry.value, ())[1]):
             return None
+        try:
+            return self._parsed(setting, entry)
+        except ConfigError as error:
+            self.mistakes.add(error)
+            return None
+
+    def _parsed(self, setting: Setting, entry: Entry) -> Value:
         text = self.text(entry, any_text=isinstance(setting.kind, Hidden))
         try:
             value = setting.kind.parse(entry.value if setting.secret else text)

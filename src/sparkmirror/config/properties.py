@@ -23,6 +23,7 @@ from sparkmirror.config.effective import EffectiveValue, effective_values
 from sparkmirror.config.entries import COMMAND_LINE, Entry, Properties, read_entries, seen_aliases
 from sparkmirror.config.heartbeats import heartbeat_pairs, is_stated, read_beats
 from sparkmirror.config.lookup import Lookup, Pair
+from sparkmirror.config.mistakes import Mistakes
 from sparkmirror.config.model import (
     ConnectStorage,
     FetchConfig,
@@ -37,10 +38,10 @@ from sparkmirror.config.model import (
     TopicSyncConfig,
 )
 from sparkmirror.config.originals import originals_for
-from sparkmirror.config.providers import declared_providers, provider_keys, resolve
-from sparkmirror.config.refusals import refuse_unsupported
+from sparkmirror.config.providers import declared_providers, provider_keys, references, resolve
+from sparkmirror.config.refusals import refused
 from sparkmirror.config.scopes import Level, ScopedKey, Scopes
-from sparkmirror.config.security import refuse_exceptions
+from sparkmirror.config.security import refused_exceptions
 from sparkmirror.config.setting import Setting
 from sparkmirror.config.settings import (
     CLUSTERS_KEY,
@@ -87,26 +88,34 @@ def explain_entries(
 ) -> tuple[MirrorConfig, tuple[EffectiveValue, ...]]:
     """The same for keys and values that another format came to; `notes` are warnings of who read that."""
     on_top = [Entry(key, value, COMMAND_LINE) for key, value in overrides.items()]
-    providers = declared_providers([*in_file, *on_top])
-    aliases = _aliases(path, [*in_file, *on_top], providers)
+    mistakes = Mistakes()
+    providers: Sequence[ProviderConfig] | None = None
+    with mistakes.gathered():
+        providers = declared_providers([*in_file, *on_top])
+    aliases = seen_aliases([*in_file, *on_top])
+    with mistakes.gathered():
+        aliases = _aliases(path, [*in_file, *on_top], providers)
     lookup = Lookup(path, Properties(in_file, on_top, aliases), providers)
+    lookup.mistakes = mistakes
     for note in notes:
         lookup.warn(note)
     config = _Reader(lookup, aliases).read(clusters)
     return config, tuple(effective_values(config, lookup))
 
 
-def _aliases(path: str, entries: Sequence[Entry], providers: Sequence[ProviderConfig]) -> tuple[str, ...]:
+def _aliases(path: str, entries: Sequence[Entry], providers: Sequence[ProviderConfig] | None) -> list[str]:
     """The clusters' aliases, each once; the last statement counts."""
     stated = next((entry for entry in reversed(entries) if entry.key == CLUSTERS_KEY), None)
     text = stated.value.strip() if stated else ""
+    if providers is None and references(text, ())[1]:
+        return seen_aliases(entries)
     if stated is None or not text or text.startswith("#"):
         suggested = ", ".join(seen_aliases(entries)) or "source, target"
         reason = f"names no clusters: write {CLUSTERS_KEY} = {suggested}"
-        raise ConfigError(reason, where=stated.where if stated else path, key=CLUSTERS_KEY)
+        raise ConfigError(reason, where=stated.spot if stated else path, key=CLUSTERS_KEY)
     try:
-        text = resolve(text, providers)
-        return tuple(NAME_CHARACTERS.parse(alias) for alias in dict.fromkeys(Names().parse(text)))
+        text = resolve(text, providers or ())
+        return [NAME_CHARACTERS.parse(alias) for alias in dict.fromkeys(Names().parse(text))]
     except ValueError as error:
         raise stated.error(str(error)) from None
 
@@ -114,28 +123,36 @@ def _aliases(path: str, entries: Sequence[Entry], providers: Sequence[ProviderCo
 class _Reader:
     """One reading of one file."""
 
-    def __init__(self, lookup: Lookup, aliases: tuple[str, ...]) -> None:
+    def __init__(self, lookup: Lookup, aliases: Sequence[str]) -> None:
         self._lookup = lookup
         self._aliases = aliases
         lookup.looked_up.update((CLUSTERS_KEY, *provider_keys(lookup.providers)))
 
     def read(self, clusters: Sequence[str]) -> MirrorConfig:
-        """The whole file as the model."""
+        """The whole file as the model. Raises `ConfigError` when everything was looked at."""
+        mistakes = self._lookup.mistakes
         pairs = self._running_pairs(clusters)
         scopes = Scopes(self._aliases, pairs)
         keys = [key for entry in self._lookup.properties.values() if (key := scopes.split(entry)) is not None]
         for_spark = [key for key in keys if key.level is Level.TOP and key.name.startswith(SPARK)]
-        refuse_unsupported(keys, pairs)
+        for error in refused(keys, pairs):
+            mistakes.add(error)
         flows = tuple(self._flow(pair) for pair in pairs)
         spoken = {cluster.alias: cluster for flow in flows for cluster in (flow.source, flow.target)}
-        refuse_exceptions(keys, self._lookup.looked_up, pairs, spoken, self._lookup.properties)
+        for error in refused_exceptions(keys, self._lookup.looked_up, pairs, spoken, self._lookup.properties):
+            mistakes.add(error)
         beats = read_beats(self._lookup, heartbeat_pairs(self._aliases, pairs, clusters))
+        spark = {}
+        for key in for_spark:
+            with mistakes.gathered():
+                spark[key.name] = self._for_spark(key.entry)
+        mistakes.stop(self._lookup.properties)
         self._lookup.looked_up.update(key.name for key in for_spark)
         self._explain(keys, Advisor(scopes, spoken, {flow.name for flow in flows if flow.originals}))
         return MirrorConfig(
             path=self._lookup.path,
             flows=flows,
-            spark={key.name: self._for_spark(key.entry) for key in for_spark},
+            spark=spark,
             warnings=tuple(self._lookup.warnings),
             beats=beats,
         )
@@ -144,21 +161,29 @@ class _Reader:
         """The enabled flows, in the order of `clusters` in the file, into the targets chosen.
 
         There may be none if the file asks for some pair's heartbeats in so many words. That they are sent by
-        default is no reason to start, as it is for MirrorMaker 2: who forgot `enabled` must be told.
+        default is no reason to start, as it is for MirrorMaker 2: who forgot `enabled` must be told. After such a
+        mistake those are given whose settings can be looked at all the same.
         """
-        for alias in clusters:
-            if alias not in self._aliases:
-                meant = get_close_matches(alias, self._aliases, n=1)
-                hint = f"did you mean {meant[0]}?" if meant else f"there are {', '.join(self._aliases)}"
-                raise ConfigError(f"{alias} is not among the file's clusters: {hint}", where="--clusters")
+        mistakes = self._lookup.mistakes
+        strangers = [alias for alias in clusters if alias not in self._aliases]
+        for alias in strangers if self._aliases else ():
+            meant = get_close_matches(alias, self._aliases, n=1)
+            hint = f"did you mean {meant[0]}?" if meant else f"there are {', '.join(self._aliases)}"
+            mistakes.add(ConfigError(f"{alias} is not among the file's clusters: {hint}", where="--clusters"))
         enabled = [pair for pair in permutations(self._aliases, 2) if self._lookup.value(ENABLED, pair)]
         pairs = [pair for pair in enabled if not clusters or pair[1] in clusters]
         if pairs or any(is_stated(self._lookup, pair) for pair in heartbeat_pairs(self._aliases, enabled, clusters)):
             return pairs
         if not enabled:
-            raise ConfigError(f"no flow is enabled: write {self._example_flow()}", where=self._lookup.path)
-        there = ", ".join(f"{source}->{target}" for source, target in enabled)
-        raise ConfigError(f"no enabled flow leads into {', '.join(clusters)}: {there}", where="--clusters")
+            if self._aliases:
+                hint = self._example_flow()
+                mistakes.add(ConfigError(f"no flow is enabled: write {hint}", where=self._lookup.path))
+            return list(permutations(self._aliases, 2))[:1]
+        if not strangers:
+            there = ", ".join(f"{source}->{target}" for source, target in enabled)
+            reason = f"no enabled flow leads into {', '.join(clusters)}: {there}"
+            mistakes.add(ConfigError(reason, where="--clusters"))
+        return enabled
 
     def _example_flow(self) -> str:
         if len(self._aliases) == 1:

@@ -15,6 +15,7 @@ import javaproperties
 from pydantic import SecretStr
 
 from sparkmirror.config.entries import Entry
+from sparkmirror.config.mistakes import Mistakes
 from sparkmirror.config.model import REFERENCE, ClusterConfig, ProviderConfig, SaslConfig, SslConfig
 from sparkmirror.config.values import Names
 
@@ -36,7 +37,13 @@ def declared_providers(entries: Iterable[Entry]) -> tuple[ProviderConfig, ...]:
         names = Names().parse(stated.value)
     except ValueError as error:
         raise stated.error(str(error)) from None
-    return tuple(_provider(name, stated, own) for name in dict.fromkeys(names))
+    mistakes = Mistakes()
+    providers = []
+    for name in dict.fromkeys(names):
+        with mistakes.gathered():
+            providers.append(_provider(name, stated, own))
+    mistakes.stop()
+    return tuple(providers)
 
 
 def provider_keys(providers: Iterable[ProviderConfig]) -> Iterator[str]:

@@ -5,10 +5,11 @@ No message here repeats a value.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from sparkmirror.config.scopes import ScopedKey
 from sparkmirror.config.values import Choice, Kind, Words
+from sparkmirror.errors import ConfigError
 
 CONVERTERS = (
     "org.apache.kafka.connect.converters.ByteArrayConverter",
@@ -50,32 +51,32 @@ CHECKED: dict[str, Kind] = {
 """Keys without effect whose values are Kafka's few words: any other is a mistake, which Kafka refuses, too."""
 
 
-def refuse_unsupported(keys: Iterable[ScopedKey], flows: Iterable[tuple[str, str]]) -> None:
-    """Stop at the first key whose effect on the data can't be left out."""
+def refused(keys: Iterable[ScopedKey], flows: Iterable[tuple[str, str]]) -> Iterator[ConfigError]:
+    """An error for each key whose effect on the data can't be left out."""
     pairs = tuple(flows)
     for key in keys:
-        _refuse_value(key)
-        _refuse_other_cluster(key, pairs)
+        yield from _refused_value(key)
+        yield from _refused_cluster(key, pairs)
 
 
-def _refuse_value(key: ScopedKey) -> None:
+def _refused_value(key: ScopedKey) -> Iterator[ConfigError]:
     if key.name in ACCEPTED:
         accepted, reason = ACCEPTED[key.name]
         if key.entry.value.strip() not in accepted:
-            raise key.entry.error(reason)
+            yield key.entry.error(reason)
     if key.name in CHECKED:
         try:
             CHECKED[key.name].parse(key.entry.value)
         except ValueError as error:
-            raise key.entry.error(str(error)) from None
+            yield key.entry.error(str(error))
 
 
-def _refuse_other_cluster(key: ScopedKey, flows: tuple[tuple[str, str], ...]) -> None:
+def _refused_cluster(key: ScopedKey, flows: tuple[tuple[str, str], ...]) -> Iterator[ConfigError]:
     """Brokers and aliases come from one place each; a second one would lead the copy elsewhere."""
     if key.role and key.name == "bootstrap.servers":
-        raise key.entry.error("brokers can be set for a whole cluster only: write <alias>.bootstrap.servers")
+        yield key.entry.error("brokers can be set for a whole cluster only: write <alias>.bootstrap.servers")
     if key.name in ("source.cluster.alias", "target.cluster.alias"):
         end = 0 if key.name.startswith("source") else 1
         meant = {flow[end] for flow in flows if key.prefix in ("", "->".join(flow) + ".")}
         if meant - {key.entry.value.strip()}:
-            raise key.entry.error("aliases come from the flow's own name: take this key out")
+            yield key.entry.error("aliases come from the flow's own name: take this key out")

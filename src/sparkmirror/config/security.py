@@ -7,12 +7,13 @@ data must not travel otherwise than the file says.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from sparkmirror.config.entries import Entry
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.config.scopes import Level, ScopedKey
 from sparkmirror.config.settings import SASL_SETTINGS, SECURITY_PROTOCOL, SSL_SETTINGS
+from sparkmirror.errors import ConfigError
 
 HONOURED = {setting.name: setting for setting in (SECURITY_PROTOCOL, *SSL_SETTINGS, *SASL_SETTINGS)}
 
@@ -43,14 +44,14 @@ def is_exception(key: ScopedKey) -> bool:
     return key.name in HONOURED and (key.level is Level.FLOW or (key.level is Level.CLUSTER and key.role != ""))
 
 
-def refuse_exceptions(
+def refused_exceptions(
     keys: Iterable[ScopedKey],
     looked_up: Collection[str],
     flows: Collection[tuple[str, str]],
     spoken: Mapping[str, ClusterConfig],
     properties: Mapping[str, Entry],
-) -> None:
-    """Stop at a key that would have one client of a cluster connect otherwise than the others."""
+) -> Iterator[ConfigError]:
+    """An error for each key that would have one client of a cluster connect otherwise than the others."""
     for key in keys:
         if not is_exception(key) or key.entry.key in looked_up:
             continue
@@ -61,7 +62,10 @@ def refuse_exceptions(
             stated = properties.get(f"{alias}.{key.name}", properties.get(key.name))
             try:
                 wanted = setting.kind.parse(key.entry.value)
+                holds = setting.kind.parse(stated.value) if stated else setting.default
             except ValueError as error:
-                raise key.entry.error(str(error)) from None
-            if wanted != (setting.kind.parse(stated.value) if stated else setting.default):
-                raise key.entry.error(f"there is no such client here: write {alias}.{key.name}")
+                yield key.entry.error(str(error))
+                break
+            if wanted != holds:
+                yield key.entry.error(f"there is no such client here: write {alias}.{key.name}")
+                break

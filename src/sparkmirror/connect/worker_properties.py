@@ -149,7 +149,7 @@ class _Reader:
         return WorkerConfig(
             path=lookup.path,
             settings=dict(lookup.properties),
-            cluster=read_cluster(lookup, TARGET_SERVERS, ALIAS, ("", ALIAS)),
+            cluster=self._cluster(),
             group_id=self._text("group.id"),
             configs=self._storage("config", partitions=1),
             statuses=self._storage("status", partitions=5),
@@ -167,6 +167,11 @@ class _Reader:
             providers=lookup.providers,
             warnings=(*lookup.warnings, *self._unused()),
         )
+
+    def _cluster(self) -> ClusterConfig:
+        cluster = read_cluster(self._lookup, TARGET_SERVERS, ALIAS, ("", ALIAS))
+        self._lookup.mistakes.stop()
+        return cluster
 
     def _text(self, key: str, default: str = "") -> str:
         self._known.add(key)

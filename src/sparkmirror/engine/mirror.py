@@ -258,7 +258,7 @@ class Mirror:
     def _refresh(self, driver: FlowDriver) -> bool:
         """Run the topic duty if it is due; whether it changed what there is to pump."""
         now = time.monotonic()
-        if now < self._refresh_at.get(driver.name, 0.0):
+        if now < self._refresh_at.get(driver.name, 0.0) and not driver.done_topics.changed:
             return False
         interval = driver.flow.refresh_topics_interval_seconds
         self._refresh_at[driver.name] = now + min(interval, AGAIN_S)  # if it fails now
@@ -283,7 +283,7 @@ class Mirror:
             driver.read_losses()
         except (ConnectionError, SparkMirrorError) as error:
             self._missing[driver.name].append(f"{driver.name}: whether anything was lost is not known: {error}")
-        if driver.flow.copies and not driver.partitions() and not driver.owed:
+        if driver.flow.copies and not driver.partitions() and not driver.owed and not driver.done_topics.released:
             topics = ",".join(driver.flow.topics)
             self._missing[driver.name].append(f"{driver.name}: no topic of the source matches topics={topics}")
 

@@ -48,6 +48,10 @@ class FlowProgress:
     """What the source deletes next before it is copied, if that is near."""
     gone: tuple[str, ...] = ()
     """Source topics that were copied and are not there any more."""
+    released: tuple[str, ...] = ()
+    """Source topics whose writers have moved to their copies: copied up to their ends, and left alone."""
+    late: tuple[str, ...] = ()
+    """One line for each partition that has got records at the source since its writers were said to have moved."""
     waiting: str = ""
     """Why it waits, if it does."""
     groups: tuple[str, ...] = ()
@@ -79,7 +83,7 @@ class ProgressMeter:
         known = [one.receipt for one in list(view.partitions.values()) if one.receipt is not None]
         standings = self._standings(now)
         unknown = sum(not one.known for one in standings)
-        lag = None if unknown else sum(one.lag for one in standings)
+        lag = None if unknown or not self._driver.synced else sum(one.lag for one in standings)
         live = [report for report in list(view.pumps.values()) if not report.ended]
         latencies = [report.latency_ms for report in live if report.latency_ms is not None]
         parked = tuple(
@@ -108,6 +112,8 @@ class ProgressMeter:
             losses=summed_up(self._driver.losses),
             forecast=view.forecast.words if view.forecast is not None else "",
             gone=view.gone,
+            released=self._driver.done_topics.released,
+            late=self._driver.done_topics.late(view.source_ends),
             waiting=waiting,
             groups=counted(self._driver.groups.newest.values()),
             failing=tuple(f"{duty}: {why}" for duty, why in sorted(self._driver.failing.items())),
@@ -136,4 +142,6 @@ class ProgressMeter:
         if not self._driver.flow.copies:
             return "translating"
         partitions = len(self._driver.partitions())
+        if not partitions and self._driver.done_topics.released:
+            return "held up" if self._driver.done_topics.late(self._driver.view.source_ends) else "caught up"
         return "starting" if known < partitions or not partitions else state

@@ -80,6 +80,8 @@ class Window:
 
     first: int | None = None
     end: int | None = None
+    moved: bool = False
+    """At `end` the topic's writers have moved to the target: behind the copy's end there is theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +143,8 @@ def extent(
     if window.end is not None and window.end < copied:
         found = offsets.downstream(end)
         end_downstream = target.end if found is None else min(max(found, first_downstream), target.end)
+    elif window.moved:
+        end_downstream = max(min(offsets.copied.downstream, target.end), first_downstream)
     left_out = 0
     for one in others:
         begins = (offsets.upstream(one.first - 1) or 0) + 1

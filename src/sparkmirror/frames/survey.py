@@ -19,6 +19,7 @@ from sparkmirror.frames.listed_offsets import ROLE, Offsets, by_leader, by_topic
 from sparkmirror.frames.ranges import LogPlan, PartitionPlan, Window, copied_twice, cut, extent
 from sparkmirror.offsets.losses import losses_topic
 from sparkmirror.offsets.topic_memory import KnownTopic, TopicMemory
+from sparkmirror.pump.control import ControlState, control_topic
 from sparkmirror.sync.topic_rules import topic_rules
 from sparkmirror.wire.topic_ids import same_topic
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -126,7 +127,7 @@ class FlowSurvey:
         maps, undecided = self._maps(there, target_starts, target_ends)
         source_starts = listed(self._source, ours, EARLIEST)
         source_ends = listed(self._source, ours, LATEST, isolation_level=int(self._read_committed))
-        windows = self._windows(ours)
+        windows = self._without_moved(self._windows(ours), here)
         sizes = self._sizes(ours)
         plans: list[PartitionPlan] = []
         for source, target in pairs:
@@ -296,6 +297,23 @@ class FlowSurvey:
                 ends[where] if starts_at == -1 else starts_at, ends[where] if ends_at == -1 else ends_at
             )
         return windows
+
+    def _without_moved(
+        self, windows: Mapping[TopicPartition, Window], here: Mapping[str, TopicDescription]
+    ) -> dict[TopicPartition, Window]:
+        """The same without what came after a topic's writers have moved to its copy."""
+        state = ControlState()
+        try:
+            state.apply(TopicLog(self._target, control_topic(self._flow.source.alias)).read(0, 0)[0])
+        except LogUnavailable as error:
+            if error.code != UNKNOWN_TOPIC:
+                raise
+        found = dict(windows)
+        for where, window in windows.items():
+            done, end = state.done.get(where[0]), state.end_of(*where)
+            if done and end is not None and same_topic(bytes.fromhex(done.source_topic_id), here[where[0]].topic_id):
+                found[where] = Window(window.first, end if window.end is None else min(window.end, end), moved=True)
+        return found
 
     def _sizes(self, partitions: Iterable[TopicPartition]) -> Offsets:
         found: Offsets = {}

@@ -33,9 +33,8 @@ _ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 
 
 def unusable(subject: Subject) -> Iterator[Spot]:
-    """What stops the reading."""
-    error = subject.error
-    if error is not None:
+    """Each mistake that stops the reading."""
+    for error in subject.error.mistakes if subject.error else ():
         where, _, line = error.where.rpartition(", line ")
         number = int(line) if where and line.isdigit() else _line_of(subject, error.key)
         yield Spot(where or error.where, number, error.key or "", error.reason)

@@ -123,6 +123,7 @@ class FlowPump:
         self._by_source: dict[tuple[str, int], PartitionCopy] = {}
         self._unfinished: set[PartitionCopy] = set()
         loop.on_suspended.append(self._on_suspended)
+        self._reader.moved = {route.source_topic for route in order.routes if route.done_at is not None}
         self._take_on(order.routes)
 
     def add(self, routes: Iterable[RouteOrder], share: float) -> None:
@@ -152,6 +153,7 @@ class FlowPump:
                 ),
                 max_in_flight=min(flow.produce.max_in_flight_requests_per_connection, MOST_IN_FLIGHT),
                 now=self._loop.now,
+                done_at=route.done_at,
                 remembered=Remembered(route.passed, (bytes.fromhex(route.target_topic_id), route.appended)),
             )
             self.copies.append(copy)
@@ -500,7 +502,9 @@ class FlowPump:
         self._limits.set_rates(state.bytes_per_second, state.backfill_bytes_per_second)
         for leg in self._source_legs.values():
             leg.max_bytes = self._limits.fetch_bytes(backfill=leg.lane.backfill)
+        self._reader.moved = state.done.keys()
         for copy in self.copies:
+            copy.end_at(state.end_of(copy.route.source_topic, copy.route.partition), self._loop.now)
             self._settle(copy)
 
     def end(self, deadline_s: float) -> None:
