@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import subprocess
@@ -105,6 +106,8 @@ def file(guarded: tuple[KafkaCluster, KafkaCluster], tmp_path: Path) -> Path:
         "sync.group.offsets.interval.seconds": "2",
         "sync.topic.acls.interval.seconds": "5",
         "sync.topic.configs.interval.seconds": "5",
+        "sparkmirror.sync.acls.patterns.enabled": "true",
+        "sparkmirror.sync.acls.removals.enabled": "true",
         "backup.session.timeout.ms": "6000",
         **mp.ONE_REPLICA,
     }
@@ -196,13 +199,18 @@ def test_the_rights_are_enough(guarded: tuple[KafkaCluster, KafkaCluster], file:
     assert said(file) == {}
     theirs = Acl("orders", "User:reader", "*", READ, ALLOW)
     here, there = client_of(source), client_of(target)
-    assert create_acls(here, [theirs]) == {theirs: None}
+    prefix = Acl("ord", "User:other", "*", READ, ALLOW, PREFIXED)
+    assert create_acls(here, [theirs, prefix]) == {theirs: None, prefix: None}
     with mp.MirrorProcess(file, tmp_path / "log", "-o", "json") as mirror:
         mp.wait_for(
             lambda: sum(mp.end_offsets(target.bootstrap_servers, "primary.orders", 2)) == 200, 120, "all is copied"
         )
         copy = Acl("primary.orders", "User:reader", "*", READ, ALLOW)
         mp.wait_for(lambda: copy in read_acls(there, Resource.TOPIC), 60, "the copy's ACL")
+        renamed = dataclasses.replace(prefix, name="primary.ord")
+        mp.wait_for(lambda: renamed in read_acls(there, Resource.TOPIC), 60, "the prefix' ACL")
+        delete_acls(here, [prefix])
+        mp.wait_for(lambda: renamed not in read_acls(there, Resource.TOPIC), 60, "it is revoked")
         consumer = KafkaConsumer(bootstrap_servers=target.bootstrap_servers, group_id="billing")
         partition = TopicPartition("primary.orders", 1)
         mp.wait_for(lambda: consumer.committed(partition) == 40, 60, "the group's offset at the target")
