@@ -23,6 +23,15 @@ def test_it_has_commands(page: str) -> None:
     assert any(block.expected for block in found)
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_its_files_have_nothing_to_warn_of(page: str, tmp_path: Path) -> None:
+    """What needs no broker: the files are written, and lint looks at them."""
+    found = [block for block in blocks(page) if "sparkmirror lint" in block.commands and ".sh" not in block.commands]
+    assert len(found) == 1
+    with Reader(tmp_path, {}) as reader:
+        reader.follow_blocks(page, found)
+
+
 @pytest.fixture
 def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """Two clusters of the page's own, and a port for a REST interface, by the page's addresses."""
