@@ -195,6 +195,7 @@ ELSEWHERE = {
     "verify": "tests/engine/test_verify.py: JSON lines, of a real Spark",
     "demo": "tests/demo/test_demo_command.py",
     "lint": "tests/lint",
+    "acls": "tests/cli/test_acls.py",
 }
 JSON_CASES: dict[str, tuple[list[str], Callable[[Patch], None]]] = {
     "config": (["FILE"], nothing),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sparkmirror.cluster.acls import ALL, ALLOW, LITERAL, PREFIXED, READ, WRITE, TopicAcl
+from sparkmirror.cluster.acls import ALL, ALLOW, LITERAL, PREFIXED, READ, WRITE, Acl
 from sparkmirror.cluster.admin import ConfigEntry, NewTopicSpec, PartitionDescription, TopicDescription
 from sparkmirror.cluster.append_check import AppendCheck, Check, Verdict
 from sparkmirror.config import ClusterConfig, FlowConfig
@@ -235,8 +235,8 @@ def test_what_is_not_asked_for_needs_no_permission() -> None:
 RIGHTS = frozenset({"READ", "WRITE", "ALTER", "ALTER_CONFIGS", "DESCRIBE_CONFIGS"})
 
 
-def acl(operation: int, topic: str = "us.", who: str = "User:ANONYMOUS", pattern: int = PREFIXED) -> TopicAcl:
-    return TopicAcl(topic, who, "*", operation, ALLOW, pattern)
+def acl(operation: int, topic: str = "us.", who: str = "User:ANONYMOUS", pattern: int = PREFIXED) -> Acl:
+    return Acl(topic, who, "*", operation, ALLOW, pattern)
 
 
 def test_who_may_create_and_not_write() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import typer
 
 from sparkmirror import __version__
+from sparkmirror.cli.acls import acls
 from sparkmirror.cli.config import config
 from sparkmirror.cli.control import pause, resume, throttle
 from sparkmirror.cli.convert import convert
@@ -54,7 +55,7 @@ PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Steer a running mirror": (pause, resume, throttle),
     "Look": (config, lint, verify, losses, version),
     "Set up": (demo, convert, pack),
-    "Migrate applications": (sync_groups,),
+    "Migrate applications": (sync_groups, acls),
 }
 """The verbs by task, in the order of the help; `offsets` and `topics` have verbs of their own."""
 

@@ -229,6 +229,16 @@ class TopicSyncConfig(Model):
     sync_topic_configs_interval_seconds: int = 600
     sync_topic_acls_enabled: bool = True
     sync_topic_acls_interval_seconds: int = 600
+    acl_patterns_enabled: bool = False
+    acl_removals_enabled: bool = False
+    sync_group_acls_enabled: bool = False
+    sync_transactional_id_acls_enabled: bool = False
+    sync_client_quotas_enabled: bool = False
+
+    @property
+    def syncs_acls(self) -> bool:
+        """Whether ACLs of any kind are copied."""
+        return self.sync_topic_acls_enabled or self.sync_group_acls_enabled or self.sync_transactional_id_acls_enabled
 
 
 class GroupConfig(Model):

@@ -59,8 +59,10 @@ def forbidden_at_source(probe: FlowProbe) -> Iterator[Spot]:
     yield from _topics_lack(probe, side, needed, probe.names)
     yield from _internal_forbidden(probe, side)
     yield from _groups_lack(probe, side, "DESCRIBE", named_groups(probe.flow))
-    if probe.flow.topic_sync.sync_topic_acls_enabled:
+    if probe.flow.topic_sync.syncs_acls:
         yield from _cluster_lacks(probe, side, {"DESCRIBE"}, "to read ACLs and groups")
+    if probe.flow.topic_sync.sync_client_quotas_enabled:
+        yield from _cluster_lacks(probe, side, {"DESCRIBE_CONFIGS"}, "to read client quotas")
 
 
 def forbidden_at_target(probe: FlowProbe) -> Iterator[Spot]:
@@ -68,8 +70,10 @@ def forbidden_at_target(probe: FlowProbe) -> Iterator[Spot]:
     if side.error:
         return
     yield from _topics_lack(probe, side, _copies_need(probe), probe.names.values())
-    if flow.topic_sync.sync_topic_acls_enabled:
+    if flow.topic_sync.syncs_acls:
         yield from _cluster_lacks(probe, side, {"ALTER"}, "to add ACLs")
+    if flow.topic_sync.sync_client_quotas_enabled:
+        yield from _cluster_lacks(probe, side, {"ALTER_CONFIGS"}, "to set client quotas")
     yield from _groups_lack(probe, side, "READ", [lease_group(flow), *named_groups(flow)])
     yield from _internal_forbidden(probe, side)
     if not side.may_fence:
@@ -446,7 +450,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         _WARNING,
         "no topic at the source matches",
         "nothing is copied",
-        "correct topics, or grant DESCRIBE: what we may not see is not listed",
+        "correct topics, or grant READ on topic names like these: what we may not see is not listed",
         nothing_to_copy,
     ),
     Rule(

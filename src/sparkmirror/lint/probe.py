@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from sparkmirror.cluster.acls import SecurityDisabled, TopicAcl, topic_acls
+from sparkmirror.cluster.acls import Acl, Resource, SecurityDisabled, read_acls
 from sparkmirror.cluster.admin import ClusterAdmin, ConfigEntry, NewTopicSpec, TopicDescription
 from sparkmirror.cluster.append_check import AppendCheck
 from sparkmirror.cluster.append_proof import proof, software
@@ -71,7 +71,7 @@ class Side:
     """Of topics that are there, and nothing for those that we could not see if they were."""
     everywhere: frozenset[str] = frozenset()
     """What we may do with any topic."""
-    acls: frozenset[TopicAcl] | None = None
+    acls: frozenset[Acl] | None = None
     """Of topics; None: they were not read, because we may not, or there are none, or nothing is missing."""
     group_operations: dict[str, frozenset[str]] = field(default_factory=dict)
     """Of the groups that the flow names, and at the target of the one that its processes agree through."""
@@ -259,7 +259,7 @@ def _about_missing(client: ClusterClient, found: FlowProbe, side: Side) -> None:
         return
     side.everywhere = topic_operations(client, [BROKERS_OWN]).get(BROKERS_OWN, frozenset())
     try:
-        side.acls = frozenset(topic_acls(client))
+        side.acls = frozenset(read_acls(client, Resource.TOPIC))
     except SecurityDisabled:
         side.everywhere = EVERYTHING
     except (SparkMirrorError, ConnectionError):

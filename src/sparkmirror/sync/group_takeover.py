@@ -84,7 +84,7 @@ class GroupTakeover:
             reason, wait = found.refused.get(self._group, ""), False
             committed = found.offsets.get(self._group, {})
             if reason:
-                reason = f"group {self._group} can't be read: {reason}; grant our principal DESCRIBE on it"
+                reason = f"group {self._group} can't be read: {reason}"
         if reason:
             for route in routes:
                 self._refuse(route, reason, wait=wait, tell=False)
