@@ -59,7 +59,7 @@ def lint(
     findings: dict[str, list[str]] = {}
     for one in json.loads(printed.stdout):
         if one["severity"] != "info":
-            findings.setdefault(one["rule"], []).append(one["what"])
+            findings.setdefault(one["rule"], []).extend(place["what"] for place in one["places"])
     assert printed.exit_code == int(bool(findings))
     return findings
 
@@ -68,7 +68,7 @@ def informed(directory: Path) -> dict[str, str]:
     """The rules that have something worth knowing to say of the same file, and the words behind each rule's own."""
     printed = CliRunner().invoke(app, ["lint", str(directory / "mm2.properties"), "--connect", "-o", "json"])
     infos = [one for one in json.loads(printed.stdout) if one["severity"] == "info"]
-    return {one["rule"]: one["what"].partition(": ")[2] for one in infos}
+    return {one["rule"]: place["what"].partition(": ")[2] for one in infos for place in one["places"]}
 
 
 def make(cluster: KafkaCluster, topic: str, partitions: int = 2, **configs: str) -> None:

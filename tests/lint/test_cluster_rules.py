@@ -171,7 +171,7 @@ BAD: list[tuple[str, Change, str]] = [
     (
         "copied-by-another",
         lambda p: p.copiers.update({"us.t": "asia->eu"}),
-        "take the topic out of us->eu.topics or asia->eu.topics",
+        "take the topic out of us->eu.topics, or use DefaultReplicationPolicy in us->eu",
     ),
     (
         "unknown-properties",

@@ -76,7 +76,7 @@ def test_the_second_leaves_it_to_the_first(clusters: Clusters, topic_name: str) 
     assert (result.mirrored, result.grown, result.created) == ((), (), ())
     reason = result.refused[topic_name]
     assert reason.startswith(f"topic {topic_name} at the target is a copy that flow {first}->C keeps")
-    assert f"take the topic out of {second}->C.topics or {first}->C.topics" in reason
+    assert f"take the topic out of {second}->C.topics, or use DefaultReplicationPolicy in {second}->C;" in reason
     again = clusters.sync(first, topic_name)
     assert (again.refused, again.grown) == ({}, (topic_name,))
     assert clusters.sync(second, topic_name).refused == {topic_name: reason}

@@ -210,7 +210,8 @@ class Trial:
     def _linted(self, *arguments: str) -> set[str]:
         linted = self._sparkmirror("lint", *arguments, "-o", "json")
         assert linted.returncode in {0, 1}, f"exit code {linted.returncode}: {linted.stderr[-600:]}"
-        return {finding["what"] for finding in json.loads(linted.stdout) if finding["severity"] != "info"}
+        findings = [finding for finding in json.loads(linted.stdout) if finding["severity"] != "info"]
+        return {place["what"] for finding in findings for place in finding["places"]}
 
     def _copy_the_rest(self) -> None:
         ran = self._sparkmirror("run", "--once")

@@ -70,6 +70,6 @@ def refusal_of_second(flow: str, other: str, remote: str) -> str:
     """Why a flow doesn't copy into a topic of another one's, and what to do; what that has copied stays."""
     return (
         f"topic {remote} at the target is a copy that flow {other} keeps, and records of both would mix in it:"
-        f" take the topic out of {flow}.topics or {other}.topics, or use DefaultReplicationPolicy in both;"
+        f" take the topic out of {flow}.topics, or use DefaultReplicationPolicy in {flow};"
         f" only where {other} has ended for good and nobody needs its copy, delete {remote} at the target"
     )
