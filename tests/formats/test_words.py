@@ -43,9 +43,9 @@ def resource(directory: Path, *changes: tuple[str, Any]) -> str:
     tree = json.loads(json.dumps(RESOURCE))
     for path, value in changes:
         change(path, value)(tree["spec"])
-    path = directory / "mirror.json"
-    path.write_text(json.dumps(tree, indent=0))
-    return str(path)
+    file = directory / "mirror.json"
+    file.write_text(json.dumps(tree, indent=0))
+    return str(file)
 
 
 def lines_of(path: str) -> list[str]:

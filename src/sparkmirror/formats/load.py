@@ -85,13 +85,10 @@ def explain(
     if not reading.entries or (reading.connect and wording is None):
         mistakes.stop()  # nothing is left to look at
     notes = [str(note) for note in reading.notes if note.kind != "not needed"]
+    entries = list(without_unknown(reading.entries)) if reading.format == "strimzi" else reading.entries
     try:
         config, values = explain_entries(
-            reading.path,
-            list(without_unknown(reading.entries)),
-            clusters=clusters,
-            overrides=overrides or {},
-            notes=notes,
+            reading.path, entries, clusters=clusters, overrides=overrides or {}, notes=notes
         )
     except ConfigError as error:
         mistakes.add(wording.error(error) if wording else error)
@@ -102,9 +99,8 @@ def explain(
     config = _by_connectors(config, reading.connect)
     written = places(reading.entries)
     warnings = tuple(dict.fromkeys(map(wording.warning, config.warnings)))
-    return config.model_copy(update={"warnings": warnings}), tuple(
-        wording.value(one, written) for one in as_not_known(reading.entries, values)
-    )
+    values = tuple(wording.value(one, written) for one in as_not_known(reading.entries, values))
+    return config.model_copy(update={"warnings": warnings}), values
 
 
 def _by_connectors(config: MirrorConfig, clusters: Sequence[ConnectCluster]) -> MirrorConfig:
