@@ -19,9 +19,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from sparkmirror.cli import control, losses, offsets
+from sparkmirror.cli import control, losses, offsets, topics
 from sparkmirror.cli.app import PANELS, app
 from sparkmirror.offsets.losses import Loss, LossKind
+from sparkmirror.sync.moved_writers import Moved
 from sparkmirror.sync.translator import Translation
 
 DOCS = Path(__file__).parents[2] / "docs" / "cli.md"
@@ -173,6 +174,11 @@ def lost(patch: Patch) -> None:
     patch.setattr(losses, "_read", lambda _: [loss])
 
 
+def moved(patch: Patch) -> None:
+    patch.setattr(topics, "say_moved", lambda *_: [Moved("orders", {0: 7}, 1)])
+    patch.setattr(topics, "take_back", lambda *_: ["orders"])
+
+
 def translated(patch: Patch) -> None:
     patch.setattr(offsets, "_translated", lambda _, stored, __: [Translation("A.orders", 0, 7) for _ in stored])
 
@@ -189,6 +195,7 @@ ELSEWHERE = {
     "verify": "tests/engine/test_verify.py: JSON lines, of a real Spark",
     "demo": "tests/demo/test_demo_command.py",
     "lint": "tests/lint",
+    "acls": "tests/cli/test_acls.py",
 }
 JSON_CASES: dict[str, tuple[list[str], Callable[[Patch], None]]] = {
     "config": (["FILE"], nothing),
@@ -199,6 +206,8 @@ JSON_CASES: dict[str, tuple[list[str], Callable[[Patch], None]]] = {
     "throttle": (["FILE", "20M"], told),
     "losses": (["FILE"], lost),
     "offsets translate": (["FILE", "--topic", "orders", "--offset", "3"], translated),
+    "topics done": (["FILE", "--topics", "orders"], moved),
+    "topics undo": (["FILE", "--topics", "orders"], moved),
     "pack": (["DIR/packed.tar.gz"], nothing),
     **{verb: ([], nothing) for verb in ELSEWHERE},
 }
@@ -242,6 +251,8 @@ def test_it_reads_the_secrets(verb: str, tmp_path: Path) -> None:
     file.write_text(json.dumps(tree))
     more = {
         "throttle": ["20M"],
+        "topics done": ["--topics", "orders"],
+        "topics undo": ["--topics", "orders"],
         "offsets translate": ["--topic", "orders", "--offset", "3"],
         "convert": ["--to", "properties"],
     }.get(verb, [])

@@ -10,7 +10,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from sparkmirror.config import MirrorConfig, load_mm2_properties
-from sparkmirror.engine.mirror import Mirror
+from sparkmirror.engine.mirror import Mirror, OnProgress
 from sparkmirror.pump.orders import Receipt
 
 
@@ -22,9 +22,9 @@ def run_mirror(path: Path, spark: SparkSession) -> Iterator[Mirror]:
 
 
 @contextlib.contextmanager
-def run_config(config: MirrorConfig, spark: SparkSession) -> Iterator[Mirror]:
+def run_config(config: MirrorConfig, spark: SparkSession, on_progress: OnProgress | None = None) -> Iterator[Mirror]:
     """The same for a configuration."""
-    mirror = Mirror(config, use_lease=False, spark=spark)
+    mirror = Mirror(config, use_lease=False, spark=spark, on_progress=on_progress)
     failures: list[BaseException] = []
 
     def run() -> None:

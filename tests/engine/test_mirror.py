@@ -13,7 +13,7 @@ import mirror_process as mp
 import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
-from mirror_thread import is_paused
+from mirror_thread import is_paused, run_config
 from pyspark.sql import SparkSession
 
 from conftest import StartMirror
@@ -23,6 +23,7 @@ from sparkmirror.config import ClusterConfig, load_mm2_properties
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.proof import compare_topics
 from sparkmirror.engine.mirror import Mirror
+from sparkmirror.engine.progress import FlowProgress
 from sparkmirror.errors import ConfigError, CopyIncomplete, SparkMirrorError
 from sparkmirror.pump.control import Control, ControlState, Leader, control_topic
 
@@ -168,7 +169,11 @@ def test_once_ends_when_caught_up_and_goes_on_where_it_was(
     )
     for total in (1_000, 2_000):
         mp.produce(source_cluster.bootstrap_servers, topic_name, 2, 1_000)
-        Mirror(load_mm2_properties(str(path)), once=True, use_lease=False, spark=spark).run()
+        said: list[FlowProgress] = []
+        config = load_mm2_properties(str(path))
+        Mirror(config, once=True, use_lease=False, spark=spark, on_progress=said.extend).run()
+        assert {one.records for one in said if one.state in ("caught up", "done") or one.lag == 0} == {1_000}
+        assert said[-1].state == "done"
         assert copied(target_cluster, f"A.{topic_name}", 2) == total
     assert_identical(source_cluster, target_cluster, {topic_name: f"A.{topic_name}"}, 2_000)
 
@@ -191,12 +196,45 @@ def test_a_batch_that_the_target_refuses_stops_its_successors_and_nobody_else(
         f"{topic_name}.*",
         {"sync.topic.configs.enabled": "false"},  # it would take the limit away, as the source has none
     )
+    said: list[FlowProgress] = []
     with pytest.raises(
         CopyIncomplete, match=rf"{large}-0 stopped at offset 0: .*MESSAGE_SIZE_TOO_LARGE.*max.message.bytes"
     ):
-        Mirror(load_mm2_properties(str(path)), once=True, use_lease=False, spark=spark).run()
+        Mirror(load_mm2_properties(str(path)), once=True, use_lease=False, spark=spark, on_progress=said.extend).run()
+    assert said[-1].state == "incomplete"
+    assert not {"caught up", "done"} & {one.state for one in said}
     assert copied(target_cluster, f"A.{large}", 1) == 0
     assert_identical(source_cluster, target_cluster, {small: f"A.{small}"}, 500)
+
+
+def test_a_backlog_is_never_called_caught_up_and_heartbeats_are_no_backlog(
+    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+) -> None:
+    records = 20_000
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 2)
+    mp.produce(source_cluster.bootstrap_servers, topic_name, 2, records)
+    trickle = f"{topic_name}-trickle"
+    mp.create_topic(source_cluster.bootstrap_servers, trickle, 1)
+    path = mp.write_properties(
+        tmp_path / "mm2.properties",
+        source_cluster.bootstrap_servers,
+        target_cluster.bootstrap_servers,
+        f"{topic_name}.*",
+    )
+    said: list[FlowProgress] = []
+
+    def state() -> str:
+        return said[-1].state if said else ""
+
+    with run_config(load_mm2_properties(str(path)), spark, said.extend):
+        mp.wait_for(lambda: state() == "caught up", 90, "it has caught up")
+        assert min(one.records for one in said if one.state == "caught up") == records
+        assert {one.records for one in said if one.lag == 0} == {records}
+        since = len(said)
+        for _ in range(8):
+            mp.produce(source_cluster.bootstrap_servers, trickle, 1, 1)
+            time.sleep(1)
+        assert {one.state for one in said[since:]} == {"caught up"}
 
 
 def test_latest_begins_with_what_comes_after_the_start(

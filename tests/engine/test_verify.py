@@ -18,7 +18,7 @@ from conftest import StartMirror
 from sparkmirror.config import MirrorConfig, load_mm2_properties
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.errors import ConfigError
-from sparkmirror.frames import Options, Progress, Verification, ranges, run_verification, verify
+from sparkmirror.frames import Options, Progress, Verdict, Verification, ranges, run_verification, verify
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -85,7 +85,10 @@ def test_a_mirrors_copy_is_equal_and_what_others_write_is_found(
     assert not clean.differs
     assert clean.all_ranges > 4
     assert [(one.records, one.not_copied_yet, one.expired) for one in clean.partitions] == [(3_000, 50, 0)] * 2
-    assert verify(spark, config).count() == 0
+    assert (clean.verdict, clean.behind) == (Verdict.SO_FAR, {"not copied yet": 100})
+    assert [(row.kind, row.what) for row in verify(spark, config).collect()] == [
+        ("behind", "50 records: not copied yet")
+    ] * 2
     seventh = mp_record(source_cluster, topic_name, 7)
     write(target_cluster, f"A.{topic_name}", [(b"k", b"foreign", 5), seventh])
     found = run_verification(spark, config, Options())
@@ -340,7 +343,7 @@ def test_the_commands_exit_code_and_its_json(
             "what": "",
         }
     }
-    assert lines[-1] == {"equal": False, "ranges": 1, "all_ranges": 1}
+    assert lines[-1] == {"verdict": "different", "equal": False, "behind": {}, "ranges": 1, "all_ranges": 1}
     write(target_cluster, topic_name, plain([19]))
     assert run_command(config.path, "--topics", topic_name).returncode == 0
     assert run_command(config.path, "--topics", "none-such").returncode == 2

@@ -42,6 +42,7 @@ def test_a_deleted_copy_is_missing_and_one_that_never_was_is_not(
 
     before = verified(Options())
     assert (before.differs, before.not_copied_yet, before.differences) == (False, COUNT, {})
+    assert before.because == "no such topic or partition at the target"
     with start_mirror(topic_name, {}):
         mp.wait_for(lambda: mp.end_offsets(target_cluster.bootstrap_servers, copied, 1) == [COUNT], 90, "copied")
     delete_topic(target_cluster, copied)
@@ -83,6 +84,7 @@ def test_a_partition_that_was_added_is_not_copied_yet(
         (False, 0, COUNT),
         (False, 1, 0),
     ]
+    assert (found.verdict, found.behind) == ("equal so far", {"no such topic or partition at the target": 1})
 
 
 def test_what_is_too_much_to_be_judged_is_said(

@@ -136,7 +136,7 @@ def test_mistakes_are_findings_with_the_key_that_was_written(tmp_path: Path) -> 
         ("source.cluster.receive.buffer.bytes", "write consumer.receive.buffer.bytes"),
         ("source.cluster.max.request.size", "write producer.override.max.request.size"),
         ("target.cluster.send.buffer.bytes", "write producer.override.send.buffer.bytes"),
-        ("source.cluster.batch.size", "reaches no client, nor in MirrorMaker 2: batches are copied as they are"),
+        ("source.cluster.batch.size", "nor in MirrorMaker 2: take it out: batches are copied as they are"),
         ("source.cluster.config.storage.replication.factor", "it is a setting of Connect's workers"),
         ("target.cluster.offset.storage.topic", "it is a setting of Connect's workers"),
         ("offset.storage.topic", "it is a setting of Connect's workers"),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sparkmirror.cluster import acls as codes
-from sparkmirror.cluster.acls import ALLOW, DENY, LITERAL, PREFIXED, READ, WRITE, TopicAcl
+from sparkmirror.cluster.acls import ALLOW, DENY, LITERAL, PREFIXED, READ, WRITE, Acl
 from sparkmirror.config import ClusterConfig
 from sparkmirror.config.model import SaslConfig
 from sparkmirror.lint.rights import EVERYTHING, allowed, principal
@@ -16,8 +16,8 @@ ME = "User:mirror"
 ALTER, DESCRIBE, ALTER_CONFIGS = 7, 8, 11
 
 
-def acl(operation: int, topic: str = "A.t", who: str = ME, permission: int = ALLOW, **more: Any) -> TopicAcl:
-    return TopicAcl(topic, who, operation=operation, permission=permission, **({"host": "*"} | more))
+def acl(operation: int, topic: str = "A.t", who: str = ME, permission: int = ALLOW, **more: Any) -> Acl:
+    return Acl(topic, who, operation=operation, permission=permission, **({"host": "*"} | more))
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def acl(operation: int, topic: str = "A.t", who: str = ME, permission: int = ALL
         ([acl(codes.ALL), acl(codes.ALL, "A.", permission=DENY, pattern=PREFIXED)], ""),
     ],
 )
-def test_what_they_allow(acls: list[TopicAcl], expected: str) -> None:
+def test_what_they_allow(acls: list[Acl], expected: str) -> None:
     assert allowed(acls, ME, "A.t") == frozenset(expected.split())
 
 

@@ -16,10 +16,12 @@ from kafka.errors import TopicAlreadyExistsError
 
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.list_offsets import ListedOffset
 from sparkmirror.cluster.log_tail import TailUnread
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import FlowConfig, LossPolicy
 from sparkmirror.demo import KafkaCluster
+from sparkmirror.offsets import foreign_ends
 from sparkmirror.offsets.connect_offsets import (
     DEDICATED_CONNECTOR,
     STRIMZIS_TOPIC,
@@ -160,6 +162,52 @@ def test_after_a_kill_the_targets_tail_tells(mirrored: Mirrored) -> None:
     mirrored.store(20, "them->us.MirrorSourceConnector")
     assert mirrored.look() == ""
     assert mirrored.begins_at() == (0, 33, 48)
+
+
+def test_offset_syncs_of_another_cluster_of_the_same_name_are_left_alone(
+    mirrored: Mirrored, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Two deployments to targets of one alias share the source's topic of offset syncs."""
+    mirrored.sync((12, 12), (55, 55))
+    mirrored.copy(0, 40)
+    for _ in range(2):
+        assert mirrored.look() == ""
+        mirrored.takeover.begin()
+    assert mirrored.takeover.taken == 0
+    said = [record.getMessage() for record in caplog.records if "are left alone" in record.getMessage()]
+    assert len(said) == 1
+    assert f"tell of offset 55 of {mirrored.route.target_topic}-0, which ends at 40" in said[0]
+
+
+def test_a_topic_without_records_needs_no_taking_over(mirrored: Mirrored) -> None:
+    mirrored.sync((12, 12))
+    mirrored.store(20)
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (0, None, 0)
+
+
+def test_a_topic_that_this_flow_has_made_needs_no_taking_over(mirrored: Mirrored) -> None:
+    """Whoever has written to it since."""
+    mirrored.copy(0, 30)
+    mirrored.copy(55, 57)
+    mirrored.store(20)
+    mirrored.takeover.look(mirrored.identity, [mirrored.route], made={mirrored.route.target_topic})
+    assert not mirrored.takeover.refused
+    assert mirrored.takeover.taken == 0
+
+
+def test_a_leader_that_does_not_know_a_new_topic_yet_tells_nothing_of_it(
+    mirrored: Mirrored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NOT_LEADER_OR_FOLLOWER, moments after a topic was created: its log was taken for one with foreign records."""
+    mirrored.sync((12, 12))
+    answer = ListedOffset(-1, 6)
+    monkeypatch.setattr(foreign_ends, "list_offsets", lambda *_, **__: {mirrored.route.target: answer})
+    assert "can't be read (error 6)" in mirrored.look()
+    assert mirrored.takeover.waiting, "it is looked at again soon"
+    monkeypatch.undo()
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (0, None, 0)
 
 
 def test_after_a_kill_before_any_offset_was_stored_an_offset_sync_tells(mirrored: Mirrored) -> None:

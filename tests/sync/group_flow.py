@@ -86,6 +86,14 @@ class Cluster:
         producer.abort_transaction()
         producer.close()
 
+    def delete_records(self, topic: str, before: int) -> None:
+        """Of partition 0, as retention does."""
+        admin = KafkaAdminClient(bootstrap_servers=self.servers)
+        try:
+            admin.delete_records({TopicPartition(topic, 0): before})
+        finally:
+            admin.close()
+
     def read(self, topic: str, partition: int = 0, *, committed: bool = False) -> list[Record]:
         consumer = KafkaConsumer(
             bootstrap_servers=self.servers,

@@ -143,13 +143,47 @@ def test_committed_offsets_become_checkpoints_with_their_metadata(copied: GroupF
     ]
 
 
-def test_a_partition_without_records_has_no_checkpoint(copied: GroupFlow, topic_name: str) -> None:
-    """testNoCheckpointForTopicWithoutOffsetSyncs; nothing is to be copied, so the group stands as well as it can."""
+def test_a_group_of_a_partition_without_records_goes_on_at_the_targets_end(copied: GroupFlow, topic_name: str) -> None:
+    """At once: a consumer that begins at the latest offset would skip what comes before it has joined."""
     copied.source.commit(topic_name, {("copied", 0): 5, ("copied", 1): 0})
     duty = copied.checkpoints(topic_name)
     duty.run()
-    assert [(one.partition, one.downstream) for one in copied.written(topic_name)] == [(0, 5)]
+    copied.group_offsets(duty).run()
+    assert [(one.partition, one.downstream) for one in copied.written(topic_name)] == [(0, 5), (1, 0)]
     assert duty.standings[topic_name] == GroupStanding(topic_name, GroupState.SYNCED, partitions=2)
+    assert {where: one.offset for where, one in copied.target.committed(topic_name).items()} == {
+        ("near.copied", 0): 5,
+        ("near.copied", 1): 0,
+    }
+
+
+@pytest.mark.parametrize("copied_before", [False, True], ids=["never copied", "copied in part"])
+def test_a_group_of_an_emptied_partition_goes_on_at_the_targets_end(
+    near: Cluster, far: Cluster, make_flow: MakeFlow, topic_name: str, copied_before: bool
+) -> None:
+    """The next record is the one that it reads next, at the target too."""
+    near.create(topic_name)
+    flow = make_flow(near, far, topic_name)
+    near.produce(topic_name, 10 if copied_before else 0)
+    flow.copy()
+    near.produce(topic_name, 30 if copied_before else 40)
+    near.delete_records(topic_name, 40)
+    near.commit(topic_name, {(topic_name, 0): 40})
+    near.commit(f"{topic_name}-early", {(topic_name, 0): 25})
+    near.commit(f"{topic_name}-beyond", {(topic_name, 0): 41})
+    duty = flow.checkpoints(topic_name)
+    sync = flow.group_offsets(duty)
+    duty.run()
+    sync.run()
+    remote, end = (f"near.{topic_name}", 0), 10 if copied_before else 0
+    for group in (topic_name, f"{topic_name}-early"):
+        assert sync.standings[group].state is GroupState.SYNCED
+        assert far.committed(group)[remote].offset == end
+    assert sync.standings[f"{topic_name}-beyond"].state is GroupState.CATCHING_UP
+    near.produce(topic_name, 1)
+    flow.copy()
+    (written,) = near.read(topic_name)
+    assert [one.value for one in far.read(remote[0]) if one.offset >= end] == [written.value]
 
 
 def test_a_group_catches_up_only_with_what_is_to_be_copied(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from flow_rules import rules
 
-from sparkmirror.cluster.acls import TopicAcl
+from sparkmirror.cluster.acls import Acl
 from sparkmirror.cluster.admin import ConfigEntry
 from sparkmirror.cluster.config_changes import ConfigChange
 from sparkmirror.demo.jars import MIRROR_MAKER, class_path
@@ -95,8 +95,8 @@ def test_acls() -> None:
     cases = list(itertools.product(topics, range(2, 15), (2, 3)))
     ours = []
     for topic, operation, permission in cases:
-        made = remote_acl(TopicAcl(topic, "User:a", "*", operation, permission), rules("secret"))
-        ours.append(["none"] if made is None else java_words([made.topic, made.operation, made.permission]))
+        made = remote_acl(Acl(topic, "User:a", "*", operation, permission), rules("secret"))
+        ours.append(["none"] if made is None else java_words([made.name, made.operation, made.permission]))
     assert ours == asked([("acl", *case) for case in cases])
 
 

@@ -9,18 +9,29 @@ from pathlib import Path
 
 import pytest
 from flow_rules import OneName, cluster_config, rules
-from kafka import KafkaAdminClient
-from kafka.admin import ACLFilter, ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourcePatternFilter
-from kafka.admin import ResourceType as Resource
+from kafka.admin import ACLOperation
 from waiting import assert_soon
 
-from sparkmirror.cluster.acls import ALL, ALLOW, DENY, PREFIXED, READ, WRITE, TopicAcl, create_topic_acls, topic_acls
+from sparkmirror.cluster.acls import (
+    ALL,
+    ALLOW,
+    DENY,
+    PREFIXED,
+    READ,
+    WRITE,
+    Acl,
+    Resource,
+    create_acls,
+    delete_acls,
+    read_acls,
+)
 from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig, FlowConfig
-from sparkmirror.config.model import SslConfig
+from sparkmirror.config.model import SslConfig, TopicSyncConfig
 from sparkmirror.demo import Authority, KafkaCluster
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.offsets.losses import losses_topic
 from sparkmirror.policy import IdentityReplicationPolicy
 from sparkmirror.sync.topic_acls import TopicAclSync, remote_acl
 from sparkmirror.sync.topic_configs import TopicConfigSync
@@ -30,8 +41,8 @@ from sparkmirror.sync.topics import MirroredTopic, TopicSync
 DESCRIBE, ALTER, DELETE = int(ACLOperation.DESCRIBE), int(ACLOperation.ALTER), int(ACLOperation.DELETE)
 
 
-def acl(topic: str, operation: int, permission: int = ALLOW, who: str = "User:reader", host: str = "*") -> TopicAcl:
-    return TopicAcl(topic, who, host, operation, permission)
+def acl(topic: str, operation: int, permission: int = ALLOW, who: str = "User:reader", host: str = "*") -> Acl:
+    return Acl(topic, who, host, operation, permission)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +67,7 @@ def acl(topic: str, operation: int, permission: int = ALLOW, who: str = "User:re
         (dataclasses.replace(acl("t", READ), pattern=PREFIXED), None),
     ],
 )
-def test_what_a_copy_gets(source: TopicAcl, expected: TopicAcl | None) -> None:
+def test_what_a_copy_gets(source: Acl, expected: Acl | None) -> None:
     assert remote_acl(source, rules("secret")) == expected
 
 
@@ -91,26 +102,26 @@ class Acls:
 
     def __init__(self, cluster: KafkaCluster) -> None:
         self._client = ClusterClient(cluster_config("test", cluster), "test")
-        self._admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
 
-    def of(self, topic: str) -> set[TopicAcl]:
-        return {one for one in topic_acls(self._client) if one.topic.endswith(topic)}
+    def of(self, topic: str) -> set[Acl]:
+        return {one for one in read_acls(self._client, *Resource) if one.name.endswith(topic)}
 
-    def add(self, *added: TopicAcl) -> None:
-        assert create_topic_acls(self._client, added) == dict.fromkeys(added)
-        assert_soon(lambda: set(added) - topic_acls(self._client), set())
+    def add(self, *added: Acl) -> None:
+        assert create_acls(self._client, added) == dict.fromkeys(added)
+        assert_soon(lambda: set(added) - read_acls(self._client, *Resource), set())
 
     def remove(self, topic: str) -> None:
-        pattern = ResourcePatternFilter(Resource.TOPIC, topic, ACLResourcePatternType.LITERAL)
-        ((_, removed, _),) = self._admin.delete_acls(
-            [ACLFilter(None, None, ACLOperation.ANY, ACLPermissionType.ANY, pattern)]
-        )
+        removed = [one for one in self.of(topic) if one.name == topic]
         assert removed
-        assert_soon(lambda: {one for one in self.of(topic) if one.topic == topic}, set())
+        assert delete_acls(self._client, removed) == dict.fromkeys(removed)
+        assert_soon(lambda: {one for one in self.of(topic) if one.name == topic}, set())
+
+    def drop(self, one: Acl) -> None:
+        assert delete_acls(self._client, [one]) == {one: None}
+        assert_soon(lambda: one in read_acls(self._client, one.resource), False)
 
     def close(self) -> None:
         self._client.close()
-        self._admin.close()
 
 
 @pytest.fixture
@@ -213,7 +224,7 @@ def test_what_is_revoked_stays_and_is_named_once(
     syncing.run()
     assert_soon(lambda: there.of(topic_name), {copy})
     revoked()
-    there.remove(copy.topic)
+    there.remove(copy.name)
     syncing.run()
     assert lines() == []
     here.add(granted)
@@ -265,6 +276,116 @@ def test_a_cluster_without_an_authorizer_is_named_once(
     assert lines() == [f"no ACLs are synced: cluster {without} has no authorizer"]
     syncing.run()
     assert lines() == []
+
+
+# --- what MirrorMaker 2 doesn't do, if asked for ------------------------------------------------------------
+
+
+@pytest.fixture
+def asked(guarded: tuple[KafkaCluster, KafkaCluster]) -> Iterator[Callable[..., TopicAclSync]]:
+    """Make the duty of a flow us->eu with settings of ours; a process that starts anew is another one."""
+    made = []
+
+    def between(own: TopicRules, copies: dict[str, str], **settings: bool) -> TopicAclSync:
+        source, target = cluster_config("us", guarded[0]), cluster_config("eu", guarded[1])
+        flow = FlowConfig(source=source, target=target, topic_sync=TopicSyncConfig.model_validate(settings))
+        made.append(TopicAclSync(flow, own, lambda: copies, lambda group: "secret" not in group))
+        return made[-1]
+
+    with ClusterAdmin.connect(cluster_config("eu", guarded[1]), "test") as admin:
+        admin.create_compacted_topic(losses_topic("us"), 1, 1, factor_key="")
+    yield between
+    for one in made:
+        one.close()
+
+
+@pytest.mark.broker
+def test_prefixes_if_asked_for(asked: Callable[..., TopicAclSync], here: Acls, there: Acls, topic_name: str) -> None:
+    prefix = dataclasses.replace(acl(topic_name[:-1], READ, who="User:prefix"), pattern=PREFIXED)
+    writing = dataclasses.replace(prefix, operation=WRITE)
+    here.add(prefix, writing)
+    copies = {topic_name: f"us.{topic_name}"}
+    asked(rules(topics=topic_name), copies).run()
+    assert there.of(topic_name[:-1]) == set()
+    asked(rules(topics=topic_name), copies, acl_patterns_enabled=True).run()
+    expected = dataclasses.replace(prefix, name=f"us.{topic_name[:-1]}")
+    assert_soon(lambda: there.of(topic_name[:-1]), {expected})
+    own = rules(topics=topic_name, policy=IdentityReplicationPolicy("us"))
+    asked(own, {topic_name: topic_name}, acl_patterns_enabled=True).run()
+    # Nobody else's topic begins with a copy's whole name: each copy has its own ACL.
+    assert_soon(lambda: there.of(topic_name), {dataclasses.replace(acl(topic_name, READ), principal="User:prefix")})
+
+
+@pytest.mark.broker
+def test_what_we_added_is_removed_if_asked_for(
+    asked: Callable[..., TopicAclSync],
+    here: Acls,
+    there: Acls,
+    topic_name: str,
+    lines: Callable[[], list[str]],
+) -> None:
+    remote = f"us.{topic_name}"
+    theirs = acl(remote, READ, who="User:admin")
+    there.add(theirs)
+    here.add(acl(topic_name, READ), acl(topic_name, DESCRIBE), acl(topic_name, READ, who="User:admin"))
+    own = rules(topics=topic_name)
+
+    def turn(rules_now: TopicRules = own) -> None:
+        """By a process that knows nothing but what was written down."""
+        asked(rules_now, {}, acl_removals_enabled=True).run()
+
+    turn()
+    all_of_them = {acl(remote, READ), acl(remote, DESCRIBE), theirs}
+    assert_soon(lambda: there.of(topic_name), all_of_them)
+    # A topic that is no longer asked for keeps what it has: nothing was revoked.
+    turn(rules(topic_name, topics=topic_name))
+    assert there.of(topic_name) == all_of_them
+    here.remove(topic_name)
+    lines()
+    turn()
+    # What was there before us stays, though the source had the same.
+    assert_soon(lambda: there.of(topic_name), {theirs})
+    assert sorted(lines()) == [
+        f"ACL removed on cluster eu, as at the source: {one}" for one in (acl(remote, DESCRIBE), acl(remote, READ))
+    ]
+    turn()
+    assert lines() == []
+    # What an operator then adds is the operator's.
+    there.add(acl(remote, READ))
+    turn()
+    assert_soon(lambda: there.of(topic_name), {theirs, acl(remote, READ)})
+
+
+@pytest.mark.broker
+def test_an_acl_that_was_added_for_two(
+    asked: Callable[..., TopicAclSync], here: Acls, there: Acls, topic_name: str
+) -> None:
+    """`ALL` and `READ` are both READ on the copy: it goes with the last of them."""
+    remote = f"us.{topic_name}"
+    here.add(acl(topic_name, READ), acl(topic_name, ALL))
+    own = rules(topics=topic_name)
+    asked(own, {}, acl_removals_enabled=True).run()
+    assert_soon(lambda: there.of(topic_name), {acl(remote, READ)})
+    here.drop(acl(topic_name, READ))
+    asked(own, {}, acl_removals_enabled=True).run()
+    assert there.of(topic_name) == {acl(remote, READ)}
+    here.drop(acl(topic_name, ALL))
+    asked(own, {}, acl_removals_enabled=True).run()
+    assert_soon(lambda: there.of(topic_name), set())
+
+
+@pytest.mark.broker
+def test_groups_and_transactional_ids_if_asked_for(
+    asked: Callable[..., TopicAclSync], here: Acls, there: Acls, topic_name: str
+) -> None:
+    group = dataclasses.replace(acl(f"g-{topic_name}", READ), resource=Resource.GROUP)
+    secret = dataclasses.replace(acl(f"secret-{topic_name}", READ), resource=Resource.GROUP)
+    ids = dataclasses.replace(acl(f"tx-{topic_name}", WRITE), resource=Resource.TRANSACTIONAL_ID, pattern=PREFIXED)
+    here.add(group, secret, ids)
+    asked(rules(topics=topic_name), {}).run()
+    assert there.of(topic_name) == set()
+    asked(rules(topics=topic_name), {}, sync_group_acls_enabled=True, sync_transactional_id_acls_enabled=True).run()
+    assert_soon(lambda: there.of(topic_name), {group, ids})
 
 
 # --- somebody who may do nothing --------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from kafka.admin import ACLOperation
 from waiting import assert_soon
 
-from sparkmirror.cluster.acls import ALL, ALLOW, DENY, PREFIXED, READ, WRITE, TopicAcl, create_topic_acls, topic_acls
+from sparkmirror.cluster.acls import ALL, ALLOW, DENY, PREFIXED, READ, WRITE, Acl, Resource, create_acls, read_acls
 from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.config_changes import ConfigChange, alter_topic_configs
@@ -37,18 +37,18 @@ TOPICS = {
 }
 ALTER, DESCRIBE = int(ACLOperation.ALTER), int(ACLOperation.DESCRIBE)
 ACLS = [
-    TopicAcl("plain", "User:a", "*", READ, ALLOW),
-    TopicAcl("plain", "User:a", "*", WRITE, ALLOW),
-    TopicAcl("plain", "User:b", "*", ALL, ALLOW),
-    TopicAcl("plain", "User:c", "10.1.2.3", ALL, DENY),
-    TopicAcl("plain", "User:d", "*", WRITE, DENY),
-    TopicAcl("compacted", "User:e", "*", ALTER, ALLOW),
-    TopicAcl("compacted", "User:e", "*", DESCRIBE, ALLOW),
-    TopicAcl("p", "User:f", "*", READ, ALLOW, PREFIXED),
-    TopicAcl("not-there", "User:g", "*", READ, ALLOW),
-    TopicAcl("*", "User:h", "*", READ, ALLOW),
-    TopicAcl("__private", "User:i", "*", READ, ALLOW),
-    TopicAcl("B.back", "User:j", "*", READ, ALLOW),
+    Acl("plain", "User:a", "*", READ, ALLOW),
+    Acl("plain", "User:a", "*", WRITE, ALLOW),
+    Acl("plain", "User:b", "*", ALL, ALLOW),
+    Acl("plain", "User:c", "10.1.2.3", ALL, DENY),
+    Acl("plain", "User:d", "*", WRITE, DENY),
+    Acl("compacted", "User:e", "*", ALTER, ALLOW),
+    Acl("compacted", "User:e", "*", DESCRIBE, ALLOW),
+    Acl("p", "User:f", "*", READ, ALLOW, PREFIXED),
+    Acl("not-there", "User:g", "*", READ, ALLOW),
+    Acl("*", "User:h", "*", READ, ALLOW),
+    Acl("__private", "User:i", "*", READ, ALLOW),
+    Acl("B.back", "User:j", "*", READ, ALLOW),
 ]
 
 
@@ -109,12 +109,12 @@ def test_the_same_in_the_end(pair: tuple[KafkaCluster, KafkaCluster], tmp_path: 
                 for topic, all_of_it in entries.items()
             }
 
-        def grants(alias: str) -> set[TopicAcl]:
+        def grants(alias: str) -> set[Acl]:
             start = f"{alias}."
             return {
-                TopicAcl(one.topic.removeprefix(start), one.principal, one.host, one.operation, one.permission)
-                for one in topic_acls(client)
-                if one.topic.startswith(start)
+                Acl(one.name.removeprefix(start), one.principal, one.host, one.operation, one.permission)
+                for one in read_acls(client, Resource.TOPIC)
+                if one.name.startswith(start)
             }
 
         def same() -> None:
@@ -122,7 +122,7 @@ def test_the_same_in_the_end(pair: tuple[KafkaCluster, KafkaCluster], tmp_path: 
             assert_soon(lambda: grants("O") == grants("A"), True, 60)
 
         source.create_topics(NewTopicSpec(name, 1, 1, settings) for name, settings in TOPICS.items())
-        create_topic_acls(source_client, ACLS)
+        create_acls(source_client, ACLS)
         with RealMirrorMaker(theirs, tmp_path / "mm2", jvm_options=QUICK_START):
             assert_soon(lambda: set(properties("A")), set(TOPICS), 120)
             assert_soon(lambda: len(grants("A")), 8, 60)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import typer
 
 from sparkmirror import __version__
+from sparkmirror.cli.acls import acls
 from sparkmirror.cli.config import config
 from sparkmirror.cli.control import pause, resume, throttle
 from sparkmirror.cli.convert import convert
@@ -21,6 +22,7 @@ from sparkmirror.cli.pack import pack
 from sparkmirror.cli.run import run
 from sparkmirror.cli.serve import serve
 from sparkmirror.cli.sync_groups import sync_groups
+from sparkmirror.cli.topics import topics
 from sparkmirror.cli.verify import verify
 from sparkmirror.errors import SparkMirrorError
 
@@ -53,14 +55,15 @@ PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Steer a running mirror": (pause, resume, throttle),
     "Look": (config, lint, verify, losses, version),
     "Set up": (demo, convert, pack),
-    "Migrate applications": (sync_groups,),
+    "Migrate applications": (sync_groups, acls),
 }
-"""The verbs by task, in the order of the help; `offsets` has verbs of its own."""
+"""The verbs by task, in the order of the help; `offsets` and `topics` have verbs of their own."""
 
 for panel, verbs in PANELS.items():
     for verb in verbs:
         app.command(rich_help_panel=panel)(verb)
 app.add_typer(offsets, name="offsets", rich_help_panel="Migrate applications")
+app.add_typer(topics, name="topics", rich_help_panel="Migrate applications")
 
 
 def main() -> None:

@@ -90,7 +90,7 @@ def _table(flows: Sequence[FlowProgress]) -> Table:
             f"{flow.records:,}",
             f"{flow.records_per_s:,.0f}",
             f"{flow.bytes_per_s / 1e6:.1f}",
-            f"{flow.lag:,}",
+            "?" if flow.lag is None else f"{flow.lag:,}",
             _duration(flow.eta_s),
             _latency(flow.latency_ms),
             f"{flow.partitions:,}" + (f" ({len(flow.parked)} parked)" if flow.parked else ""),
@@ -103,6 +103,12 @@ def _table(flows: Sequence[FlowProgress]) -> Table:
             table.add_row("", f"[red]hurry[/red] {escape(flow.forecast)}")
         if flow.gone:
             table.add_row("", f"[yellow]deleted at the source[/yellow] {escape(', '.join(flow.gone[:_MOST_PARKED]))}")
+        if flow.released:
+            table.add_row(
+                "", f"[dim]done[/dim] {escape(', '.join(flow.released[:_MOST_PARKED]))}: its writers have moved"
+            )
+        for line in flow.late[:_MOST_PARKED]:
+            table.add_row("", f"[red]late[/red] {escape(line)}")
         if flow.groups:
             table.add_row("", f"[dim]groups[/dim] {escape('; '.join(flow.groups))}")
         for line in flow.failing:
@@ -118,7 +124,7 @@ def _line(flow: FlowProgress) -> str:
         f"{flow.records:,} records",
         f"{flow.records_per_s:,.0f}/s",
         f"{flow.bytes_per_s / 1e6:.1f} MB/s",
-        f"lag {flow.lag:,}",
+        f"lag {flow.lag:,}" if flow.lag is not None else "lag not known" + _of_partitions(flow.unknown),
     ]
     if flow.eta_s is not None:
         parts.append(f"ETA {_duration(flow.eta_s)}")
@@ -136,9 +142,17 @@ def _line(flow: FlowProgress) -> str:
         parts.append(f"groups: {'; '.join(flow.groups)}")
     if flow.failing:
         parts.append(f"fails: {'; '.join(flow.failing)}")
+    if flow.released:
+        parts.append(f"{len(flow.released)} topics done")
+    if flow.late:
+        parts.append(f"{len(flow.late)} late, first: {flow.late[0]}")
     if flow.gone:
         parts.append(f"{len(flow.gone)} topics deleted at the source, first: {flow.gone[0]}")
     return ", ".join(parts)
+
+
+def _of_partitions(count: int) -> str:
+    return f" of {count:,} partitions" if count else ""
 
 
 def _duration(seconds: float | None) -> str:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sparkmirror.frames import Progress as Standing
 
 _EXIT_DIFFERS = 1
+_COLOURS = {"equal": "green", "equal so far": "yellow", "different": "red"}
 
 
 def verify(
@@ -53,6 +54,12 @@ def verify(
         Path | None, typer.Option(metavar="JOURNAL", help="Note finished ranges there, and skip those noted before.")
     ] = None,
     limit: Annotated[int, typer.Option(min=0, help="Differences listed of each partition.")] = 100,
+    allow_behind: Annotated[
+        int,
+        typer.Option(
+            min=0, metavar="N", help="So many records may be not copied yet, of all that were there at the start."
+        ),
+    ] = 0,
     output: Annotated[Format, typer.Option("--output", "-o", help="JSON comes as lines.")] = Format.TEXT,
     spark: Annotated[
         list[str] | None, typer.Option("--spark", metavar="KEY=VALUE", help="A setting of the Spark session.")
@@ -62,8 +69,11 @@ def verify(
 ) -> None:
     """Compare source and target of all that FILE copies: every record once, in order, equal.
 
-    Exit codes: 0 equal, 1 something differs, 2 the file or the command line is wrong,
-    3 a cluster can't be reached, or Spark is missing.
+    The verdict is "equal", "equal so far" (something is not copied yet: it is counted, by reason)
+    or "different". What comes to the source after the start need not be copied.
+
+    Exit codes: 0 equal, 1 something differs or is not copied yet, 2 the file or the command line
+    is wrong, 3 a cluster can't be reached, or Spark is missing.
 
     Example: sparkmirror verify mm2.properties --topics orders.*
     """
@@ -97,7 +107,7 @@ def verify(
         _print_json(found)
     else:
         _print_tables(found)
-    if found.differs:
+    if found.differs or sum(found.behind.values()) > allow_behind:
         raise typer.Exit(_EXIT_DIFFERS)
 
 
@@ -151,7 +161,15 @@ def _print_json(found: Verification) -> None:
         print_line({"difference": difference._asdict()})
     for partition in found.partitions:
         print_line({"partition": partition.model_dump()})
-    print_line({"equal": not found.differs, "ranges": found.ranges, "all_ranges": found.all_ranges})
+    print_line(
+        {
+            "verdict": found.verdict,
+            "equal": found.verdict == "equal",
+            "behind": found.behind,
+            "ranges": found.ranges,
+            "all_ranges": found.all_ranges,
+        }
+    )
 
 
 def _print_tables(found: Verification) -> None:
@@ -165,8 +183,11 @@ def _print_tables(found: Verification) -> None:
     if found.ranges < found.all_ranges:
         out.print(f"A sample: {found.ranges} of {found.all_ranges} ranges were compared.", highlight=False)
     records = sum(partition.records for partition in found.partitions)
-    verdict = "[red]different[/red]" if found.differs else "[green]equal[/green]"
-    out.print(f"{verdict}: {records:,} records are the same on both sides", highlight=False)
+    colour = _COLOURS[found.verdict]
+    out.print(f"[{colour}]{found.verdict}[/{colour}]: {records:,} records are the same on both sides", highlight=False)
+    if found.behind:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in found.behind.items())
+        out.print(f"{sum(found.behind.values()):,} records are not at the target: {reasons}", highlight=False)
 
 
 def _difference_table(found: Verification) -> Table:

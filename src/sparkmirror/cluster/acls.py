@@ -1,27 +1,53 @@
-"""The ACLs of a cluster's topics: read and added, never removed."""
+"""The ACLs of a cluster: of its topics, groups and transactional ids, and of itself."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 from kafka.admin import ACLOperation, ACLPermissionType
-from kafka.protocol.admin import CreateAclsRequest, DescribeAclsRequest
+from kafka.protocol.admin import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
 
 from sparkmirror.cluster.admin import refusal
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.errors import ClusterUnreachable
 
 ALL, READ, WRITE = int(ACLOperation.ALL), int(ACLOperation.READ), int(ACLOperation.WRITE)
+DESCRIBE, DESCRIBE_CONFIGS = int(ACLOperation.DESCRIBE), int(ACLOperation.DESCRIBE_CONFIGS)
 DENY, ALLOW = int(ACLPermissionType.DENY), int(ACLPermissionType.ALLOW)
 LITERAL, PREFIXED = 3, 4
+WILDCARD = "*"
+"""As a literal name: whatever there is."""
+EVERYBODY, ANYWHERE = "User:*", "*"
 
 ACLS_PER_REQUEST = 500
 ADVICE = {31: "grant our principal DESCRIBE on the cluster at the source, and ALTER at the target"}
-_TOPIC, _ANY = 2, 1
+_ANY = 1
 _SECURITY_DISABLED = 54
+_BRINGING = {
+    DESCRIBE: frozenset(
+        int(one) for one in (ACLOperation.READ, ACLOperation.WRITE, ACLOperation.DELETE, ACLOperation.ALTER)
+    ),
+    DESCRIBE_CONFIGS: frozenset({int(ACLOperation.ALTER_CONFIGS)}),
+}
+"""Which operations bring another one with them, where they are allowed (Kafka's `AclAuthorizer`)."""
+
+
+class Resource(IntEnum):
+    """What an ACL is about, by Kafka's codes (`ResourceType`)."""
+
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+
+    @property
+    def word(self) -> str:
+        """As people say it."""
+        return self.name.lower().replace("_", " ")
 
 
 class SecurityDisabled(Exception):
@@ -29,66 +55,137 @@ class SecurityDisabled(Exception):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class TopicAcl:
-    """One ACL of a topic, or of topics by prefix; codes are Kafka's."""
+class Acl:
+    """One ACL of a topic, or of topics by prefix, or of another resource; codes are Kafka's."""
 
-    topic: str
+    name: str
     principal: str
     host: str
     operation: int
     permission: int
     pattern: int = LITERAL
+    resource: Resource = Resource.TOPIC
 
     def __str__(self) -> str:
-        permission = "ALLOW" if self.permission == ALLOW else "DENY"
-        return f"{permission} {_operation(self.operation)} on topic {self.topic} to {self.principal} from {self.host}"
+        what = self.resource.word if self.pattern == LITERAL else f"{self.resource.word}s with the prefix"
+        granted = f"{self.permission_name} {self.operation_name}"
+        return f"{granted} on {what} {self.name} to {self.principal} from {self.host}"
 
+    @property
+    def permission_name(self) -> str:
+        """`ALLOW` or `DENY`."""
+        return "ALLOW" if self.permission == ALLOW else "DENY"
 
-def topic_acls(client: ClusterClient) -> set[TopicAcl]:
-    """All ACLs of topics; raises `SecurityDisabled`, and `ClusterUnreachable` where we may not ask."""
-    answer = client.ask_any(
-        lambda: DescribeAclsRequest(
-            resource_type_filter=_TOPIC,
-            resource_name_filter=None,
-            pattern_type_filter=_ANY,
-            principal_filter=None,
-            host_filter=None,
-            operation=_ANY,
-            permission_type=_ANY,
+    @property
+    def pattern_name(self) -> str:
+        """`LITERAL` or `PREFIXED`."""
+        return "LITERAL" if self.pattern == LITERAL else "PREFIXED"
+
+    @property
+    def operation_name(self) -> str:
+        """Kafka's name of the operation, such as DESCRIBE_CONFIGS."""
+        known = next((str(one.name) for one in ACLOperation if one == self.operation), "")
+        return known or f"operation {self.operation}"
+
+    @property
+    def is_pattern(self) -> bool:
+        """Whether it is about more than one name: a prefix, or `*`."""
+        return self.pattern != LITERAL or self.name == WILDCARD
+
+    def is_about(self, name: str) -> bool:
+        """Whether it counts for a resource of this name."""
+        if self.pattern == PREFIXED:
+            return name.startswith(self.name)
+        return self.pattern == LITERAL and self.name in (name, WILDCARD)
+
+    def covers(self, other: Acl) -> bool:
+        """Whether all that `other` allows or denies is allowed or denied by this one already."""
+        same_name = (self.name, self.pattern) == (other.name, other.pattern)
+        everything = (self.name, self.pattern) == (WILDCARD, LITERAL)
+        names = everything or same_name or (self.pattern == PREFIXED and other.name.startswith(self.name))
+        operations = {other.operation, ALL} | (
+            _BRINGING.get(other.operation, frozenset()) if other.permission == ALLOW else frozenset()
         )
-    )
-    if answer.error_code == _SECURITY_DISABLED:
-        raise SecurityDisabled
-    if answer.error_code:
-        reason = refusal(answer.error_code, answer.error_message, ADVICE)
-        raise ClusterUnreachable(f"cluster {client.config.alias}: reading the ACLs failed: {reason}")
-    return {
-        TopicAcl(
-            resource.resource_name, acl.principal, acl.host, acl.operation, acl.permission_type, resource.pattern_type
+        return (
+            names
+            and (self.resource, self.permission) == (other.resource, other.permission)
+            and self.principal in (other.principal, EVERYBODY)
+            and self.host in (other.host, ANYWHERE)
+            and self.operation in operations
         )
-        for resource in answer.resources
-        for acl in resource.acls
-    }
 
 
-def create_topic_acls(client: ClusterClient, acls: Sequence[TopicAcl]) -> dict[TopicAcl, str | None]:
+def read_acls(client: ClusterClient, *resources: Resource) -> set[Acl]:
+    """All ACLs of these; raises `SecurityDisabled`, and `ClusterUnreachable` where we may not ask."""
+    found: set[Acl] = set()
+    for resource in resources:
+        answer = client.ask_any(functools.partial(_question, resource))
+        if answer.error_code == _SECURITY_DISABLED:
+            raise SecurityDisabled
+        if answer.error_code:
+            reason = refusal(answer.error_code, answer.error_message, ADVICE)
+            raise ClusterUnreachable(f"cluster {client.config.alias}: reading the ACLs failed: {reason}")
+        found |= {
+            Acl(
+                one.resource_name,
+                acl.principal,
+                acl.host,
+                acl.operation,
+                acl.permission_type,
+                one.pattern_type,
+                resource,
+            )
+            for one in answer.resources
+            for acl in one.acls
+        }
+    return found
+
+
+def create_acls(client: ClusterClient, acls: Sequence[Acl]) -> dict[Acl, str | None]:
     """Add ACLs; for each None or one line that says why not."""
-    outcomes: dict[TopicAcl, str | None] = {}
+    outcomes: dict[Acl, str | None] = {}
     for start in range(0, len(acls), ACLS_PER_REQUEST):
         chunk = acls[start : start + ACLS_PER_REQUEST]
         answer = client.ask_any(functools.partial(_creation, chunk))
-        for acl, result in zip(chunk, answer.results, strict=True):
-            code = result.error_code
-            outcomes[acl] = refusal(code, result.error_message, ADVICE) if code else None
+        outcomes |= _outcomes(chunk, answer.results)
     return outcomes
 
 
-def _creation(acls: Sequence[TopicAcl]) -> Any:
+def delete_acls(client: ClusterClient, acls: Sequence[Acl]) -> dict[Acl, str | None]:
+    """Remove exactly these ACLs; for each None, also where there is none, or one line that says why not."""
+    outcomes: dict[Acl, str | None] = {}
+    for start in range(0, len(acls), ACLS_PER_REQUEST):
+        chunk = acls[start : start + ACLS_PER_REQUEST]
+        answer = client.ask_any(functools.partial(_deletion, chunk))
+        outcomes |= _outcomes(chunk, answer.filter_results)
+    return outcomes
+
+
+def _outcomes(acls: Sequence[Acl], results: Iterable[Any]) -> dict[Acl, str | None]:
+    return {
+        acl: refusal(result.error_code, result.error_message, ADVICE) if result.error_code else None
+        for acl, result in zip(acls, results, strict=True)
+    }
+
+
+def _question(resource: Resource) -> Any:
+    return DescribeAclsRequest(
+        resource_type_filter=int(resource),
+        resource_name_filter=None,
+        pattern_type_filter=_ANY,
+        principal_filter=None,
+        host_filter=None,
+        operation=_ANY,
+        permission_type=_ANY,
+    )
+
+
+def _creation(acls: Sequence[Acl]) -> Any:
     return CreateAclsRequest(
         creations=[
             CreateAclsRequest.AclCreation(
-                resource_type=_TOPIC,
-                resource_name=acl.topic,
+                resource_type=int(acl.resource),
+                resource_name=acl.name,
                 resource_pattern_type=acl.pattern,
                 principal=acl.principal,
                 host=acl.host,
@@ -100,5 +197,18 @@ def _creation(acls: Sequence[TopicAcl]) -> Any:
     )
 
 
-def _operation(code: int) -> str:
-    return next((str(known.name) for known in ACLOperation if known == code), f"operation {code}")
+def _deletion(acls: Sequence[Acl]) -> Any:
+    return DeleteAclsRequest(
+        filters=[
+            DeleteAclsRequest.DeleteAclsFilter(
+                resource_type_filter=int(acl.resource),
+                resource_name_filter=acl.name,
+                pattern_type_filter=acl.pattern,
+                principal_filter=acl.principal,
+                host_filter=acl.host,
+                operation=acl.operation,
+                permission_type=acl.permission,
+            )
+            for acl in acls
+        ]
+    )

@@ -29,6 +29,13 @@ PASSING = frozenset({14, NOT_AVAILABLE, 16})
 """COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR."""
 GROUP_ID_NOT_FOUND = 69
 _GROUP_KEY = 0
+_NOT_AUTHORIZED = 30
+
+
+def group_refusal(code: int) -> str:
+    """Why a group can't be asked about or set: Kafka's error, and what to grant."""
+    grant = "; grant our principal DESCRIBE on the group, and READ where its offsets are set"
+    return error_name(code) + (grant if code == _NOT_AUTHORIZED else "")
 
 
 class Coordinators:
@@ -57,7 +64,7 @@ class Coordinators:
             for group, code in list(failed.items()):
                 if code not in PASSING:
                     lost[group] = failed.pop(group)
-                    refused[group] = error_name(code)
+                    refused[group] = group_refusal(code)
             by_broker: dict[int, list[str]] = defaultdict(list)
             for group in left:
                 if group in self._coordinators:

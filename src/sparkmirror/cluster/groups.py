@@ -15,8 +15,14 @@ from kafka.protocol.admin import ListGroupsRequest
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.coordinators import GROUP_ID_NOT_FOUND, NOT_AVAILABLE, PASSING, PATIENCE_S, Coordinators
-from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.coordinators import (
+    GROUP_ID_NOT_FOUND,
+    NOT_AVAILABLE,
+    PASSING,
+    PATIENCE_S,
+    Coordinators,
+    group_refusal,
+)
 from sparkmirror.wire.topic_partition import TopicPartition
 
 BY_NAME = 9
@@ -91,7 +97,7 @@ class Groups:
                 if code in PASSING:
                     failed[group] = code
                 elif code and code != GROUP_ID_NOT_FOUND:
-                    found.refused[group] = error_name(code)
+                    found.refused[group] = group_refusal(code)
                 else:
                     found.offsets[group] = offsets
             return failed

@@ -110,7 +110,7 @@ def _led(client: ClusterClient, name: str, partitions: int) -> TopicLeaders:
 
 def _delete_surely(client: ClusterClient, name: str) -> None:
     """A refusal or a broken connection is not the end of it; what stays is named in the log."""
-    why = ""
+    why = grant = ""
     for turn in range(_DELETE_TRIES):
         if turn:
             client.hang_up()
@@ -122,8 +122,8 @@ def _delete_surely(client: ClusterClient, name: str) -> None:
             continue
         if code in (0, *_NOT_THERE):
             return
-        why = error_name(code)
-    log.warning("cluster %s: topic %s could not be deleted, please do: %s", client.config.alias, name, why)
+        why, grant = error_name(code), what_to_grant(code)
+    log.warning("cluster %s: topic %s could not be deleted, please do: %s%s", client.config.alias, name, why, grant)
 
 
 def _deleted(client: ClusterClient, names: Sequence[str]) -> dict[str, int]:

@@ -35,6 +35,10 @@ def _of(model: type[BaseModel], name: str, kind: Kind, doc: str, origin: str) ->
     return Setting(name, kind, place, doc, origin, model)
 
 
+def _access(name: str, field: str, doc: str) -> Setting:
+    return Setting(f"sparkmirror.{name}", Boolean(), Place.CONNECTOR, doc, "docs/topics.md", TopicSyncConfig, field)
+
+
 def _storage(name: str, kind: Kind, doc: str, place: Place) -> Setting:
     return Setting(name, kind, place, doc, "1.6", ConnectStorage)
 
@@ -60,6 +64,19 @@ TOPIC_SYNC_SETTINGS: tuple[Setting, ...] = (
     _of(TopicSyncConfig, "sync.topic.configs.interval.seconds", SECONDS, "How often they are.", "1.2"),
     _of(TopicSyncConfig, "sync.topic.acls.enabled", Boolean(), "Whether topics' ACLs are copied.", "1.2"),
     _of(TopicSyncConfig, "sync.topic.acls.interval.seconds", SECONDS, "How often they are.", "1.2"),
+    _access("sync.acls.patterns.enabled", "acl_patterns_enabled", "Whether ACLs of prefixes and of `*` are, too."),
+    _access(
+        "sync.acls.removals.enabled",
+        "acl_removals_enabled",
+        "Whether what this mirror has added is removed when the source has it no more; quotas, too.",
+    ),
+    _access("sync.group.acls.enabled", "sync_group_acls_enabled", "Whether ACLs of groups are copied."),
+    _access(
+        "sync.transactional.id.acls.enabled",
+        "sync_transactional_id_acls_enabled",
+        "Whether ACLs of transactional ids are copied.",
+    ),
+    _access("sync.client.quotas.enabled", "sync_client_quotas_enabled", "Whether client quotas are copied."),
 )
 """How remote topics are kept like the source's."""
 

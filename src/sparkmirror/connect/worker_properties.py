@@ -18,6 +18,7 @@ from sparkmirror.config.providers import declared_providers, resolve
 from sparkmirror.config.settings import SSL_SETTINGS, TARGET_SERVERS
 from sparkmirror.config.values import FACTOR, PORT_MAX, Boolean, Choice, Integer, Kind, Names, Value
 from sparkmirror.connect.basic_auth import EXTENSION
+from sparkmirror.connect.loadable import CLASSES_KEY, Loadable, read_loadable
 from sparkmirror.connect.manners import CrossOrigin
 from sparkmirror.errors import ConfigError
 
@@ -34,7 +35,7 @@ _NEEDED = {
     "status.storage.topic": "where connectors' states are",
 }
 _PASSED_ON = ("producer.", "admin.")
-_READ_BY_FLOWS = ("offset.flush.interval.ms", "session.timeout.ms")
+_READ_BY_FLOWS = ("offset.flush.interval.ms", "session.timeout.ms", CLASSES_KEY)
 """What whoever runs the connectors reads for itself."""
 _FOR_CONNECTORS = (
     *_READ_BY_FLOWS,
@@ -125,6 +126,7 @@ class WorkerConfig:
     topic_reset: bool
     """Whether topics in use can be forgotten."""
     providers: tuple[ProviderConfig, ...]
+    loadable: Loadable
     warnings: tuple[str, ...]
 
     @property
@@ -193,6 +195,7 @@ class _Reader:
             topic_tracking=bool(self._value("topic.tracking.enable", Boolean(), True)),
             topic_reset=bool(self._value("topic.tracking.allow.reset", Boolean(), True)),
             providers=lookup.providers,
+            loadable=read_loadable(lookup.properties),
             warnings=(*lookup.warnings, *self._unused()),
         )
 

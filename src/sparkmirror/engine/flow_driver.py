@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import os
 import socket
 import threading
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 
 from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.broker_versions import producer_state_ms, see_that_brokers_serve, weaker_guarantees
+from sparkmirror.cluster.broker_versions import producer_state_ms, see_that_brokers_serve
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.engine.assignment import PartitionKey, PartitionLoad
+from sparkmirror.engine.done_topics import DoneTopics
 from sparkmirror.engine.duties import LAST_TURNS_S, Duties
 from sparkmirror.engine.fence import Fence
 from sparkmirror.engine.flow_duties import FlowDuties, Groups
@@ -24,7 +26,9 @@ from sparkmirror.engine.identity import agree_identity
 from sparkmirror.engine.lease import Lease
 from sparkmirror.engine.lookout import Lookout
 from sparkmirror.engine.loss_watch import LossWatch
+from sparkmirror.engine.own_topics import create_own_topics
 from sparkmirror.engine.target_proof import TargetProof
+from sparkmirror.engine.weaknesses import Weaknesses
 from sparkmirror.errors import ConfigError, SparkMirrorError
 from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.losses import Loss, LossLedger, losses_topic
@@ -33,11 +37,12 @@ from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import segments_topic
 from sparkmirror.offsets.standing import StandingLog, Stood
 from sparkmirror.offsets.topic_memory import TopicMemory
-from sparkmirror.pump.control import TICK_S, Control, ControlState, Epoch, Leader, Phase, control_topic
+from sparkmirror.pump.control import TICK_S, Control, ControlState, DoneTopic, Epoch, Leader, Phase, control_topic
 from sparkmirror.pump.orders import AddedRoutes, FlowOrder, FlowReport, Receipt, RouteOrder
 from sparkmirror.pump.quiet import GRACE_S
 from sparkmirror.pump.receipts import read_reports, receipts_topic
 from sparkmirror.sync.group_takeover import GroupTakeover
+from sparkmirror.sync.other_flows import OtherFlows
 from sparkmirror.sync.takeover import Takeover
 from sparkmirror.sync.topic_rules import group_filter, topic_rules
 from sparkmirror.sync.topic_sentinel import TopicSentinel
@@ -45,13 +50,6 @@ from sparkmirror.sync.topics import TopicDuty, TopicSync
 from sparkmirror.wire.topic_partition import TopicPartition
 
 CONNECT_TIMEOUT_S = 15.0
-SEGMENTS_PARTITIONS = 8
-RECEIPTS_KEPT_MS = 3_600_000
-PLAIN = {"compression.type": "uncompressed"}
-"""For our own topics: a pump needs no codec to read them, whatever the brokers' default is."""
-COMPACTED_SOON = {**PLAIN, "segment.ms": "600000", "min.cleanable.dirty.ratio": "0.01"}
-"""Every pump reads the control topic from its start, and a tick is written every 2 s; the standing of all partitions is
-written beside the losses every minute."""
 
 STATE_LIFETIME_DEFAULT_MS = 86_400_000
 """How long a target remembers an idle producer, where its brokers don't tell: Kafka's default since 3.4, which was
@@ -95,8 +93,10 @@ class FlowDriver:
         self._fence = Fence(flow, leased=use_lease)
         self.cluster_ids: dict[str, str] = {}
         """Of both aliases, once it is open."""
-        self._rules = topic_rules(flow, flow.originals)
-        self._weaker_said = False
+        self.done_topics = DoneTopics(self._say_done)
+        rules = topic_rules(flow, flow.originals)
+        self._rules = dataclasses.replace(rules, left_alone=self.done_topics.is_released)
+        self._weaknesses = Weaknesses(flow)
         self.groups = Groups()
         self._duties: Duties | None = None
         self._incarnation = incarnation
@@ -109,6 +109,8 @@ class FlowDriver:
         self._state_lifetime_ms = STATE_LIFETIME_DEFAULT_MS
         self._until: dict[TopicPartition, int] | None = None
         self._charge_term = -1
+        self._made: set[str] = set()
+        """Target topics that this process has created."""
         self._told: tuple[Mapping[PartitionKey, str], Mapping[Route, str]] = {}, {}
         """What `sync_topics` has said last: what there is to pump, and what must not be."""
         self._ordered: dict[PartitionKey, RouteOrder] = {}
@@ -163,20 +165,7 @@ class FlowDriver:
         factor = self.flow.replication_factor if self.flow.copies else -1
         proof = TargetProof(self.flow, self._topics_client)
         proof.demand()
-        self._target.create_compacted_topic(segments_topic(alias), SEGMENTS_PARTITIONS, factor, PLAIN)
-        self._target.create_compacted_topic(losses_topic(alias), 1, factor, COMPACTED_SOON)
-        self._target.create_compacted_topic(control_topic(alias), 1, factor, COMPACTED_SOON)
-        self._target.create_compacted_topic(
-            receipts_topic(alias),
-            1,
-            factor,
-            {
-                **PLAIN,
-                "cleanup.policy": "delete",
-                "retention.ms": str(RECEIPTS_KEPT_MS),
-                "segment.ms": str(RECEIPTS_KEPT_MS),
-            },
-        )
+        create_own_topics(self._target, alias, factor)
         proof.remember()
         self._lookout = Lookout(self.flow, self._source)
         duties = FlowDuties(
@@ -243,6 +232,7 @@ class FlowDriver:
             self._phase = None
             entries, _ = self._control_log.read(0, 0)
             state.apply(entries)
+            self.done_topics.follow(self._control_log, ())
             if self._use_lease:
                 self._rank = self._control.lead(
                     Leader(incarnation=self._incarnation, host=socket.gethostname(), pid=os.getpid())
@@ -314,11 +304,12 @@ class FlowDriver:
         if not self.flow.copies:
             self.synced = self.looked_over = True
             return False
-        self.looked_over = False
-        self.topics = TopicDuty(self._opened(self._source), self._opened(self._target), self._rules).sync_once()
+        self.looked_over = self.done_topics.changed = False
+        others = OtherFlows(self._topics_client, self.flow)
+        self.topics = TopicDuty(self._opened(self._source), self._opened(self._target), self._rules, others).sync_once()
         assert self._topic_sentinel is not None  # noqa: S101 - open came first
         self.view.gone = self._topic_sentinel.look(self.topics, self.identity)
-        self._say_what_is_weaker()
+        self._weaknesses.say([topic.source.name for topic in self.topics.mirrored])
         if self._once and self._until is None:
             where = [(topic.source.name, index) for topic in self.topics.mirrored for index in topic.partitions]
             isolation = self.flow.fetch.isolation_level
@@ -331,23 +322,12 @@ class FlowDriver:
         now = self._targets()
         for gone in self.view.partitions.keys() - now.keys():
             self.view.partitions.pop(gone, None)
-        self.takeover.look(self.identity, (Route(key.topic, target, key.partition) for key, target in now.items()))
+        self._made |= set(self.topics.created)
+        routes = [Route(key.topic, target, key.partition) for key, target in now.items()]
+        self.takeover.look(self.identity, routes, made=self._made)
         before, self._told = self._told, (now, self.takeover.refused)
         self.synced = self.looked_over = True
         return self._told != before
-
-    def _say_what_is_weaker(self) -> None:
-        """Say what can't be noticed of this source, once."""
-        if self._weaker_said or not self.topics.mirrored:
-            return
-        names = [topic.source.name for topic in self.topics.mirrored]
-        with (
-            suppress(ConnectionError, SparkMirrorError),  # then it is asked again after the next look at topics
-            closing(ClusterClient(self.flow.source, f"{self.name}|sparkmirror-driver")) as client,
-        ):
-            for line in weaker_guarantees(client, names):
-                log.warning("flow %s: cluster %s: %s", self.name, self.flow.source.alias, line)
-            self._weaker_said = True
 
     def partitions(self) -> dict[PartitionKey, TopicPartition]:
         """What can be pumped: its remote topic, and the source leader."""
@@ -355,6 +335,8 @@ class FlowDriver:
         for topic in self.topics.mirrored:
             leaders = {partition.partition: partition.leader for partition in topic.source.partitions}
             for index in topic.partitions:
+                if self.done_topics.is_reached(topic.source.name, index):
+                    continue
                 if self._until is None or (topic.source.name, index) in self._until:
                     found[PartitionKey(self.name, topic.source.name, index)] = (topic.remote.name, leaders[index])
         return found
@@ -411,6 +393,7 @@ class FlowDriver:
             target_topic=target,
             partition=key.partition,
             until=None if self._until is None else self._until[key.topic, key.partition],
+            done_at=self.done_topics.end_of(key.topic, key.partition),
             target_topic_id=topic_id,
             appended=stood.appended,
             passed=(stood.upstream, stood.downstream),
@@ -425,6 +408,7 @@ class FlowDriver:
         return all(
             targets.get(key) == route.target_topic and refused.get(route.route, "") == route.refused
             for key, route in self._ordered.items()
+            if not self.done_topics.is_reached(key.topic, key.partition)
         )
 
     def add(self, epoch: int, taken: Mapping[int, Iterable[PartitionKey]], shares: Mapping[int, float]) -> None:
@@ -472,11 +456,16 @@ class FlowDriver:
         reports = [report for report in list(self.view.pumps.values()) if report.epoch == epoch]
         return next((report.ended_because for report in reports if report.ended and report.ended_because), "")
 
+    def _say_done(self, topic: str, done: DoneTopic) -> None:
+        self._control.done(topic, done)
+
     def _is_mine(self, epoch: int) -> bool:
         return self._first_epoch is not None and epoch >= self._first_epoch
 
     def _watch(self) -> None:
         client = ClusterClient(self.flow.target, f"{self.name}|sparkmirror-watch")
+        control = TopicLog(client, control_topic(self.flow.source.alias))
+        follow_at = 0.0
         receipts = TopicLog(client, receipts_topic(self.flow.source.alias))
         offset: int | None = None
         while not self._closing.wait(WATCH_S):
@@ -488,6 +477,10 @@ class FlowDriver:
                     if report.incarnation == self._incarnation and self._is_mine(report.epoch):
                         self._note(report)
                 self._losses.read()
+                if self.held() and time.monotonic() >= follow_at:
+                    follow_at = time.monotonic() + TICK_S
+                    with self._lock:
+                        self.done_topics.follow(control, self._receipts())
             except Exception as error:  # figures may be late, but this thread must not end
                 log.debug("flow %s: %s", self.name, error)
                 self._closing.wait(_FAILED_WATCH_PAUSE_S)
@@ -503,13 +496,15 @@ class FlowDriver:
 
     def _look(self) -> None:
         """The source's ends, for the lag, and the forecast."""
-        while not self._closing.wait(LOOK_S):
+        while not self._closing.wait(LOOK_S if self.view.source_ends else WATCH_S):
             try:
                 assert self._lookout is not None  # noqa: S101 - open came first
                 views = list(self.view.partitions.items())
                 receipts = {(key.topic, key.partition): view.receipt for key, view in views if view.receipt}
-                self._lookout.look([(key.topic, key.partition) for key in self.partitions()], receipts)
+                done = self.done_topics.partitions
+                self._lookout.look([*((key.topic, key.partition) for key in self.partitions()), *done], receipts)
                 self.view.source_ends, self.view.forecast = self._lookout.ends, self._lookout.forecast
+                self.view.ends_read_at = time.monotonic()
             except Exception as error:  # the lag is that of the pumps then
                 log.debug("flow %s: the source's offsets can't be read: %s", self.name, error)
 
@@ -530,12 +525,14 @@ class FlowDriver:
             if view.receipt is not None and view.pump == report.pump and now - view.seen_at >= SHORTEST_S:
                 view.bytes_per_s = (receipt.bytes - view.receipt.bytes) / (now - view.seen_at)
             view.receipt, view.seen_at, view.pump = receipt, now, report.pump
+            self.done_topics.reach(receipt)
 
     def take_receipts(self, epoch: int, receipts: Mapping[PartitionKey, Receipt]) -> None:
         """What the pumps said when the epoch ended: the last word on it."""
         self._settled_epoch = epoch
         for key, receipt in receipts.items():
             self.view.partitions.setdefault(key, PartitionView()).receipt = receipt
+            self.done_topics.reach(receipt)
 
     @property
     def failing(self) -> Mapping[str, str]:

@@ -13,6 +13,7 @@ from sparkmirror.offsets.mirror_records import Checkpoint
 from sparkmirror.policy import GroupFilter
 from sparkmirror.pump.orders import Receipt
 from sparkmirror.sync.checkpoints import Checkpoints
+from sparkmirror.sync.client_quotas import ClientQuotaSync
 from sparkmirror.sync.connect_offsets import ConnectOffsets
 from sparkmirror.sync.group_commits import GroupCommits
 from sparkmirror.sync.group_offsets import GroupOffsetSync
@@ -94,8 +95,12 @@ class FlowDuties:
                 Schedule("topic configurations", sync.sync_topic_configs_interval_seconds, self._topic_configs),
             ),
             (
-                copies and sync.sync_topic_acls_enabled,
+                copies and sync.syncs_acls,
                 Schedule("topic ACLs", sync.sync_topic_acls_interval_seconds, self._topic_acls),
+            ),
+            (
+                copies and sync.sync_client_quotas_enabled,
+                Schedule("client quotas", sync.sync_topic_acls_interval_seconds, self._client_quotas),
             ),
             (
                 self.flow.heartbeat.emit_heartbeats_enabled and not self.once,
@@ -154,7 +159,10 @@ class FlowDuties:
         return TopicConfigSync(self.flow, self.rules, self.source, self.target, self.topics)
 
     def _topic_acls(self) -> Duty:
-        return TopicAclSync(self.flow, self.rules)
+        return TopicAclSync(self.flow, self.rules, self._copies, self.wanted_groups.should_replicate_group)
+
+    def _client_quotas(self) -> Duty:
+        return ClientQuotaSync(self.flow)
 
     def _heartbeats(self) -> Duty:
         return Heartbeats(self.flow, self.rules.policy)
@@ -197,6 +205,10 @@ class FlowDuties:
             LastCopied(one.source_topic, one.partition, one.last_upstream, one.last_downstream)
             for one in self.receipts()
         ]
+
+    def _copies(self) -> Mapping[str, str]:
+        """Their names, by their sources'."""
+        return {topic.source.name: topic.remote.name for topic in self.topics().mirrored}
 
     def _remotes(self) -> Iterable[str]:
         return [topic.remote.name for topic in self.topics().mirrored]

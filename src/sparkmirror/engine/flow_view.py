@@ -29,6 +29,8 @@ class FlowView:
     pumps: dict[str, FlowReport] = field(default_factory=dict)
     source_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
     """High watermarks at the source, read by the driver: pumps don't see those that they don't fetch."""
+    ends_read_at: float = float("-inf")
+    """By `time.monotonic`."""
     partitions: dict[PartitionKey, PartitionView] = field(default_factory=dict)
     forecast: Forecast | None = None
     """The partition whose records the source deletes first before they are copied, if there is one."""

@@ -40,7 +40,7 @@ class LossWatch:
             entries, self._offset = self._log.read(0, self._offset)
             for loss in read_losses(entries):
                 if self._losses.get(loss.key) != loss:
-                    level = logging.INFO if loss.kind is LossKind.FENCED else logging.WARNING
+                    level = logging.WARNING if loss.is_loss else logging.INFO
                     log.log(level, "flow %s: %s: %s", self._name, loss.kind, loss.words)
                 self._losses[loss.key] = loss
 
@@ -55,11 +55,11 @@ class LossWatch:
 
 
 def summed_up(losses: Iterable[Loss]) -> tuple[str, ...]:
-    """A few words on each kind: how many there were, and how many offsets they span. Fences are no losses."""
+    """A few words on each kind: how many there were, and how many offsets they span."""
     counts: Counter[LossKind] = Counter()
     offsets: Counter[LossKind] = Counter()
     for loss in losses:
-        if loss.kind is not LossKind.FENCED:
+        if loss.is_loss:
             counts[loss.kind] += 1
             offsets[loss.kind] += loss.offsets
     return tuple(

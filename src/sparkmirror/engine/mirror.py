@@ -102,7 +102,7 @@ class Mirror:
         self._refresh_at: dict[str, float] = {}
         self._progress_at = 0.0
         self._done: set[str] = set()
-        self._missing: list[str] = []
+        self._missing: defaultdict[str, list[str]] = defaultdict(list)
         self._aborted: list[str] = []
         self._changed: set[str] = set()
         """Flows that have other partitions than this epoch's orders say."""
@@ -258,7 +258,7 @@ class Mirror:
     def _refresh(self, driver: FlowDriver) -> bool:
         """Run the topic duty if it is due; whether it changed what there is to pump."""
         now = time.monotonic()
-        if now < self._refresh_at.get(driver.name, 0.0):
+        if now < self._refresh_at.get(driver.name, 0.0) and not driver.done_topics.changed:
             return False
         interval = driver.flow.refresh_topics_interval_seconds
         self._refresh_at[driver.name] = now + min(interval, AGAIN_S)  # if it fails now
@@ -282,10 +282,10 @@ class Mirror:
         try:
             driver.read_losses()
         except (ConnectionError, SparkMirrorError) as error:
-            self._missing.append(f"{driver.name}: whether anything was lost is not known: {error}")
-        if driver.flow.copies and not driver.partitions() and not driver.owed:
+            self._missing[driver.name].append(f"{driver.name}: whether anything was lost is not known: {error}")
+        if driver.flow.copies and not driver.partitions() and not driver.owed and not driver.done_topics.released:
             topics = ",".join(driver.flow.topics)
-            self._missing.append(f"{driver.name}: no topic of the source matches topics={topics}")
+            self._missing[driver.name].append(f"{driver.name}: no topic of the source matches topics={topics}")
 
     # --- an epoch -------------------------------------------------------------------------------
 
@@ -465,7 +465,7 @@ class Mirror:
 
     def _state(self, driver: FlowDriver) -> str:
         if driver.name in self._done:
-            return "done"
+            return "incomplete" if self._missing_of(driver) else "done"
         if not driver.held():
             return driver.standing_by
         return "ending" if self._stop.is_set() else ""
@@ -483,21 +483,26 @@ class Mirror:
             raise CopyIncomplete("\n".join(f"{line}; stopped (abort.on.send.failure)" for line in self._aborted))
         if not self._once or self._stop.is_set():
             return
-        lines = list(self._missing)
-        for driver in self.drivers:
-            lines += [f"{driver.name}: {what} was not copied: {why}" for what, why in sorted(driver.owed.items())]
-            lines += [
+        lines = [line for driver in self.drivers for line in self._missing_of(driver)]
+        if lines:
+            raise CopyIncomplete("\n".join(lines))
+
+    def _missing_of(self, driver: FlowDriver) -> list[str]:
+        """With `once`: a line for each thing that a flow has not copied."""
+        return [
+            *self._missing.get(driver.name, ()),
+            *(f"{driver.name}: {what} was not copied: {why}" for what, why in sorted(driver.owed.items())),
+            *(
                 _stopped(driver.name, view.receipt)
-                for view in driver.view.partitions.values()
+                for view in list(driver.view.partitions.values())
                 if view.receipt is not None and view.receipt.state == "parked"
-            ]
-            lines += [
+            ),
+            *(
                 f"{driver.name}: {loss.kind}: {loss.words}"
                 for loss in driver.losses
                 if loss.kind in INCOMPLETE and loss.action != "halted"
-            ]
-        if lines:
-            raise CopyIncomplete("\n".join(lines))
+            ),
+        ]
 
 
 def _stopped(flow: str, receipt: Receipt) -> str:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from sparkmirror.engine.assignment import PartitionKey
+from sparkmirror.engine.catching_up import UNKNOWN, CatchingUp, Standing
 from sparkmirror.engine.flow_driver import FlowDriver
+from sparkmirror.engine.flow_view import PartitionView
 from sparkmirror.engine.loss_watch import summed_up
 from sparkmirror.sync.group_standing import counted
 
 _WINDOW_S = 5.0
 
-
-LIVE_S = 1.0
-"""A lag that is worked off in less is what is on its way just now."""
+ENDS_S = 30.0
+"""An end of a source's log that was read longer ago tells nothing any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,27 +24,34 @@ class FlowProgress:
 
     flow: str
     state: str
-    """`joining`, `starting`, `copying`, `caught up`, `standing by: why`, `ending` or `done`; or `translating`, where
-    nothing is copied."""
+    """`joining`, `starting`, `finding out` (a position or an end isn't known), `copying`, `held up` (all but what is
+    parked has caught up), `caught up`, `standing by: why`, `ending`, `done` or `incomplete` (with `--once`); or
+    `translating`, where nothing is copied."""
     records: int = 0
     bytes: int = 0
     records_per_s: float = 0.0
     bytes_per_s: float = 0.0
-    lag: int = 0
-    """Upstream offsets that are not acknowledged at the target yet."""
+    lag: int | None = 0
+    """Upstream offsets that are not acknowledged at the target yet; None: not known of every partition."""
+    unknown: int = 0
+    """Partitions whose position, or whose end, is not known."""
     eta_s: float | None = None
     latency_ms: tuple[float, float] | None = None
     """p50 and p99."""
     partitions: int = 0
     done: int = 0
     parked: tuple[str, ...] = ()
-    """One line for each partition that can't be copied now."""
+    """One line for each partition, or topic, that can't be copied now."""
     losses: tuple[str, ...] = ()
     """A few words on each kind of loss that was found since this process took charge."""
     forecast: str = ""
     """What the source deletes next before it is copied, if that is near."""
     gone: tuple[str, ...] = ()
     """Source topics that were copied and are not there any more."""
+    released: tuple[str, ...] = ()
+    """Source topics whose writers have moved to their copies: copied up to their ends, and left alone."""
+    late: tuple[str, ...] = ()
+    """One line for each partition that has got records at the source since its writers were said to have moved."""
     waiting: str = ""
     """Why it waits, if it does."""
     groups: tuple[str, ...] = ()
@@ -59,6 +68,7 @@ class ProgressMeter:
     def __init__(self, driver: FlowDriver) -> None:
         self._driver = driver
         self._samples: list[tuple[float, int, int]] = []
+        self._catching_up: CatchingUp[PartitionKey] = CatchingUp()
 
     def read(self, state: str = "") -> FlowProgress:
         """The progress now; `state` overrides what the figures say."""
@@ -71,13 +81,9 @@ class ProgressMeter:
         elapsed = max(now - since, 0.1)
         records_per_s = (records - old_records) / elapsed
         known = [one.receipt for one in list(view.partitions.values()) if one.receipt is not None]
-        ends = view.source_ends
-        lag = sum(
-            max(receipt.source_end, ends.get((receipt.source_topic, receipt.partition), 0), receipt.upstream)
-            - receipt.upstream
-            for receipt in known
-            if receipt.upstream >= 0
-        )
+        standings = self._standings(now)
+        unknown = sum(not one.known for one in standings)
+        lag = None if unknown or not self._driver.synced else sum(one.lag for one in standings)
         live = [report for report in list(view.pumps.values()) if not report.ended]
         latencies = [report.latency_ms for report in live if report.latency_ms is not None]
         parked = tuple(
@@ -87,15 +93,17 @@ class ProgressMeter:
             for receipt in known
             if receipt.state == "parked"
         )
+        parked += tuple(f"{topic}: {why}" for topic, why in sorted(self._driver.topics.refused.items()))
         waiting = next((report.waiting for report in live if report.waiting), "")
         return FlowProgress(
             flow=self._driver.name,
-            state=state or self._state(len(known), lag, records_per_s),
+            state=state or self._state(len(known), self._catching_up.look(standings, now)),
             records=records,
             bytes=size,
             records_per_s=records_per_s,
             bytes_per_s=(size - old_size) / elapsed,
             lag=lag,
+            unknown=unknown,
             eta_s=lag / records_per_s if lag and records_per_s > 0 else None,
             latency_ms=(max(p50 for p50, _ in latencies), max(p99 for _, p99 in latencies)) if latencies else None,
             partitions=len(self._driver.partitions()),
@@ -104,16 +112,36 @@ class ProgressMeter:
             losses=summed_up(self._driver.losses),
             forecast=view.forecast.words if view.forecast is not None else "",
             gone=view.gone,
+            released=self._driver.done_topics.released,
+            late=self._driver.done_topics.late(view.source_ends),
             waiting=waiting,
             groups=counted(self._driver.groups.newest.values()),
             failing=tuple(f"{duty}: {why}" for duty, why in sorted(self._driver.failing.items())),
             memory_bytes=max((report.memory_bytes for report in live), default=0),
         )
 
-    def _state(self, known: int, lag: int, records_per_s: float) -> str:
+    def _standings(self, now: float) -> list[Standing[PartitionKey]]:
+        """How far each partition is copied, and what can't be: refused topics count as parked partitions."""
+        view = self._driver.view
+        ends = view.source_ends if now - view.ends_read_at < ENDS_S else {}
+        views = dict(view.partitions)
+        standings = []
+        for key in self._driver.partitions():
+            one = views.get(key, PartitionView())
+            end = ends.get((key.topic, key.partition), UNKNOWN)
+            if one.receipt is None:
+                standings.append(Standing(key, UNKNOWN, end, parked=False))
+                continue
+            if end > UNKNOWN or time.time() - one.seen_at < ENDS_S:
+                end = max(end, one.receipt.source_end)
+            standings.append(Standing(key, one.receipt.upstream, end, parked=one.receipt.state == "parked"))
+        refused = [PartitionKey(self._driver.name, topic, UNKNOWN) for topic in self._driver.topics.refused]
+        return standings + [Standing(key, UNKNOWN, UNKNOWN, parked=True) for key in refused]
+
+    def _state(self, known: int, state: str) -> str:
         if not self._driver.flow.copies:
             return "translating"
         partitions = len(self._driver.partitions())
-        if known < partitions or not partitions:
-            return "starting"
-        return "copying" if lag > records_per_s * LIVE_S else "caught up"
+        if not partitions and self._driver.done_topics.released:
+            return "held up" if self._driver.done_topics.late(self._driver.view.source_ends) else "caught up"
+        return "starting" if known < partitions or not partitions else state

@@ -105,8 +105,15 @@ def open_session(settings: Mapping[str, str], tasks: int) -> SparkSession:
 
 
 def in_one_line(error: Exception) -> str:
-    """Return what Spark raised: of an error in the JVM what was called, and the exception's first line."""
-    lines = [line.rstrip(".") for line in str(error).strip().splitlines()] or [type(error).__name__]
+    """Return what Spark raised: of an error in the JVM what was called, and the exception's first line.
+
+    Never raises: Py4J asks the JVM for an error's words, and the JVM may be gone by then.
+    """
+    try:
+        words = str(error)
+    except Exception:
+        words = str(getattr(error, "errmsg", ""))
+    lines = [line.rstrip(".") for line in words.strip().splitlines()] or [type(error).__name__]
     return lines[0] + lines[1] if len(lines) > 1 and lines[1].startswith(": ") else lines[0]
 
 

@@ -10,12 +10,13 @@ import re
 from collections.abc import Iterable, Sequence
 
 from sparkmirror.config import Entry
+from sparkmirror.config.advice import of_no_client
 from sparkmirror.config.control_settings import STORAGE_SETTINGS
 from sparkmirror.config.known_keys import CLIENT, CONNECT, CONNECT_FAMILIES, CONNECTOR_BASE, ROLES
 from sparkmirror.config.mistakes import Mistakes
 from sparkmirror.config.refusals import CONVERTERS
 from sparkmirror.config.scopes import WHOLE_NAMES
-from sparkmirror.config.settings import FETCH_SETTINGS, PRODUCE_SETTINGS
+from sparkmirror.config.settings import CLUSTERS_KEY
 from sparkmirror.errors import ConfigError
 from sparkmirror.formats.connect import IDENTITY, MUST_AGREE, ConnectCluster, Connector, Role, Worker, readers
 from sparkmirror.formats.reading import Note, place
@@ -24,7 +25,6 @@ from sparkmirror.formats.written import Written, as_written
 SECURITY = re.compile(r"security\.protocol|(ssl|sasl)\..*")
 CONVERTER_KEYS = ("key.converter", "value.converter", "header.converter")
 
-_NO_CLIENT = "reaches no client, nor in MirrorMaker 2"
 _OF_WORKERS = "has no effect: it is a setting of Connect's workers, which {place}"
 _UNPREFIXED = "is for no cluster here, nor in MirrorMaker 2: write "
 _STANDALONE = "offset.storage.file.filename"
@@ -38,11 +38,6 @@ CONNECTS_OWN = {
     "status.storage.topic": CONNECT["status.storage.topic"].reason,
 }
 _STORAGE = {setting.name for setting in STORAGE_SETTINGS}
-_READ_BY = {
-    "consumer.": {setting.name for setting in FETCH_SETTINGS},
-    "producer.override.": {setting.name for setting in PRODUCE_SETTINGS},
-}
-"""The names that each client of a source connector has, by what stands before them."""
 
 
 def as_mm2(
@@ -167,7 +162,7 @@ class _Merged:
             elif key in CONNECT or key in _STORAGE or key.startswith(tuple(CONNECT_FAMILIES)):
                 self._of_workers(entry)
             else:
-                self.note(entry, _NO_CLIENT + _instead(end, key), "idle")
+                self.note(entry, of_no_client(prefix, key), "idle")
 
     def _of_workers(self, entry: Entry) -> None:
         counts = "counts in the target's config only" if isinstance(entry, Written) else "stands in their file"
@@ -181,7 +176,7 @@ class _Merged:
             self.put(key, entry.value, entry)
         elif key in _STORAGE:
             self._of_workers(entry)
-        elif key == "clusters":
+        elif key == CLUSTERS_KEY:
             self.note(entry, "is not needed: a connector's clusters are its two aliases", "not needed")
         elif SECURITY.fullmatch(key):
             instead = "source.cluster. or target.cluster. before it"
@@ -294,15 +289,6 @@ class _Merged:
         elif not role and (name in CONNECT or name in CLIENT) and f"{target}.{key}" in self.entries:
             return  # of another worker; it has no effect from either
         self.put(f"{target}.{key}", entry.value, entry)
-
-
-def _instead(end: str, name: str) -> str:
-    """Where the client's setting would count that a cluster's own key was meant for; nothing if nowhere."""
-    clients = ("consumer.", "producer.override.") if end == "source" else ("producer.override.",)
-    client = next((client for client in clients if name in _READ_BY[client]), None)
-    if client is not None:
-        return f": write {client}{name}"
-    return f": {CLIENT[name].reason}" if name in CLIENT else ""
 
 
 def role_of(key: str) -> str:

@@ -71,7 +71,7 @@ class StatusFile:
     def _running(self, resource: Resource, standings: Mapping[str, Standing]) -> dict[str, Any]:
         connectors = [self._connector(*one, standings.get(one[0])) for one in resource.connectors]
         mine = [standings[flow] for flow in dict.fromkeys(one[0] for one in resource.connectors) if flow in standings]
-        waiting = [f"{flow.flow}: {flow.state}" for flow in mine if _waits(flow)]
+        waiting = [f"{flow.flow}: {flow.state}" for flow in mine if _waits(flow) or flow.state == "finding out"]
         if any(one["connector"]["state"] == "FAILED" for one in connectors):
             ready = self._condition(resource, "NotReady", "ConnectorsFailed", FAILED_MESSAGE)
         elif waiting:

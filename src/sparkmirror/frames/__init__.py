@@ -1,7 +1,7 @@
 """Spark DataFrames for people: what source and target differ in, and which offsets are the same record's."""
 
 from sparkmirror.frames.offsets import OFFSET_RUNS, offset_runs
-from sparkmirror.frames.report import Difference, PartitionResult, Verification
+from sparkmirror.frames.report import Difference, PartitionResult, Verdict, Verification
 from sparkmirror.frames.verify import DIFFERENCES, Options, Progress, run_verification, verify
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Options",
     "PartitionResult",
     "Progress",
+    "Verdict",
     "Verification",
     "offset_runs",
     "run_verification",

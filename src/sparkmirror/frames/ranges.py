@@ -52,13 +52,26 @@ class PartitionPlan(Model):
     """Whether they are compared: not where the target stamps records itself (LogAppendTime)."""
     bytes_per_offset: float
     ranges: tuple[RangePlan, ...]
-    not_copied_yet: int = 0
+    due: tuple[int, int] = (0, 0)
+    """Source offsets [first, end) that were there when the verification began, and that the copy had not reached."""
+    why_due: str = ""
+    """Why, where more is known than that."""
     gone: int = 0
     """Offsets of the source whose copies went with the target topic, which was deleted."""
     twice: int = 0
     """Records of the source that were copied again, behind a copy that the target still has."""
     expired: int = 0
     notes: tuple[str, ...] = ()
+
+    @property
+    def at(self) -> tuple[str, str, int]:
+        """Flow, source topic and partition."""
+        return self.flow, self.source.topic, self.partition
+
+    @property
+    def is_due(self) -> bool:
+        """Whether anything was not copied yet."""
+        return self.due[0] < self.due[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +80,8 @@ class Window:
 
     first: int | None = None
     end: int | None = None
+    moved: bool = False
+    """At `end` the topic's writers have moved to the target: behind the copy's end there is theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +90,19 @@ class Extent:
 
     upstream: tuple[int, int]
     downstream: tuple[int, int]
-    not_copied_yet: int
-    """Offsets of the source."""
+    due: tuple[int, int]
+    """Offsets of the source that were there when the verification began, and that the copy had not reached."""
     expired: int
     """Offsets of either side whose counterparts are gone, or were before the copy's start."""
     former: int = 0
     """Offsets of the target that hold copies of a source topic, or log, that is no more."""
     others: int = 0
     """Offsets of the target where somebody else copied: before the copy's start, or over an end of what is compared."""
+
+    @property
+    def not_copied_yet(self) -> int:
+        """How many offsets are due."""
+        return self.due[1] - self.due[0]
 
 
 def extent(
@@ -91,10 +111,13 @@ def extent(
     offsets: OffsetMap | None,
     window: Window,
     *,
+    began: int | None = None,
     taken_over: bool = False,
     others: Iterable[ByOthers] = (),
 ) -> Extent:
     """What can be compared of a partition. Without a map all of both logs is.
+
+    `began`: where the source's log ended when the verification began; what came later need not be copied yet.
 
     Left out is what was not copied yet, what retention deleted on one side, and what was before the copy's start.
     `taken_over`: the copy goes on behind somebody else's; else nothing may lie before ours. `others`: what somebody
@@ -103,8 +126,10 @@ def extent(
     wanted_first = max(source.start, window.first or 0)
     wanted_end = max(min(source.end, source.end if window.end is None else window.end), wanted_first)
     if offsets is None:
-        return Extent((wanted_first, wanted_end), (target.start, target.end), 0, 0)
+        return Extent((wanted_first, wanted_end), (target.start, target.end), (wanted_end, wanted_end), 0)
     copied = offsets.copied.upstream
+    due_first = max(copied, wanted_first)
+    due_end = max(wanted_end if began is None else min(wanted_end, began), due_first)
     kept_first = _first_kept(offsets, target.start)
     first = wanted_first if wanted_first >= copied else max(wanted_first, kept_first)
     end = max(min(wanted_end, copied), first)
@@ -118,6 +143,8 @@ def extent(
     if window.end is not None and window.end < copied:
         found = offsets.downstream(end)
         end_downstream = target.end if found is None else min(max(found, first_downstream), target.end)
+    elif window.moved:
+        end_downstream = max(min(offsets.copied.downstream, target.end), first_downstream)
     left_out = 0
     for one in others:
         begins = (offsets.upstream(one.first - 1) or 0) + 1
@@ -133,7 +160,7 @@ def extent(
     return Extent(
         (first, end),
         (first_downstream, end_downstream),
-        not_copied_yet=max(wanted_end - max(copied, wanted_first), 0),
+        due=(due_first, due_end),
         expired=max(min(first, wanted_end) - wanted_first, 0) + _expired_at_source(source, target, offsets),
         former=disowned + (max(former - max(offsets.downstream_start, target.start), 0) if former is not None else 0),
         others=begin - target.start + left_out,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from enum import StrEnum
 from typing import Final, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -88,7 +90,9 @@ class PartitionResult(Model):
     compacted: int = 0
     """On one side only, because the other side's log was compacted."""
     not_copied_yet: int = 0
-    """Offsets at the source past the copy's position."""
+    """Records that were at the source when the verification began, and are not at the target at its end."""
+    because: str = ""
+    """In a few words, the same for many partitions: why they aren't."""
     expired: int = 0
     """Offsets below one side's log start, or below the copy's start: not compared."""
     unjudged: int = 0
@@ -100,12 +104,42 @@ class PartitionResult(Model):
         """Whether anything is wrong, or could not be told."""
         return bool(self.unjudged or any(self.differences.values()))
 
+    @property
+    def at(self) -> tuple[str, str, int]:
+        """Flow, topic and partition."""
+        return self.flow, self.topic, self.partition
+
+    def joined(self, later: PartitionResult) -> PartitionResult:
+        """The same with what a second look at the rest of the partition has found."""
+        differences = Counter(self.differences) + Counter(later.differences)
+        return self.model_copy(
+            update={
+                "records": self.records + later.records,
+                "bytes": self.bytes + later.bytes,
+                "differences": dict(differences),
+                "compacted": self.compacted + later.compacted,
+                "unjudged": self.unjudged + later.unjudged,
+                "notes": tuple(dict.fromkeys((*self.notes, *later.notes))),
+            }
+        )
+
     def beyond(self, listed: int) -> str:
         """What is wrong beside so many differences that are listed; empty if nothing is."""
         more = sum(self.differences.values()) - listed
         parts = [f"{more} more difference(s)"] if more else []
         parts += [f"{self.unjudged} record(s) could not be judged"] if self.unjudged else []
         return "; ".join([*parts, *self.notes]) if parts else ""
+
+
+class Verdict(StrEnum):
+    """What a verification comes to."""
+
+    EQUAL = "equal"
+    """All that was at the source when it began is at the target."""
+    SO_FAR = "equal so far"
+    """All that is at the target is, but something is missing behind it."""
+    DIFFERENT = "different"
+    """A record differs, or could not be judged."""
 
 
 class Verification(NamedTuple):
@@ -122,3 +156,18 @@ class Verification(NamedTuple):
     def differs(self) -> bool:
         """Whether any partition does."""
         return any(partition.differs for partition in self.partitions)
+
+    @property
+    def behind(self) -> dict[str, int]:
+        """How many records are not copied yet, by reason."""
+        counts: Counter[str] = Counter()
+        for partition in self.partitions:
+            counts[partition.because] += partition.not_copied_yet
+        return {reason: count for reason, count in counts.items() if count}
+
+    @property
+    def verdict(self) -> Verdict:
+        """What it comes to."""
+        if self.differs:
+            return Verdict.DIFFERENT
+        return Verdict.SO_FAR if self.behind else Verdict.EQUAL

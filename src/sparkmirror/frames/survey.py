@@ -19,6 +19,7 @@ from sparkmirror.frames.listed_offsets import ROLE, Offsets, by_leader, by_topic
 from sparkmirror.frames.ranges import LogPlan, PartitionPlan, Window, copied_twice, cut, extent
 from sparkmirror.offsets.losses import losses_topic
 from sparkmirror.offsets.topic_memory import KnownTopic, TopicMemory
+from sparkmirror.pump.control import ControlState, control_topic
 from sparkmirror.sync.topic_rules import topic_rules
 from sparkmirror.wire.topic_ids import same_topic
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -28,6 +29,7 @@ _GUESSED_BYTES_PER_OFFSET = 500.0
 _DAY_MS = 86_400_000
 _TOPIC_NOT_AUTHORIZED = 29
 
+ABSENT = "the target has no such partition yet"
 
 _ALL = Window()
 
@@ -41,6 +43,8 @@ class Scope:
     offsets: Window = _ALL
     from_ms: int | None = None
     to_ms: int | None = None
+    due: Mapping[TopicPartition, tuple[int, int]] | None = None
+    """Only these source offsets [first, end) of these source partitions, which all were there before."""
 
     @property
     def bounded(self) -> bool:
@@ -109,6 +113,11 @@ class FlowSurvey:
             for name, topic in here.items()
             for part in topic.partitions
         ]
+        if self._scope.due is not None:
+            pairs = [pair for pair in pairs if pair[0] in self._scope.due]
+        ours = [source for source, _ in pairs]
+        # What is at the source now is due at the target; the rest comes while this looks around.
+        began = listed(self._source, ours, LATEST, isolation_level=int(self._read_committed))
         copied_to = {
             theirs for _, theirs in pairs if any(p.partition == theirs[1] for p in _partitions(there, theirs[0]))
         }
@@ -116,10 +125,9 @@ class FlowSurvey:
         target_ends = listed(self._target, copied_to, LATEST)
         target_starts = listed(self._target, copied_to, EARLIEST)
         maps, undecided = self._maps(there, target_starts, target_ends)
-        ours = [source for source, _ in pairs]
         source_starts = listed(self._source, ours, EARLIEST)
         source_ends = listed(self._source, ours, LATEST, isolation_level=int(self._read_committed))
-        windows = self._windows(ours)
+        windows = self._without_moved(self._windows(ours), here)
         sizes = self._sizes(ours)
         plans: list[PartitionPlan] = []
         for source, target in pairs:
@@ -127,18 +135,18 @@ class FlowSurvey:
             if target not in copied_to:
                 topic_id = there[target[0]].topic_id.hex() if target[0] in there else ""
                 absent = LogPlan(topic=target[0], topic_id=topic_id, start=0, end=0)
-                note = "the target has no such partition yet"
-                plans.append(self._uncopied(source[1], log, absent, windows[source], note))
+                plans.append(self._uncopied(source[1], log, absent, windows[source], began[source], ABSENT))
                 continue
             configs = target_configs.get(target[0], ())
             copy = _log(there[target[0]], target_starts[target], target_ends[target], configs)
             known = maps.get(target)
             if known is None and copy.start == copy.end:
-                plans.append(self._uncopied(source[1], log, copy, windows[source], "the target partition is empty"))
+                note = "the target partition is empty"
+                plans.append(self._uncopied(source[1], log, copy, windows[source], began[source], note))
                 continue
             if known is not None and not same_topic(known.source_topic_id, here[source[0]].topic_id):
                 note = f"the source topic was created again; of the new one nothing was copied yet to {target[0]}"
-                plans.append(self._uncopied(source[1], log, copy, windows[source], note))
+                plans.append(self._uncopied(source[1], log, copy, windows[source], began[source], note))
                 continue
             per_offset = sizes.get(source, 0) / max(log.end - log.start, 1) or _GUESSED_BYTES_PER_OFFSET
             unread = [
@@ -151,8 +159,9 @@ class FlowSurvey:
                 if topic not in read
             ]
             copied = known or undecided.get(target)
+            window, end = windows[source], began[source]
             plans.append(
-                self._partition(source[1], log, copy, configs, copied, windows[source], per_offset, first_range, unread)
+                self._partition(source[1], log, copy, configs, copied, window, end, per_offset, first_range, unread)
             )
             first_range += len(plans[-1].ranges)
         return plans
@@ -165,6 +174,7 @@ class FlowSurvey:
         target_configs: Iterable[ConfigEntry],
         known: CopyMap | str | None,
         window: Window,
+        began: int,
         bytes_per_offset: float,
         first_range: int,
         unread: Sequence[str],
@@ -182,7 +192,7 @@ class FlowSurvey:
                 )
             notes.append(f"{why}: compared by content alone, as one range")
         taken_over, others = (copied.taken_over, copied.others) if copied else (False, ())
-        found = extent(source, target, offsets, window, taken_over=taken_over, others=others)
+        found = extent(source, target, offsets, window, began=began, taken_over=taken_over, others=others)
         stamped = _value(target_configs, "message.timestamp.type") == "LogAppendTime"
         if stamped:
             notes.append("timestamps are not compared: the target stamps records itself (LogAppendTime)")
@@ -213,13 +223,15 @@ class FlowSurvey:
             timestamps=not stamped,
             bytes_per_offset=bytes_per_offset,
             ranges=tuple(ranges),
-            not_copied_yet=found.not_copied_yet,
+            due=found.due,
             expired=found.expired,
             twice=twice,
             notes=tuple(notes),
         )
 
-    def _uncopied(self, partition: int, source: LogPlan, target: LogPlan, window: Window, note: str) -> PartitionPlan:
+    def _uncopied(
+        self, partition: int, source: LogPlan, target: LogPlan, window: Window, began: int, note: str
+    ) -> PartitionPlan:
         first, end = extent(source, target, None, window).upstream
         known = self._remembered.get(target.topic)
         gone = known is not None and not (
@@ -232,11 +244,12 @@ class FlowSurvey:
             partition=partition,
             source=source,
             target=target,
-            isolation="read_uncommitted",
+            isolation="read_committed" if self._read_committed else "read_uncommitted",
             timestamps=True,
             bytes_per_offset=0,
             ranges=(),
-            not_copied_yet=0 if gone else end - first,
+            due=(0, 0) if gone else (first, max(min(end, began), first)),
+            why_due=note,
             gone=end - first if gone else 0,
             notes=(note,),
         )
@@ -268,6 +281,8 @@ class FlowSurvey:
 
     def _windows(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Window]:
         scope, partitions = self._scope, list(partitions)
+        if scope.due is not None:
+            return {where: Window(*scope.due[where]) for where in partitions}
         windows = dict.fromkeys(partitions, scope.offsets)
         if scope.from_ms is None and scope.to_ms is None:
             return windows
@@ -282,6 +297,23 @@ class FlowSurvey:
                 ends[where] if starts_at == -1 else starts_at, ends[where] if ends_at == -1 else ends_at
             )
         return windows
+
+    def _without_moved(
+        self, windows: Mapping[TopicPartition, Window], here: Mapping[str, TopicDescription]
+    ) -> dict[TopicPartition, Window]:
+        """The same without what came after a topic's writers have moved to its copy."""
+        state = ControlState()
+        try:
+            state.apply(TopicLog(self._target, control_topic(self._flow.source.alias)).read(0, 0)[0])
+        except LogUnavailable as error:
+            if error.code != UNKNOWN_TOPIC:
+                raise
+        found = dict(windows)
+        for where, window in windows.items():
+            done, end = state.done.get(where[0]), state.end_of(*where)
+            if done and end is not None and same_topic(bytes.fromhex(done.source_topic_id), here[where[0]].topic_id):
+                found[where] = Window(window.first, end if window.end is None else min(window.end, end), moved=True)
+        return found
 
     def _sizes(self, partitions: Iterable[TopicPartition]) -> Offsets:
         found: Offsets = {}

@@ -15,7 +15,7 @@ from sparkmirror.frames.judge import Seen
 from sparkmirror.frames.log_reader import LogChanged, RangeReader
 from sparkmirror.frames.ranges import LogPlan, RangePlan
 from sparkmirror.frames.report import Model, RangeReport
-from sparkmirror.wire.records import raw_parts
+from sparkmirror.wire.pieces import raw_parts
 
 ANSWER = "answer string"
 
@@ -56,12 +56,14 @@ class Wanted(Model):
 
 
 class Answer(Model):
-    """What a task says: a range's report, what was seen, or one line on why it could not be told."""
+    """What a task says: a range's report, what was seen or counted, or one line on why it could not be told."""
 
     report: RangeReport | None = None
     newest: dict[int, int] = Field(default_factory=dict)
     tombstones: dict[int, tuple[int, int]] = Field(default_factory=dict)
     contents: dict[str, int] = Field(default_factory=dict)
+    records: int = 0
+    """That were counted."""
     changed: str = ""
     """Why a log could not be looked through to its planned end."""
     failed: str = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import random
@@ -19,6 +20,7 @@ from sparkmirror.config import FlowConfig, MirrorConfig
 from sparkmirror.config.model import REVEAL
 from sparkmirror.engine.session import guard_secrets
 from sparkmirror.errors import ClusterUnreachable, ConfigError
+from sparkmirror.frames.due import GONE, NO_PARTITION, NOT_COPIED, PARKED, CountOrder, count_records, parked
 from sparkmirror.frames.journal import Journal
 from sparkmirror.frames.judge import Cleaning, Placed, Seen, judge
 from sparkmirror.frames.listed_offsets import ends_now
@@ -33,9 +35,10 @@ from sparkmirror.frames.report import (
     Side,
     Verification,
 )
-from sparkmirror.frames.survey import FlowSurvey, Scope
+from sparkmirror.frames.survey import ABSENT, FlowSurvey, Scope
 from sparkmirror.frames.task import Answer, CompareOrder, LookOrder, Wanted, compare_range, look, run_tasks
 from sparkmirror.policy import NamePatterns
+from sparkmirror.wire.topic_partition import TopicPartition
 
 DIFFERENCES = (
     "flow string, topic string, target_topic string, partition int, kind string, upstream long, downstream long, "
@@ -45,6 +48,8 @@ DIFFERENCES = (
 
 MOST_JUDGED = 500_000
 """Unmatched records of a partition that are looked into; more are only counted."""
+DUE_S, DUE_PAUSE_S = 10.0, 1.0
+"""How long, at most, and how often it is looked whether a mirror copies what was due when the plan was made."""
 _TASKS_A_SLOT = 2
 """In one job; two jobs are on their way, so that no slot waits for a job's last task."""
 _JOBS = 2
@@ -116,7 +121,8 @@ class Progress:
 def verify(spark: SparkSession, config: MirrorConfig, options: Options | None = None) -> DataFrame:
     """Compare sources and targets; a row for each difference (`DIFFERENCES`), none if all is well.
 
-    Of what could not be listed, or not be judged, each partition has one row of kind `unlisted`. Raises `ConfigError`
+    Of what could not be listed, or not be judged, each partition has one row of kind `unlisted`; of what is not at the
+    target yet one of kind `behind`. Raises `ConfigError`
     and `ClusterUnreachable`.
     """
     found = run_verification(spark, config, options or Options())
@@ -124,6 +130,8 @@ def verify(spark: SparkSession, config: MirrorConfig, options: Options | None = 
     rows = [tuple(one) for one in found.differences]
     for partition in found.partitions:
         where = partition.flow, partition.topic, partition.target_topic, partition.partition
+        if partition.not_copied_yet:
+            rows.append((*where, "behind", None, None, f"{partition.not_copied_yet} records: {partition.because}"))
         if what := partition.beyond(listed[where]):
             rows.append((*where, "unlisted", None, None, what))
     return spark.createDataFrame(rows, DIFFERENCES)
@@ -153,6 +161,8 @@ class _Run:
         self._slots = max(spark.sparkContext.defaultParallelism, 1)
         self._reports: dict[int, RangeReport] = {}
         self._plan_of: dict[int, int] = {}
+        self._parked: dict[str, Mapping[TopicPartition, str]] = {}
+        """By flow, as far as it was asked for."""
         self._held: Counter[int] = Counter()
         """Unmatched records by plan."""
         self._began = time.monotonic()
@@ -175,7 +185,8 @@ class _Run:
         self._compare([(plan, span) for plan, span in chosen if span.range not in self._reports], len(chosen), journal)
         if journal:
             journal.close()
-        return self._judge(plans, {span.range for _, span in chosen}, len(every))
+        compared = self._judge(plans, {span.range for _, span in chosen}, len(every))
+        return self._with_due(compared, plans) if any(plan.is_due for plan in plans) else compared
 
     def _plan(self) -> list[PartitionPlan]:
         scope = self._options.scope()
@@ -264,6 +275,84 @@ class _Run:
             range=span,
         ).model_dump_json(context=REVEAL)
 
+    # --- what was not copied yet ----------------------------------------------------------------
+
+    def _with_due(self, compared: Verification, plans: Sequence[PartitionPlan]) -> Verification:
+        """The same, and what was due when the plan was made: compared where it is there by now, else counted."""
+        rest = self._plan_due(plans)
+        ranges = [(plan, span) for plan in rest for span in plan.ranges]
+        self._plan_of |= {span.range: len(plans) + index for index, plan in enumerate(rest) for span in plan.ranges}
+        self._compare(ranges, len(ranges), None)
+        later = self._judge(rest, {span.range for _, span in ranges}, len(ranges))
+        results = {one.at: one for one in compared.partitions}
+        before = {plan.at: plan for plan in plans if plan.is_due}
+        for at, plan in before.items():
+            words = tuple(note for note in results[at].notes if note != plan.why_due)
+            results[at] = results[at].model_copy(update={"notes": words, **_behind(plan.due[1] - plan.due[0], GONE)})
+        for plan, result, count in zip(rest, later.partitions, self._counted(rest), strict=True):
+            due, start = before[plan.at].due, plan.source.start
+            joined = results[plan.at].joined(result)
+            expired = joined.expired + max(min(start, due[1]) - due[0], 0)
+            because, words = self._why(plan) if count else ("", ())
+            results[plan.at] = joined.model_copy(
+                update={"expired": expired, "notes": (*joined.notes, *words), **_behind(count, because)}
+            )
+        return Verification(
+            tuple(results.values()),
+            compared.differences + later.differences,
+            compared.ranges + later.ranges,
+            compared.all_ranges + later.all_ranges,
+        )
+
+    def _plan_due(self, plans: Sequence[PartitionPlan]) -> list[PartitionPlan]:
+        """Plan again what was due, once the mirror has copied it, or when it gets no further."""
+        first = sum(len(plan.ranges) for plan in plans)
+        until, before = time.monotonic() + DUE_S, -1
+        while True:
+            rest: list[PartitionPlan] = []
+            for flow in self._flows.values():
+                due = {
+                    (one.source.topic, one.partition): one.due for one in plans if one.is_due and one.flow == flow.name
+                }
+                if due:
+                    with FlowSurvey(flow, dataclasses.replace(self._options.scope(), due=due)) as survey:
+                        rest += survey.plan(first + sum(len(plan.ranges) for plan in rest))
+            left = sum(plan.due[1] - plan.due[0] for plan in rest)
+            if not left or left == before or time.monotonic() > until:
+                return rest
+            before = left
+            time.sleep(DUE_PAUSE_S)
+
+    def _counted(self, rest: Sequence[PartitionPlan]) -> list[int]:
+        """How many records of each partition are not there yet; where the target topic is gone, they are missing."""
+        counts = [0] * len(rest)
+        due = [index for index, plan in enumerate(rest) if plan.is_due]
+        orders = [self._count_order(rest[index]) for index in due]
+        for index, answer in zip(due, run_tasks(self._spark, orders, count_records) if orders else (), strict=True):
+            if answer.failed:
+                raise ClusterUnreachable(answer.failed)
+            counts[index] = answer.records
+        return counts
+
+    def _count_order(self, plan: PartitionPlan) -> str:
+        return CountOrder(
+            cluster=self._flows[plan.flow].source,
+            log=plan.source,
+            partition=plan.partition,
+            read_committed=plan.isolation == "read_committed",
+            first=plan.due[0],
+            end=plan.due[1],
+        ).model_dump_json(context=REVEAL)
+
+    def _why(self, plan: PartitionPlan) -> tuple[str, tuple[str, ...]]:
+        """Why records of a partition are not there yet: in a few words, and what more is known."""
+        if plan.flow not in self._parked:
+            self._parked[plan.flow] = parked(self._flows[plan.flow])
+        reason = self._parked[plan.flow].get((plan.source.topic, plan.partition))
+        if reason is not None:
+            return PARKED, (f"the mirror has parked it: {reason}",)
+        return (NO_PARTITION if plan.why_due == ABSENT else NOT_COPIED), ()
+
     # --- what is unmatched ----------------------------------------------------------------------
 
     def _judge(self, plans: Sequence[PartitionPlan], chosen: set[int], all_ranges: int) -> Verification:
@@ -303,7 +392,6 @@ class _Run:
                     bytes=sum(report.bytes for report in reports),
                     differences=dict(counts),
                     compacted=judgement.compacted,
-                    not_copied_yet=plan.not_copied_yet,
                     expired=plan.expired + sum(report.expired for report in reports),
                     unjudged=sum(report.not_listed for report in reports)
                     + (len(placed[index]) if index in changed else 0),
@@ -381,6 +469,10 @@ class _Run:
             found |= {(ours[where], SOURCE): end for where, end in ends_now(flow.source, ours, isolation).items()}
             found |= {(theirs[where], TARGET): end for where, end in ends_now(flow.target, theirs).items()}
         return found
+
+
+def _behind(records: int, because: str) -> dict[str, object]:
+    return {"not_copied_yet": records, "because": because}
 
 
 def _by_plan(plan: PartitionPlan) -> tuple[tuple[Kind, int], ...]:

@@ -10,6 +10,8 @@ from sparkmirror.lint.findings import Rule, Severity, Spot
 from sparkmirror.lint.probe import FlowProbe, Side, lease_group, missing, named_groups
 from sparkmirror.lint.rights import allowed, principal
 from sparkmirror.offsets.identity import transactional_ids
+from sparkmirror.sync.other_flows import refusal_of_second
+from sparkmirror.sync.refused_properties import exclusion, property_refusal
 from sparkmirror.sync.unknown_properties import lacking
 
 MOST_SKEW_S = 5.0
@@ -57,8 +59,10 @@ def forbidden_at_source(probe: FlowProbe) -> Iterator[Spot]:
     yield from _topics_lack(probe, side, needed, probe.names)
     yield from _internal_forbidden(probe, side)
     yield from _groups_lack(probe, side, "DESCRIBE", named_groups(probe.flow))
-    if probe.flow.topic_sync.sync_topic_acls_enabled:
+    if probe.flow.topic_sync.syncs_acls:
         yield from _cluster_lacks(probe, side, {"DESCRIBE"}, "to read ACLs and groups")
+    if probe.flow.topic_sync.sync_client_quotas_enabled:
+        yield from _cluster_lacks(probe, side, {"DESCRIBE_CONFIGS"}, "to read client quotas")
 
 
 def forbidden_at_target(probe: FlowProbe) -> Iterator[Spot]:
@@ -66,8 +70,10 @@ def forbidden_at_target(probe: FlowProbe) -> Iterator[Spot]:
     if side.error:
         return
     yield from _topics_lack(probe, side, _copies_need(probe), probe.names.values())
-    if flow.topic_sync.sync_topic_acls_enabled:
+    if flow.topic_sync.syncs_acls:
         yield from _cluster_lacks(probe, side, {"ALTER"}, "to add ACLs")
+    if flow.topic_sync.sync_client_quotas_enabled:
+        yield from _cluster_lacks(probe, side, {"ALTER_CONFIGS"}, "to set client quotas")
     yield from _groups_lack(probe, side, "READ", [lease_group(flow), *named_groups(flow)])
     yield from _internal_forbidden(probe, side)
     if not side.may_fence:
@@ -149,7 +155,17 @@ def factor_too_high(probe: FlowProbe) -> Iterator[Spot]:
 def not_created(probe: FlowProbe) -> Iterator[Spot]:
     for name, (code, words) in (*probe.source.refusals.items(), *probe.target.refusals.items()):
         if code not in (0, TOPIC_ALREADY_EXISTS, INVALID_REPLICATION_FACTOR, *_REFUSED):
-            yield _spot(probe, name, refusal(code, words))
+            properties = probe.refused_properties.get(name, ())
+            if properties:
+                fix = f"write {exclusion(properties)}, if the copy can do without, or allow it at the target"
+                yield _spot(probe, name, property_refusal(code, words, properties), fix)
+            else:
+                yield _spot(probe, name, refusal(code, words))
+
+
+def copied_by_another(probe: FlowProbe) -> Iterator[Spot]:
+    for remote, other in sorted(probe.copiers.items()):
+        yield _spot(probe, remote, refusal_of_second(probe.flow.name, other, remote))
 
 
 def unknown_properties(probe: FlowProbe) -> Iterator[Spot]:
@@ -244,8 +260,8 @@ def append_check_proven(probe: FlowProbe) -> Iterator[Spot]:
         yield _spot(probe, probe.target.cluster.alias, appends.words)
 
 
-def _spot(probe: FlowProbe, key: str, detail: str = "") -> Spot:
-    return Spot(f"flow {probe.flow.name}", 0, key, detail)
+def _spot(probe: FlowProbe, key: str, detail: str = "", fix: str = "") -> Spot:
+    return Spot(f"flow {probe.flow.name}", 0, key, detail, fix)
 
 
 def _some(names: list[str]) -> str:
@@ -341,6 +357,14 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         not_created,
     ),
     Rule(
+        "copied-by-another",
+        _ERROR,
+        "two flows would copy into one topic",
+        "the second one's topic is refused, and stays uncopied",
+        "as the reason says; don't delete the topic while the other flow copies into it",
+        copied_by_another,
+    ),
+    Rule(
         "unknown-properties",
         _WARNING,
         "the target's brokers don't know this property of topics",
@@ -426,7 +450,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         _WARNING,
         "no topic at the source matches",
         "nothing is copied",
-        "correct topics, or grant DESCRIBE: what we may not see is not listed",
+        "correct topics, or grant READ on topic names like these: what we may not see is not listed",
         nothing_to_copy,
     ),
     Rule(

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkmirror.cluster.acls import ALL, ALLOW, DENY, LITERAL, PREFIXED, TopicAcl
+from sparkmirror.cluster.acls import ALL, ALLOW, ANYWHERE, DENY, EVERYBODY, Acl
 from sparkmirror.cluster.permissions import OPERATIONS
 from sparkmirror.cluster.sign_in import sign_in
 from sparkmirror.config import ClusterConfig
 from sparkmirror.config.login import SCRAM
 
 EVERYTHING = frozenset(OPERATIONS.values())
-EVERYBODY = "User:*"
-ANYWHERE = "*"
 
 _NAMED = ("PLAIN", *SCRAM)
 """What signs in by a name that ACLs have, too; certificates and tokens may be mapped to any."""
@@ -29,7 +27,7 @@ def principal(cluster: ClusterConfig) -> str:
     return f"User:{name}" if name else ""
 
 
-def allowed(acls: Iterable[TopicAcl], who: str, topic: str, otherwise: frozenset[str] = frozenset()) -> frozenset[str]:
+def allowed(acls: Iterable[Acl], who: str, topic: str, otherwise: frozenset[str] = frozenset()) -> frozenset[str]:
     """What `who` may surely do with a topic: by ACLs, or `otherwise`; what is denied is taken from both.
 
     Where it can't be told who we are, only what everybody may do counts, and whatever is denied to anybody.
@@ -37,7 +35,7 @@ def allowed(acls: Iterable[TopicAcl], who: str, topic: str, otherwise: frozenset
     ours = (who, EVERYBODY)
     given, denied = set(otherwise), set[str]()
     for acl in acls:
-        if not _is_about(acl, topic):
+        if not acl.is_about(topic):
             continue
         if acl.permission == ALLOW and acl.host == ANYWHERE and acl.principal in ours:
             given |= _operations(acl)
@@ -50,11 +48,5 @@ def allowed(acls: Iterable[TopicAcl], who: str, topic: str, otherwise: frozenset
     return frozenset(given - denied)
 
 
-def _is_about(acl: TopicAcl, topic: str) -> bool:
-    if acl.pattern == PREFIXED:
-        return topic.startswith(acl.topic)
-    return acl.pattern == LITERAL and acl.topic in (topic, "*")
-
-
-def _operations(acl: TopicAcl) -> frozenset[str]:
+def _operations(acl: Acl) -> frozenset[str]:
     return EVERYTHING if acl.operation == ALL else frozenset({OPERATIONS.get(acl.operation, "")})

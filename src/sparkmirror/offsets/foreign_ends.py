@@ -48,9 +48,12 @@ class ForeignEnds:
         self._identity = identity
 
     def among(self, leader: int, group: Sequence[BothLogs]) -> list[BothLogs]:
-        """Those that end with something we did not write."""
+        """Those that end with something we did not write. Raises `TailUnread` where that can't be told now."""
         targets = by_topic(both.route.target for both in group)
         ends = list_offsets(self._target, leader, targets, LATEST, replica_id=DEBUG_CONSUMER)
+        for (topic, partition), end in ends.items():
+            if end.error:  # a topic that was just created may not be known to its leader yet
+                raise TailUnread(topic, partition, end.error)
         probe = self._probe(leader, group)
         foreign = []
         for start in range(0, len(group), PROBED_AT_ONCE):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 from sparkmirror.offsets.foreign import ForeignRecords
@@ -17,15 +17,23 @@ class ForeignNotes:
     """For these target partitions of one flow, by where they are; what others note meanwhile is not seen."""
 
     def __init__(
-        self, ledger: LossLedger, routes: Mapping[TopicPartition, Route], topic_ids: Mapping[str, bytes]
+        self,
+        ledger: LossLedger,
+        routes: Mapping[TopicPartition, Route],
+        topic_ids: Mapping[str, bytes],
+        moved: Callable[[str], bool] = lambda _: False,
     ) -> None:
+        """`moved`: whether a source topic's writers have moved to its copy."""
         self._ledger = ledger
         self._routes = routes
         self._topic_ids = topic_ids
+        self._moved = moved
 
     def note(self, where: TopicPartition, stretch: ForeignRecords) -> None:
         """Make a stretch known, before claims are written behind it: nobody looks for it again then."""
-        self._ledger.record(not_ours(self._routes[where], self._topic_ids[where[0]], stretch))
+        route = self._routes[where]
+        moved = self._moved(route.source_topic)
+        self._ledger.record(not_ours(route, self._topic_ids[where[0]], stretch, moved=moved))
 
     def known(self, where: TopicPartition) -> list[ForeignRecords]:
         """All stretches of the partition that were ever noted, but for what the target has lost since."""

@@ -40,7 +40,8 @@ class LossKind(StrEnum):
     """An operator had the copy go on at another offset: records are skipped, or copied again."""
 
 
-Action = Literal["halted", "continued", "restarted", "healed"]
+Action = Literal["halted", "continued", "restarted", "healed", "expected"]
+"""`expected`: no loss; the topic's own writers have moved to the target, and the operator has said so."""
 
 
 NOT_OURS = frozenset({LossKind.FOREIGN, LossKind.FENCED})
@@ -77,6 +78,11 @@ class Loss(BaseModel):
     def offsets(self) -> int:
         """How many offsets it spans: as many records at most."""
         return self.end - self.first
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether anything was lost, or could have been: not where it was to be expected."""
+        return self.kind is not LossKind.FENCED and self.action != "expected"
 
     @property
     def key(self) -> str:

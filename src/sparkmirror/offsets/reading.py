@@ -56,6 +56,8 @@ class PositionReader:
         self._identity = identity
         self._target_reader = TargetReader(target, identity)
         self._remembered: Mapping[Route, Remembered] = {}
+        self.moved: Set[str] = frozenset()
+        """Source topics whose writers have moved to their copies."""
         self._policies: dict[str, str] = {}
         """`cleanup.policy` of source topics, as far as we may read it."""
 
@@ -151,7 +153,8 @@ class PositionReader:
         readings = self._target_reader.read(targets, target, target_leader, floors)
         # After the target: whatever is in its log was claimed before it was sent.
         self._segments.refresh((ids[route.target_topic], route.partition) for route in routes)
-        foreign = ForeignNotes(self._ledger, {route.target: route for route in routes}, ids)
+        by_target = {route.target: route for route in routes}
+        foreign = ForeignNotes(self._ledger, by_target, ids, lambda topic: topic in self.moved)
         probe = LogProbe(self._target, target_leader, ids, self._identity)
         settler = Settler(self._segments, probe, self._identity, foreign)
         read = {where: found for where, found in readings.items() if isinstance(found, TargetReading)}
@@ -280,6 +283,7 @@ class PositionReader:
             appended=appended if topic_id == target_topic_id else -1,
             cut_at=cut_at,
             passed=passed,
+            moved=route.source_topic in self.moved,
         )
         for loss in found.losses:
             self._ledger.record(loss)

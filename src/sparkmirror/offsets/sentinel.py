@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
@@ -47,13 +48,15 @@ def look_for_losses(
     appended: int = -1,
     cut_at: int | None = None,
     passed: tuple[int, int] = (-1, -1),
+    moved: bool = False,
 ) -> Found:
     """What was lost between what was copied last and what the source still has.
 
     `target_end`: of the target's log; `known`: what the ledger said of it before it was read. `appended`: where the
     last record ended that it had acknowledged to us; -1: not known. `cut_at`: from there on the
     source's log is not the one that was copied (`cut_in`). `passed`: when the copy ended at the second of these
-    offsets nothing was left at the source below the first: only markers may be between.
+    offsets nothing was left at the source below the first: only markers may be between. `moved`: the topic's writers
+    have moved to the target.
     """
     cut = halted_at_target(known)
     if (halted := _cut_and_emptied(route, target_topic_id, position, cut, appended)) is not None:
@@ -64,7 +67,7 @@ def look_for_losses(
         for gone in _lost_by_target(position, target_end, known, appended)
     ]
     losses += [target_truncated(route, target_topic_id, loss.first, loss.end) for loss in cut]  # it goes on
-    losses += [not_ours(route, target_topic_id, stretch) for stretch in foreign]  # later, so it stands
+    losses += [not_ours(route, target_topic_id, stretch, moved=moved) for stretch in foreign]  # later, so it stands
     resume_at = position.upstream
     if position.source_topic_id is not None and not same_topic(position.source_topic_id, source_topic_id):
         losses.append(_recreated(route, at, position.upstream or 0, policy))
@@ -187,8 +190,11 @@ def altered(route: Route, at: Place, copied_to: int, upstream: int) -> Loss:
     return _loss(LossKind.ALTERED, route, at, first, end, action, words)
 
 
-def not_ours(route: Route, target_topic_id: bytes, stretch: ForeignRecords) -> Loss:
-    """Somebody else wrote a stretch of a target partition, or it holds the markers of a fence."""
+def not_ours(route: Route, target_topic_id: bytes, stretch: ForeignRecords, *, moved: bool = False) -> Loss:
+    """Somebody else wrote a stretch of a target partition, or it holds the markers of a fence.
+
+    `moved`: the operator has said that the topic's writers have moved to the target.
+    """
     at = Place(target_topic_id, stretch.first)
     if stretch.fence:
         words = (
@@ -198,7 +204,14 @@ def not_ours(route: Route, target_topic_id: bytes, stretch: ForeignRecords) -> L
         return _loss(LossKind.FENCED, route, at, stretch.first, stretch.end, "continued", words)
     words = (
         f"somebody else wrote offsets {stretch.first} to {stretch.end - 1} of target {route.target_topic}-"
-        f"{route.partition}: they are stepped over, and offsets still translate exactly; let nobody else write to it"
+        f"{route.partition}: they are stepped over, and offsets still translate exactly; "
+    )
+    if moved:
+        words += "the topic's writers have moved there"
+        return _loss(LossKind.FOREIGN, route, at, stretch.first, stretch.end, "expected", words)
+    words += (
+        f"has the topic's producer moved there? Then say so: sparkmirror topics done FILE --topics "
+        f"{re.escape(route.source_topic)}; else let nobody else write to it"
     )
     return _loss(LossKind.FOREIGN, route, at, stretch.first, stretch.end, "continued", words)
 

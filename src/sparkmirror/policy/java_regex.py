@@ -1,160 +1,482 @@
-"""Java's regular expressions as Python's, as far as both mean the same; the rest is refused.
+"""Java's regular expressions, in the syntax of the library `regex`: all of `java.util.regex` but `\\b{g}` and flag `c`.
 
-Topic names are ASCII, so classes like `\\w` are taken as Java's, ASCII only. Possessive quantifiers and
-atomic groups are Python's own since 3.11. What differs, and is translated: `\\Q..\\E`, `\\p{Alpha}` and its
-kin, `\\z`, named groups, and flags like `(?i)`, which in Java hold to the end of their group.
+Python's own `re` lacks look-behind of several lengths, `\\p{…}` and classes within classes, which `regex` has. What is
+written otherwise is translated here, as Java 17 understands it: flags hold to the end of their group, `\\w` and its kin
+are ASCII, `.` and `$` know six line ends.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+import unicodedata
 
-POSIX = {
-    "Lower": "a-z",
-    "Upper": "A-Z",
-    "ASCII": r"\x00-\x7f",
-    "Alpha": "a-zA-Z",
-    "Digit": "0-9",
-    "Alnum": "a-zA-Z0-9",
-    "Punct": r"!-/:-@\[-`{-~",
-    "Graph": "!-~",
-    "Print": " -~",
-    "Blank": r" \t",
-    "Cntrl": r"\x00-\x1f\x7f",
-    "XDigit": "0-9a-fA-F",
-    "Space": r" \t\n\x0b\f\r",
-}
+import regex
 
-_QUOTED = re.compile(r"\\Q(.*?)(?:\\E|\Z)", re.DOTALL)
-_PROPERTY = re.compile(r"\\([pP])\{(\w+)\}")
-_SAME_ESCAPE = re.compile(r"\\(?:[dDwWsStnrfa]|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|[^A-Za-z0-9])", re.DOTALL)
-_SAME_OUTSIDE = re.compile(r"\\(?:[bBAZ]|[1-9](?![0-9]))")
-_END = re.compile(r"\\z")
-_NAMED_REFERENCE = re.compile(r"\\k<([A-Za-z][A-Za-z0-9]*)>")
-_NAMED_GROUP = re.compile(r"\(\?<([A-Za-z][A-Za-z0-9]*)>")
-_GROUP = re.compile(r"\((?:\?(?:[:=!>]|<[=!]|-?[ism]+(?:-[ism]+)?:)|(?!\?))")
-_FLAGS = re.compile(r"\(\?(-?[ism]+(?:-[ism]+)?)\)")
-_QUANTIFIER = re.compile(r"\{[0-9]+(?:,[0-9]*)?\}")
-_PLAIN = re.compile(r"[^\\\[\](){}|]+|[\]}]")
-_CLASS_START = re.compile(r"\[\^?\]?")
-_CLASS_END = re.compile(r"\]")
-_CLASS_SET = re.compile(r"\\[dDwWsS]")
-_CLASS_PROPERTY = re.compile(r"\\p\{(\w+)\}")
-_DASH = re.compile(r"-")
-_CLASS_PLAIN = re.compile(r"(?!--)[^\\\[\]&]|&(?!&)", re.DOTALL)
+from sparkmirror.policy.java_properties import HORIZONTAL, UNICODE_WORD, VERTICAL, WORD, property_class
+
+TOO_LONG_S = 2.0
+"""After this many seconds of trying one name an expression is given up: it would take for ever."""
+
+LARGEST = 40_000
+"""Characters that an expression may ask for: a group's id has 32,767 bytes at most, a topic's name 249."""
+
+_LINE_END = r"\n\r\x85\u2028\u2029"
+_UNICODE_WORD_PART = r"[\p{L}\p{Nd}_]"
+_CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
+_FLAGS = frozenset("idmsuxU")
+_SETS = {"h": HORIZONTAL, "v": VERTICAL, "d": "0-9", "s": r"\x20\t\n\x0b\f\r", "w": WORD}
+_UNICODE_SETS = {"d": r"\p{Nd}", "s": r"\p{White_Space}", "w": UNICODE_WORD}
+_LOOKS = ("?:", "?=", "?!", "?>", "?<=", "?<!")
 
 
 def to_python(pattern: str) -> str:
-    """The Python expression that matches what Java's `pattern` matches; raises `ValueError` otherwise."""
-    return _Translation(pattern).run()
+    """The expression for `regex`, version 1, that matches what Java's `pattern` does; raises `ValueError` otherwise."""
+    return _Translation(pattern).whole()
 
 
-def compile_java(pattern: str) -> re.Pattern[str]:
+def compile_java(pattern: str) -> regex.Pattern[str]:
     """Java's `pattern`, compiled; raises `ValueError` that names it."""
     translated = to_python(pattern)
     try:
-        return re.compile(translated, re.ASCII)
-    except (re.error, OverflowError) as error:
-        raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+        return regex.compile(translated, regex.VERSION1)
+    except (regex.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"{pattern!r} is no regular expression: {getattr(error, 'msg', error)}") from None
 
 
 class _Translation:
-    """One pass over a pattern; `_flags` holds, for each open group, the flags set within it."""
+    """One pass over a pattern."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
+        self._text = _without_quotes(pattern)
         self._at = 0
-        self._out: list[str] = []
-        self._flags: list[list[str]] = [[]]
+        self._flags: frozenset[str] = frozenset()
+        self._groups = 0
+        self._names: dict[str, int] = {}
+        self._size = 0
+        """Of what is compiled: `regex` writes counted repetitions out."""
 
-    def run(self) -> str:
-        """Translate the whole pattern."""
-        while self._at < len(self._pattern):
-            self._step()
-        if len(self._flags) > 1:
-            raise self._refused("a parenthesis is not closed")
-        self._close_flags()
-        return "".join(self._out)
+    def whole(self) -> str:
+        try:
+            translated = self._alternatives()
+        except RecursionError:
+            raise self._refused("it is nested too deeply") from None
+        if self._peek():
+            raise self._refused("a parenthesis is closed that was not opened")
+        return translated
 
-    def _step(self) -> None:
-        if self._take(_QUOTED, _quoted):
-            return
-        if self._take(_PLAIN) or self._take(_QUANTIFIER) or self._take_escape():
-            return
-        if self._take(_FLAGS, self._open_flags):
-            return
-        if self._take(_NAMED_GROUP, r"(?P<\1>") or self._take(_GROUP):
-            self._flags.append([])
-        elif self._take(_CLASS_START):
-            self._class()
-        elif self._pattern[self._at] == "|":
-            self._alternative()
-        elif self._pattern[self._at] == ")" and len(self._flags) > 1:
-            self._close_group()
-        else:
-            raise self._refused("it can't be translated from Java to Python")
+    # --- reading --------------------------------------------------------------------------------
 
-    def _take_escape(self) -> bool:
-        return (
-            self._take(_SAME_ESCAPE)
-            or self._take(_SAME_OUTSIDE)
-            or self._take(_END, lambda _: r"\Z")
-            or self._take(_NAMED_REFERENCE, r"(?P=\1)")
-            or self._take(_PROPERTY, lambda found: f"[{'^' * (found[1] == 'P')}{self._posix(found[2])}]")
-        )
+    def _peek(self) -> str:
+        """What comes next; nothing at the end. With the flag `x` blanks and comments don't count."""
+        if "x" in self._flags:
+            while self._at < len(self._text) and (self._text[self._at] in " \t\n\x0b\f\r#"):
+                if self._text[self._at] == "#":
+                    while self._at < len(self._text) and self._text[self._at] not in "\n\r\x85\u2028\u2029":
+                        self._at += 1
+                else:
+                    self._at += 1
+        return self._text[self._at : self._at + 1]
 
-    def _class(self) -> None:
-        """The inside of `[...]` and its end; unions and intersections of classes are refused."""
-        while not self._take(_CLASS_END):
-            if self._take(_QUOTED, _quoted) or self._take(_CLASS_PLAIN, _class_plain):
-                continue
-            if self._take(_CLASS_SET) or self._take(_CLASS_PROPERTY, lambda found: self._posix(found[1])):
-                # Java takes a dash behind a set of characters as a dash, Python as half a range.
-                self._take(_DASH, lambda _: r"\-")
-            elif not self._take(_SAME_ESCAPE):
-                raise self._refused("a part of a class in brackets can't be translated from Java to Python")
-
-    def _alternative(self) -> None:
-        """End this alternative's flags and set them again for the next one."""
-        flags = self._flags[-1]
-        self._out.append(")" * len(flags) + "|" + "".join(f"(?{flag}:" for flag in flags))
+    def _next(self) -> str:
+        """The same, taken."""
+        character = self._peek()
         self._at += 1
+        return character
 
-    def _open_flags(self, found: re.Match[str]) -> str:
-        self._flags[-1].append(found[1])
-        return f"(?{found[1]}:"
+    def _take(self, text: str) -> bool:
+        """Take `text` if it comes next."""
+        self._peek()
+        taken = self._text.startswith(text, self._at)
+        self._at += len(text) if taken else 0
+        return taken
 
-    def _close_flags(self) -> None:
-        self._out.append(")" * len(self._flags.pop()))
+    def _until(self, end: str, what: str) -> str:
+        stop = self._text.find(end, self._at)
+        if stop < 0:
+            raise self._refused(f"{what} is not closed")
+        text = self._text[self._at : stop]
+        self._at = stop + len(end)
+        return text
 
-    def _close_group(self) -> None:
-        self._close_flags()
-        self._out.append(")")
-        self._at += 1
-
-    def _posix(self, name: str) -> str:
-        if name not in POSIX:
-            raise self._refused(f"the class {name} is not supported")
-        return POSIX[name]
-
-    def _take(self, expected: re.Pattern[str], instead: str | Callable[[re.Match[str]], str] = r"\g<0>") -> bool:
-        """Read `expected` if it comes next, and write what stands for it."""
-        found = expected.match(self._pattern, self._at)
-        if found is None:
-            return False
-        self._out.append(found.expand(instead) if isinstance(instead, str) else instead(found))
-        self._at = found.end()
-        return True
+    def _digits(self, allowed: str, most: int) -> str:
+        start = self._at
+        while self._at < len(self._text) and self._at - start < most and self._text[self._at] in allowed:
+            self._at += 1
+        return self._text[start : self._at]
 
     def _refused(self, reason: str) -> ValueError:
-        return ValueError(f"{self._pattern!r} is no regular expression that can be used: {reason}")
+        return ValueError(f"{self._pattern!r} is no regular expression: {reason}")
+
+    # --- outside of classes ---------------------------------------------------------------------
+
+    def _alternatives(self) -> str:
+        parts = [self._sequence()]
+        while self._take("|"):
+            parts.append(self._sequence())
+        return "|".join(parts)
+
+    def _sequence(self) -> str:
+        out = []
+        while (character := self._peek()) and character not in "|)":
+            if character in "*+?":
+                raise self._refused(f"there is nothing before {character} that it could repeat")
+            before = self._size
+            atom = "" if character == "{" else self._atom()
+            self._size += 1
+            if atom is not None:
+                out.append(self._repeated(atom, before))
+        return "".join(out)
+
+    def _atom(self) -> str | None:
+        """One thing that may be repeated; None for flags."""
+        character = self._next()
+        if character == "(":
+            return self._group()
+        if character == "[":
+            return self._class_item(self._class())
+        if character == "\\":
+            return self._escape()
+        if character == ".":
+            if "s" in self._flags:
+                return "(?s:.)"
+            return r"[^\n]" if "d" in self._flags else f"[^{_LINE_END}]"
+        if character == "^":
+            return self._line_start() if "m" in self._flags else r"(?:\A)"
+        if character == "$":
+            return self._end(multiline="m" in self._flags)
+        return self._literal(character)
+
+    def _repeated(self, atom: str, before: int) -> str:
+        """The atom, which has made the size grow from `before`, with what says how often it comes."""
+        character = self._peek()
+        if character and character in "*+?":
+            count = self._next()
+        elif character == "{":
+            least, count = self._count()
+            self._size = before + (self._size - before) * max(least, 1)
+            if self._size > LARGEST:
+                raise self._refused(f"its repetitions are more than {LARGEST} characters, which no name has")
+        else:
+            return atom
+        more = self._peek()
+        kind = self._next() if more and more in "?+" else ""
+        if not atom:
+            return ""
+        return f"(?:{atom}){count}{kind}"
+
+    def _count(self) -> tuple[int, str]:
+        """The least number of repetitions, and how it is written."""
+        self._at += 1
+        low = self._digits("0123456789", 10)
+        high = low
+        if low and self._take(","):
+            high = self._digits("0123456789", 10)
+        if not low:
+            raise self._refused("a brace is no count of repetitions: write \\{ for the character")
+        if not self._take("}"):
+            raise self._refused("a count of repetitions is not closed")
+        if max(int(low), int(high or 0)) > 2**31 - 1 or (high and int(high) < int(low)):
+            raise self._refused("a count of repetitions is out of range")
+        return int(low), f"{{{low},{high}}}"
+
+    def _group(self) -> str | None:
+        before = self._flags
+        start = next((look for look in sorted(_LOOKS, key=len, reverse=True) if self._take(look)), None)
+        if start is None and self._take("?<"):
+            start = self._name_group(self._until(">", "a group's name"))
+        elif start is None and self._take("?"):
+            self._read_flags()
+            if self._take(")"):
+                return None
+            if not self._take(":"):
+                raise self._refused("after (? stands what Java doesn't know")
+            start = "?:"
+        elif start is None:
+            start = self._number_group()
+        inside = self._alternatives()
+        if not self._take(")"):
+            raise self._refused("a parenthesis is not closed")
+        self._flags = before
+        return f"({start}{inside})"
+
+    def _number_group(self) -> str:
+        self._groups += 1
+        return f"?P<g{self._groups}>"
+
+    def _name_group(self, name: str) -> str:
+        if not name.isascii() or not name.isalnum() or not name[0].isalpha():
+            raise self._refused(f"{name!r} can't be a group's name")
+        if name in self._names:
+            raise self._refused(f"two groups have the name {name}")
+        start = self._number_group()
+        self._names[name] = self._groups
+        return start
+
+    def _read_flags(self) -> None:
+        on = True
+        while (character := self._text[self._at : self._at + 1]) and character not in ":)":
+            self._at += 1
+            if character == "-" and on:
+                on = False
+            elif character in _FLAGS:
+                changed = {"U", "u"} if character == "U" else {character}
+                self._flags = self._flags | changed if on else self._flags - changed
+            else:
+                raise self._refused(f"there is no flag {character}")
+
+    def _escape(self) -> str:
+        """What a backslash begins, outside of a class."""
+        character = self._text[self._at : self._at + 1]
+        self._at += 1
+        if character in "123456789" and character:
+            return self._back_reference(character)
+        simple = {
+            "A": r"(?:\A)",
+            "G": r"(?:\A)",
+            "z": r"(?:\Z)",
+            "R": rf"(?:\r\n|[{VERTICAL}])",
+            "X": r"\X",
+        }
+        if character in simple:
+            return simple[character]
+        if character == "Z":
+            return self._end(multiline=False)
+        if character in ("b", "B"):
+            return self._boundary(inverted=character == "B")
+        if character == "k":
+            return self._named_reference()
+        self._at -= 1
+        return self._class_item(self._class_escape())
+
+    def _back_reference(self, digits: str) -> str:
+        number = int(digits)
+        while (more := self._text[self._at : self._at + 1]) and more in "0123456789":
+            if int(f"{number}{more}") > self._groups:
+                break
+            number = int(f"{number}{more}")
+            self._at += 1
+        # A group that isn't there, or not yet, never matches.
+        return self._same_again(number) if number <= self._groups else "(?!)"
+
+    def _named_reference(self) -> str:
+        if not self._take("<"):
+            raise self._refused("after \\k stands no name")
+        name = self._until(">", "a group's name")
+        if name not in self._names:
+            raise self._refused(f"there is no group {name} before")
+        return self._same_again(self._names[name])
+
+    def _same_again(self, number: int) -> str:
+        reference = f"(?P=g{number})"
+        return f"(?i-f:{reference})" if "i" in self._flags else reference
+
+    def _boundary(self, *, inverted: bool) -> str:
+        if self._take("{"):
+            raise self._refused("the boundary \\b{g} is not supported; write \\X for what is between two")
+        word = f"[{UNICODE_WORD}]" if "U" in self._flags else _UNICODE_WORD_PART
+        if inverted:
+            return f"(?:(?<={word})(?={word})|(?<!{word})(?!{word}))"
+        return f"(?:(?<={word})(?!{word})|(?<!{word})(?={word}))"
+
+    def _line_start(self) -> str:
+        """Behind a line's end, but not at the very end of a text."""
+        if "d" in self._flags:
+            return r"(?:\A|(?<=\n)(?!\Z))"
+        return r"(?:\A|(?:(?<=[\n\x85\u2028\u2029])|(?<=\r)(?!\n))(?!\Z))"
+
+    def _end(self, *, multiline: bool) -> str:
+        """Before the last line's end, or each, and at the very end."""
+        stop = "" if multiline else r"\Z"
+        if "d" in self._flags:
+            return rf"(?:(?=\n{stop})|\Z)"
+        return rf"(?:(?=\r\n{stop})|(?=[\r\x85\u2028\u2029]{stop})|(?<!\r)(?=\n{stop})|\Z)"
+
+    def _literal(self, character: str) -> str:
+        if not self._cased(character):
+            return _plain(character)
+        if "u" in self._flags:
+            return f"(?i-f:{_plain(character)})"
+        return f"[{character.lower()}{character.upper()}]"
+
+    def _cased(self, character: str) -> bool:
+        """Whether case doesn't count, and this character has one."""
+        if "i" not in self._flags:
+            return False
+        return "u" in self._flags or (character.isascii() and character.isalpha())
+
+    # --- classes --------------------------------------------------------------------------------
+
+    def _class_item(self, inside: str) -> str:
+        """A class that stands outside of others."""
+        whole = f"[{inside}]"
+        return f"(?i-f:{whole})" if {"i", "u"} <= self._flags else whole
+
+    def _class(self) -> str:
+        """The inside of `[...]`, and its end."""
+        inverted = self._take("^")
+        unions: list[list[str]] = [[]]
+        first = True
+        while True:
+            character = self._peek()
+            if not character:
+                raise self._refused("a class in brackets is not closed")
+            if character == "]" and not (first or unions == [[]]):
+                self._at += 1
+                break
+            first = False
+            if self._take("&&"):
+                while self._take("&"):
+                    pass
+                if unions[-1]:
+                    unions.append([])
+            elif self._take("["):
+                unions[-1].append(f"[{self._class()}]")
+            else:
+                unions[-1].append(self._range())
+        parts = ["".join(union) for union in unions if union]
+        inside = parts[0] if len(parts) == 1 else "&&".join(f"[{part}]" for part in parts)
+        return f"[^{inside}]" if inverted else inside
+
+    def _range(self) -> str:
+        """One character of a class, several from one to another, or what a name stands for."""
+        low = self._class_character()
+        if len(low) != 1:
+            return low
+        self._peek()
+        following = self._text[self._at + 1 : self._at + 2]
+        if self._peek() != "-" or following in ("", "]", "["):
+            return self._both_cases(low, low)
+        self._at += 1
+        high = self._class_character()
+        if len(high) != 1 or high < low:
+            raise self._refused("a range in a class goes backwards")
+        return self._both_cases(low, high)
+
+    def _class_character(self) -> str:
+        """A character itself; or, longer than that, what stands for several."""
+        character = self._next()
+        if character != "\\":
+            return character
+        return self._class_escape(alone=True)
+
+    def _both_cases(self, low: str, high: str) -> str:
+        ranges = [(low, high)]
+        if "i" in self._flags:
+            for first, last in (("a", "z"), ("A", "Z")):
+                start, stop = max(low, first), min(high, last)
+                if start <= stop:
+                    ranges.append((start.swapcase(), stop.swapcase()))
+        return "".join(f"{_plain(a)}-{_plain(b)}" if a != b else _plain(a) for a, b in ranges)
+
+    def _class_escape(self, *, alone: bool = False) -> str:
+        """What a backslash begins, as the inside of a class; `alone`: a single character comes as it is."""
+        character = self._text[self._at : self._at + 1]
+        self._at += 1
+        if character and character in "hHvVdDsSwW":
+            sets = {**_SETS, **_UNICODE_SETS} if "U" in self._flags else _SETS
+            inside = sets[character.lower()]
+            return f"[{inside}]" if character.islower() else f"[^{inside}]"
+        if character and character in "pP":
+            return self._property(inverted=character == "P")
+        single = self._escaped(character)
+        return single if alone else self._both_cases(single, single)
+
+    def _property(self, *, inverted: bool) -> str:
+        name = self._until("}", "a class's name") if self._take("{") else self._next()
+        if name.startswith("^"):
+            raise self._refused(f"there is no class {name}")
+        try:
+            inside = property_class(name, caseless="i" in self._flags, unicode="U" in self._flags)
+        except ValueError as error:
+            raise self._refused(str(error)) from None
+        return f"[^{inside}]" if inverted else f"[{inside}]"
+
+    def _escaped(self, character: str) -> str:
+        """The one character that an escape stands for."""
+        if not character:
+            raise self._refused("a backslash has nothing behind it")
+        if character in _CONTROLS:
+            return _CONTROLS[character]
+        if character == "0":
+            return self._octal()
+        if character == "x":
+            return self._hexadecimal()
+        if character == "u":
+            return self._utf16()
+        if character == "c":
+            return self._control()
+        if character == "N":
+            return self._named_character()
+        if character.isascii() and character.isalpha():
+            raise self._refused(f"there is no escape \\{character}")
+        return character
+
+    def _octal(self) -> str:
+        digits = self._digits("01234567", 3 if self._text[self._at : self._at + 1] in tuple("0123") else 2)
+        if not digits:
+            raise self._refused("after \\0 stands no octal number")
+        return chr(int(digits, 8))
+
+    def _hexadecimal(self) -> str:
+        digits = self._until("}", "\\x{") if self._take("{") else self._hex(2)
+        try:
+            return chr(int(digits, 16))
+        except (ValueError, OverflowError):
+            raise self._refused("after \\x stands no character's hexadecimal number") from None
+
+    def _utf16(self) -> str:
+        """A UTF-16 unit; two that belong together are one character."""
+        unit = chr(int(self._hex(4), 16))
+        if "\ud800" <= unit <= "\udbff" and self._text.startswith("\\u", self._at):
+            before, self._at = self._at, self._at + 2
+            low = chr(int(self._hex(4), 16))
+            if "\udc00" <= low <= "\udfff":
+                return (unit + low).encode("utf-16", "surrogatepass").decode("utf-16")
+            self._at = before
+        return unit
+
+    def _hex(self, count: int) -> str:
+        digits = self._digits("0123456789abcdefABCDEF", count)
+        if len(digits) < count:
+            raise self._refused(f"an escape lacks its {count} hexadecimal digits")
+        return digits
+
+    def _control(self) -> str:
+        character = self._text[self._at : self._at + 1]
+        self._at += 1
+        if not character:
+            raise self._refused("after \\c stands nothing")
+        return chr(ord(character) ^ 64)
+
+    def _named_character(self) -> str:
+        if not self._take("{"):
+            raise self._refused("after \\N stands no name")
+        name = self._until("}", "a character's name")
+        try:
+            return unicodedata.lookup(name)
+        except KeyError:
+            raise self._refused(f"there is no character {name}") from None
 
 
-def _quoted(found: re.Match[str]) -> str:
-    return re.escape(found[1])
+def _plain(character: str) -> str:
+    """A character as such, in a class and outside."""
+    if character == "_" or (character.isascii() and character.isalnum()):
+        return character
+    return f"\\U{ord(character):08x}"
 
 
-def _class_plain(found: re.Match[str]) -> str:
-    """A character of a class; those that Python reserves for sets are escaped."""
-    return f"\\{found[0]}" if found[0] in "&|~" else found[0]
+def _without_quotes(pattern: str) -> str:
+    """Write what stands between `\\Q` and `\\E` as escapes, as Java does it first of all."""
+    out: list[str] = []
+    at = 0
+    while at < len(pattern):
+        if pattern.startswith("\\Q", at):
+            end = pattern.find("\\E", at + 2)
+            quoted = pattern[at + 2 :] if end < 0 else pattern[at + 2 : end]
+            out += (f"\\x{{{ord(character):x}}}" for character in quoted)
+            at = len(pattern) if end < 0 else end + 2
+        else:
+            step = 2 if pattern[at] == "\\" else 1
+            out.append(pattern[at : at + step])
+            at += step
+    return "".join(out)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from sparkmirror.policy.java_regex import compile_java
+import regex
+
+from sparkmirror.errors import SparkMirrorError
+from sparkmirror.policy.java_regex import TOO_LONG_S, compile_java
 
 _COMMA = re.compile(r"\s*,\s*")
 
@@ -22,8 +25,7 @@ class NamePatterns:
 
     def accepts(self, name: str) -> bool:
         """Whether `name` is included and not excluded."""
-        included = self._include is not None and self._include.fullmatch(name) is not None
-        return included and (self._exclude is None or self._exclude.fullmatch(name) is None)
+        return _matches(self._include, name) and not _matches(self._exclude, name)
 
 
 def names_in(settings: Mapping[str, str], key: str) -> tuple[str, ...]:
@@ -32,6 +34,18 @@ def names_in(settings: Mapping[str, str], key: str) -> tuple[str, ...]:
     return tuple(_COMMA.split(text)) if text else ()
 
 
-def _compiled(patterns: Sequence[str]) -> re.Pattern[str] | None:
+def _matches(pattern: regex.Pattern[str] | None, name: str) -> bool:
+    if pattern is None:
+        return False
+    try:
+        return pattern.fullmatch(name, timeout=TOO_LONG_S) is not None
+    except TimeoutError:
+        raise SparkMirrorError(
+            f"a regular expression takes more than {TOO_LONG_S:g} s to say whether it matches {name!r}: write it"
+            " without a repetition within a repetition"
+        ) from None
+
+
+def _compiled(patterns: Sequence[str]) -> regex.Pattern[str] | None:
     # Joined first, as Java does it: a regex with a comma arrives here in two halves.
     return compile_java("|".join(patterns)) if patterns else None

@@ -62,7 +62,7 @@ class Backlog:
         self._identity = identity
         self._intake = intake
         self._claimer = claimer
-        self._until = until
+        self.until = until
         self._sequence = -1
         self._downstream = -1
         self._answer: _Answer | None = None
@@ -87,7 +87,7 @@ class Backlog:
     @property
     def wants_more(self) -> bool:
         """Whether what follows should be fetched."""
-        return not self.obstacle and self._answer is None and (self._until is None or self.upstream < self._until)
+        return not self.obstacle and self._answer is None and (self.until is None or self.upstream < self.until)
 
     def prepare(self, may_be_sent: Callable[[Batch], bool], enough: Callable[[], bool]) -> Outcome:
         """Make what was fetched ready and queue it, until nothing is left or it is `enough`; a step is always made.
@@ -114,7 +114,7 @@ class Backlog:
                     return Outcome.UNWANTED
                 self._enqueue(item)
             self.upstream = item.next_upstream
-            if self._until is not None and self.upstream >= self._until:
+            if self.until is not None and self.upstream >= self.until:
                 return Outcome.DONE
             if enough():
                 return Outcome.MORE

@@ -8,6 +8,8 @@ One small compacted topic a flow, on its target, one partition; key and value ar
     routes    {"incarnation": …, "epoch": n, "routes": {task: […]}, "shares": {task: …}}
               partitions for tasks that run already (`orders.AddedRoutes`)
     pause     {"topics": [regex, …]}                       source topics to leave alone; [] for none
+    done:TOPIC  {"source_topic_id": …, "ends": {partition: offset}, "reached": {partition: offset}}
+              a source topic whose writers have moved to its copy (`DoneTopic`)
     throttle  {"bytes_per_second": n | null,               for the whole flow
                "backfill_bytes_per_second": n | null}      for partitions that are far behind
 """
@@ -24,6 +26,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from sparkmirror.cluster.topic_log import Entry, TopicLog
 from sparkmirror.pump.orders import AddedRoutes
+
+_DONE = "done:"
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +75,23 @@ class Throttle(BaseModel):
     """For the partitions that are far behind; the rest is the live tail's."""
 
 
+class DoneTopic(BaseModel):
+    """A source topic whose writers have moved to its copy. It is copied up to its ends, and then left alone."""
+
+    model_config = ConfigDict(frozen=True)
+    source_topic_id: str = ""
+    """As hexadecimal digits; a topic that is created again is another one."""
+    ends: dict[int, int]
+    """Where each partition ended at the source when the operator said so."""
+    reached: dict[int, int] = {}
+    """Where its copy ended at the target when the pump had got there."""
+
+    @property
+    def released(self) -> bool:
+        """Whether all of it was copied: the mirror leaves the topic alone."""
+        return self.ends.keys() <= self.reached.keys()
+
+
 def control_topic(source_alias: str) -> str:
     """Its name ends so that no MirrorMaker 2 mirrors it (design section 6)."""
     return f"mm2-sparkmirror-control.{source_alias}.internal"
@@ -89,6 +110,8 @@ class ControlState:
         self.paused: tuple[re.Pattern[str], ...] = ()
         self.bytes_per_second: float | None = None
         self.backfill_bytes_per_second: float | None = None
+        self.done: dict[str, DoneTopic] = {}
+        """By source topic."""
 
     def apply(self, entries: Iterable[Entry]) -> bool:
         """Take records in order; whether anything changed that a pump must act on."""
@@ -98,7 +121,7 @@ class ControlState:
                 continue
             try:
                 changed |= self._apply(key.decode(), json.loads(value) if value else {}, offset)
-            except (ValueError, TypeError, AttributeError, re.error) as error:
+            except (ValueError, TypeError, AttributeError, RecursionError, re.error) as error:
                 log.warning("control record at offset %d can't be read and is left out: %s", offset, error)
         return changed
 
@@ -112,6 +135,12 @@ class ControlState:
             return changed
         elif key == "routes" and said:
             self.added = AddedRoutes(**said)
+        elif key.startswith(_DONE):
+            topic = key.removeprefix(_DONE)
+            if said:
+                self.done[topic] = DoneTopic(**said)
+            else:
+                self.done.pop(topic, None)
         elif key == "pause":
             self.paused = tuple(re.compile(topic) for topic in Pause(**said).topics)
         elif key == "throttle":
@@ -135,6 +164,11 @@ class ControlState:
         """What was added since that epoch of that driver began, if anything was."""
         mine = self.added is not None and (self.added.incarnation, self.added.epoch) == (incarnation, epoch)
         return self.added if mine else None
+
+    def end_of(self, topic: str, partition: int) -> int | None:
+        """Up to where a partition of the source is to be copied, if its writers have moved."""
+        done = self.done.get(topic)
+        return done.ends.get(partition) if done is not None else None
 
     def is_paused(self, topic: str) -> bool:
         """Whether a source topic is to be left alone."""
@@ -162,6 +196,10 @@ class Control:
     def pause(self, topics: Iterable[str]) -> None:
         """Leave these source topics alone (regular expressions, full match); none: leave none alone."""
         self._say("pause", Pause(topics=list(topics)).model_dump())
+
+    def done(self, topic: str, done: DoneTopic | None) -> None:
+        """Say that a source topic's writers have moved to its copy; None: they have not."""
+        self._say(_DONE + topic, {} if done is None else done.model_dump())
 
     def throttle(self, bytes_per_second: float | None, backfill_bytes_per_second: float | None = None) -> None:
         """Cap the flow's bandwidth, and that of its backfill; None takes a cap away."""

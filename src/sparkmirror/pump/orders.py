@@ -29,6 +29,8 @@ class RouteOrder(_Value):
     partition: int
     until: int | None = None
     """Stop when everything below this upstream offset is copied; None: go on."""
+    done_at: int | None = None
+    """The topic's writers have moved to its copy: the partition's end at the source. None: go on."""
     target_topic_id: str = ""
     appended: int = -1
     """What an earlier epoch's receipt said: if the target has less now, it has lost records."""

@@ -81,9 +81,12 @@ class PartitionCopy:
         intake: Intake,
         remembered: Remembered = NOTHING_KNOWN,
         fenced: bool = False,
+        done_at: int | None = None,
     ) -> None:
         self.route = route
         self.until = until
+        self.done_at = done_at
+        """Where the partition's writers have left the source for the target; None: they have not."""
         self.stage = Stage.SEEKING
         self.reason = ""
         self.seek_at = now
@@ -94,7 +97,7 @@ class PartitionCopy:
         self._intake = intake
         self._was_fenced = bool(identity.former)
         self._claimer = Claimer(route, identity, incarnation)
-        self.backlog = Backlog(identity, intake, self._claimer, until)
+        self.backlog = Backlog(identity, intake, self._claimer, self.goal)
         self.queue = self.backlog.queue
         self.in_flight: deque[Batch] = deque()
         self.confirmed: list[Segment] = []
@@ -137,6 +140,22 @@ class PartitionCopy:
         self._troubled_since: float | None = None
         self._unclean = unclean
         self._quiet = QuietRule(unclean and not fenced, now)
+
+    @property
+    def goal(self) -> int | None:
+        """The source offset to be copied up to; None: there is always more to come."""
+        return min((one for one in (self.until, self.done_at) if one is not None), default=None)
+
+    def end_at(self, done_at: int | None, now: float) -> None:
+        """Take it that the partition's writers have moved at that source offset, or (None) that they have not."""
+        if done_at == self.done_at:
+            return
+        self.done_at = done_at
+        self.backlog.until = self.goal
+        if self.stage is Stage.DONE:
+            self.stage, self.seek_at, self.reason = Stage.SEEKING, now, ""
+        elif self.stage is Stage.RUNNING and not self.queue:
+            self._finish_if_done()
 
     @property
     def last_copied(self) -> tuple[int, int]:
@@ -208,7 +227,7 @@ class PartitionCopy:
         if position.source_topic_id is None and self._from_latest:
             # Durable before there is anything to send: in the next epoch the latest would be another one.
             self.backlog.claims.append(self._claimer.claim_start(position.sequence, position.downstream))
-        if self.until is not None and upstream >= self.until and not bearings.replicated:
+        if self.goal is not None and upstream >= self.goal and not bearings.replicated:
             self.doubt("all is in the target leader's log, but its replicas have not confirmed it yet", now)
         else:
             self._finish_if_done()
@@ -507,7 +526,7 @@ class PartitionCopy:
             self.seek_at = max(self.seek_at, now + _SHORTEST_RETRY_S)
 
     def _finish_if_done(self) -> None:
-        if self.until is not None and self.acked_upstream >= self.until and not self.in_flight:
+        if self.goal is not None and self.acked_upstream >= self.goal and not self.in_flight:
             self.drop_queue()
             self.stage = Stage.DONE
 

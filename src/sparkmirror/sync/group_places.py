@@ -24,7 +24,10 @@ class PlacedGroup(NamedTuple):
 
 
 def place_groups(places: Places, offsets: Mapping[str, Mapping[TopicPartition, int]]) -> dict[str, PlacedGroup]:
-    """Translate every group's offsets at the source. Raises `ConnectionError` and `SparkMirrorError`."""
+    """Translate every group's offsets at the source; where there is nothing to copy a group goes on at the end.
+
+    Raises `ConnectionError` and `SparkMirrorError`.
+    """
     places.refresh({where for some in offsets.values() for where in some})
     found: dict[str, dict[TopicPartition, Place]] = {group: {} for group in offsets}
     missing: dict[str, list[str]] = defaultdict(list)
@@ -40,16 +43,16 @@ def place_groups(places: Places, offsets: Mapping[str, Mapping[TopicPartition, i
                 ahead[group][where] = f"{where[0]}-{where[1]}: {place.reason}"
             else:
                 missing[group].append(f"{where[0]}-{where[1]}: {place.reason}")
-    ends = places.ends_without_records({where for some in ahead.values() for where in some})
+    nothing_there = places.without_records({where for some in ahead.values() for where in some})
+    for group, reasons in ahead.items():
+        for where in reasons.keys() & nothing_there.keys():
+            if offsets[group][where] <= nothing_there[where].end:
+                found[group][where] = nothing_there[where].place
+                del reasons[where]
     return {
         group: PlacedGroup(
             places_of_group,
-            standing(
-                group,
-                len(offsets[group]),
-                missing[group],
-                [why for where, why in ahead[group].items() if offsets[group][where] > ends.get(where, -1)],
-            ),
+            standing(group, len(offsets[group]), missing[group], ahead[group].values()),
         )
         for group, places_of_group in found.items()
     }

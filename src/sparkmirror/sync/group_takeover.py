@@ -8,7 +8,7 @@ committed itself, and is further on than we are.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.groups import Committed, Groups, Offsets
@@ -57,8 +57,8 @@ class GroupTakeover:
         """The lease was got: somebody else may have written since it was ours last."""
         self._settled.clear()
 
-    def look(self, identity: Identity, routes: Iterable[Route]) -> None:
-        """Take over what can be; `refused` says what can't."""
+    def look(self, identity: Identity, routes: Iterable[Route], *, made: Container[str] = ()) -> None:
+        """Take over what can be; `refused` says what can't. Into a new topic, too, the group says where to begin."""
         todo = [route for route in routes if route.target not in self._settled]
         if not todo:
             return
@@ -84,7 +84,7 @@ class GroupTakeover:
             reason, wait = found.refused.get(self._group, ""), False
             committed = found.offsets.get(self._group, {})
             if reason:
-                reason = f"group {self._group} can't be read: {reason}; grant our principal DESCRIBE on it"
+                reason = f"group {self._group} can't be read: {reason}"
         if reason:
             for route in routes:
                 self._refuse(route, reason, wait=wait, tell=False)

@@ -49,6 +49,15 @@ class Place(NamedTuple):
     """The target's, where it is known."""
 
 
+class NothingThere(NamedTuple):
+    """A partition of the source without a record to be copied: who would read any offset up to `end` next goes on."""
+
+    end: int
+    """At the source."""
+    place: Place
+    """At the target's end: the next record lands there."""
+
+
 class Places:
     """Those of one flow, as of the last `refresh`. For one thread; the clients stay the caller's."""
 
@@ -68,6 +77,7 @@ class Places:
         self._copied = MapKeeper(target, flow.source.alias)
         self._copied_back = MapKeeper(source, flow.target.alias)
         self._source = source
+        self._target = target
         self._reached: dict[TopicPartition, Reached] = {}
         self._routes: dict[TopicPartition, Route] = {}
         self._maps: dict[TopicPartition, PartitionMap | Unmapped] = {}
@@ -110,32 +120,52 @@ class Places:
         downstream = one.downstream(offset)
         return Place(route.remote, one.end if downstream is None else downstream, downstream is not None, one.log.end)
 
-    def ends_without_records(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Of these partitions of the source, up to where there is no record to be copied, where that is known.
+    def without_records(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, NothingThere]:
+        """Of these partitions of the source those with no record to be copied, where that is known.
 
-        The end of an empty log; or where a pump stands that has found none yet, only what it has to pass over.
-        Raises `ConnectionError`s.
+        The log is empty; or a pump has found no record yet, only what it has to pass over. Raises `ConnectionError`s.
         """
-        wanted = list(partitions)
-        found: dict[TopicPartition, int] = {}
-        by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
-        topics = self._source.metadata({topic for topic, _ in wanted}) if wanted else {}
-        for where in wanted:
-            reached = self._reached.get(self._routes[where].remote)
-            leader = topics[where[0]].partitions.get(where[1])
-            if reached is not None and self._maps[where] is NOTHING_YET:
-                found[where] = reached.upstream
-            elif leader is not None and leader.leader >= 0:
-                by_leader[leader.leader].append(where)
-        for node, led in by_leader.items():
-            starts = list_offsets(self._source, node, by_topic(led), EARLIEST)
-            ends = list_offsets(self._source, node, by_topic(led), LATEST)
-            for where in led:
-                if not starts[where].error and starts[where].offset == ends[where].offset:
-                    found[where] = ends[where].offset
+        found: dict[TopicPartition, NothingThere] = {}
+        places: dict[TopicPartition, Place] = {}
+        unmapped: dict[TopicPartition, TopicPartition] = {}
+        for where in partitions:
+            remote, back = self._routes[where]
+            one, reached = self._maps[where], self._reached.get(remote)
+            if back:
+                continue
+            if isinstance(one, PartitionMap):
+                places[where] = Place(remote, one.end, True, one.log.end)
+            elif one is NOTHING_YET:
+                unmapped[remote] = where
+                if reached is not None:
+                    found[where] = NothingThere(reached.upstream, Place(remote, reached.downstream, True, None))
+        # The target first: a record that is written and copied in between would lie below an end that is read later.
+        for remote, end in _listed(self._target, unmapped, LATEST).items():
+            places[unmapped[remote]] = Place(remote, end, True, end)
+        starts, ends = (_listed(self._source, places, at) for at in (EARLIEST, LATEST))
+        for where, place in places.items():
+            if where in starts and starts[where] == ends.get(where):
+                found[where] = NothingThere(starts[where], place)
         return found
 
     def close(self) -> None:
         """Free the maps."""
         self._copied.close()
         self._copied_back.close()
+
+
+def _listed(client: ClusterClient, partitions: Iterable[TopicPartition], at: int) -> dict[TopicPartition, int]:
+    """One offset of each partition that has a leader which tells it."""
+    wanted = list(partitions)
+    by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
+    topics = client.metadata({topic for topic, _ in wanted}) if wanted else {}
+    for where in wanted:
+        led = topics[where[0]].partitions.get(where[1])
+        if led is not None and led.leader >= 0:
+            by_leader[led.leader].append(where)
+    return {
+        where: one.offset
+        for node, led_there in by_leader.items()
+        for where, one in list_offsets(client, node, by_topic(led_there), at).items()
+        if not one.error
+    }

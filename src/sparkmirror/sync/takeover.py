@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient
@@ -35,6 +35,8 @@ from sparkmirror.sync.stored_syncs import read_syncs, syncs_place
 from sparkmirror.sync.topic_rules import topic_rules
 from sparkmirror.wire.topic_partition import TopicPartition
 
+_BY_SYNCS = "by its offset syncs"
+
 log = logging.getLogger(__name__)
 
 
@@ -58,6 +60,7 @@ class Takeover:
         """What can't be taken over, and why: it must not be pumped."""
         self.waiting = False
         """Some of that may be told soon."""
+        self._strange_said = False
         self.taken = 0
         """Partitions taken over since this process began."""
 
@@ -65,8 +68,13 @@ class Takeover:
         """The lease was got: somebody else may have written since it was ours last."""
         self._settled.clear()
 
-    def look(self, identity: Identity, routes: Iterable[Route]) -> None:
-        """Take over what can be; `refused` says what can't. Raises `ConnectionError`s of a whole cluster."""
+    def look(self, identity: Identity, routes: Iterable[Route], *, made: Container[str] = ()) -> None:
+        """Take over what can be; `refused` says what can't. Raises `ConnectionError`s of a whole cluster.
+
+        `made`: target topics that this flow has created itself, where there is nothing to take over.
+        """
+        routes = list(routes)
+        self._settled |= {route.target for route in routes if route.target_topic in made}
         todo = [route for route in routes if route.target not in self._settled]
         if not todo:
             return
@@ -76,10 +84,10 @@ class Takeover:
         if not foreign and not unread:
             return
         topics = offsets_topics(self._flow.source.alias, self._flow.connect.offset_storage_topic)
-        stored = read_stored_offsets(self._target, topics, self._flow.source.alias)
+        stored = read_stored_offsets(self._target, topics, self._flow.mm2_source)
         syncs = self._offset_syncs()
         copied = {where: _Copied(some[0].upstream, some[0].of.connector) for where, some in stored.items()}
-        copied = {where: _Copied(sync.upstream, "by its offset syncs") for where, sync in syncs.items()} | copied
+        copied = {where: _Copied(sync.upstream, _BY_SYNCS) for where, sync in syncs.items()} | copied
         self._settled |= {route.target for route in todo if route.source not in copied}
         for route, reason in unread.items():
             if route.source in copied:
@@ -151,11 +159,18 @@ class Takeover:
         unread: list[tuple[SoFar, Unread]] = []
         for one in begun:
             source, known = one.both.route.source, bounds[one.both.route]
+            sync = syncs.get(source)
+            if isinstance(known, Bounds) and sync is not None and sync.downstream >= known.target_end:
+                self._say_strange(one.both.route, sync, known.target_end)
+                sync = None
+                if copied[source].connector == _BY_SYNCS:
+                    self._settled.add(one.both.route.target)
+                    continue
             stored = copied[source].upstream
             ours = Ours(one.upstream, one.end) if one.upstream is not None and stored >= one.upstream else None
             answer = known if isinstance(known, Unserved) else told_by_bounds(known, stored)
             if isinstance(known, Bounds) and (answer is None or (ours is not None and isinstance(answer, LastCopied))):
-                unread.append((one, Unread(one.both, known, stored, syncs.get(source), ours)))
+                unread.append((one, Unread(one.both, known, stored, sync, ours)))
             elif answer is not None:
                 answers.append((one, answer))
         read = self._reader.find([one for _, one in unread])
@@ -175,6 +190,21 @@ class Takeover:
             else:
                 self._settled.add(route.target)  # MirrorMaker 2 has nothing that we have not: somebody else wrote
         return found
+
+    def _say_strange(self, route: Route, sync: OffsetSync, end: int) -> None:
+        """Say once that offset syncs are not of this target: two of one alias may share a topic for them."""
+        if not self._strange_said:
+            self._strange_said = True
+            log.warning(
+                "flow %s: the offset syncs of %s-%d tell of offset %d of %s-%d, which ends at %d: they are of another "
+                "cluster %s, or of an earlier topic, and are left alone",
+                self._flow.name,
+                *route.source,
+                sync.downstream,
+                *route.target,
+                end,
+                self._flow.target.alias,
+            )
 
     def _claim(self, identity: Identity, found: Sequence[_Found]) -> None:
         """This flow goes on behind what MirrorMaker 2 copied."""

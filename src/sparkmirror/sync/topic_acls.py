@@ -1,60 +1,66 @@
-"""Topics' ACLs: who may read a topic at the source may read its copy.
+"""ACLs: who may read a topic at the source may read its copy.
 
 Settings: `sync.topic.acls.enabled`, `sync.topic.acls.interval.seconds` (`mm2.md` 3.2: syncTopicAcls). As
-MirrorMaker 2 does it, ACLs are added and never removed: what is revoked at the source stays at the target.
-That is named in the log once, as far as this process has seen it granted.
+MirrorMaker 2 does it, ACLs of topics by name are added and never removed: what is revoked at the source stays at
+the target. That is named in the log once, as far as this process has seen it granted. Ours, if asked for: prefixes
+and `*`, groups' and transactional ids' ACLs, and that what this mirror has added goes when it is revoked.
 """
 
 from __future__ import annotations
 
-import dataclasses
+import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from sparkmirror.cluster.acls import (
-    ALL,
-    ALLOW,
-    LITERAL,
-    READ,
-    WRITE,
-    SecurityDisabled,
-    TopicAcl,
-    create_topic_acls,
-    topic_acls,
-)
+from sparkmirror.cluster.acls import Acl, Resource, SecurityDisabled, create_acls, delete_acls, read_acls
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.groups import Groups
+from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
+from sparkmirror.offsets.losses import losses_topic
+from sparkmirror.sync.access_memory import AccessMemory
+from sparkmirror.sync.acl_rules import of_copies, of_groups, of_one_copy, while_mirrored
 from sparkmirror.sync.topic_rules import TopicRules
 
 logger = logging.getLogger(__name__)
 
 
-def remote_acl(acl: TopicAcl, rules: TopicRules) -> TopicAcl | None:
-    """The ACL that the copy gets; None if it gets none.
+def remote_acl(acl: Acl, rules: TopicRules) -> Acl | None:
+    """The ACL that the copy gets from MirrorMaker 2; None if it gets none.
 
     Literal ones only, and none that allows to write: a copy has one writer. Allowing all becomes allowing to
     read; all else, denials too, stays word for word.
     """
-    allows = acl.permission == ALLOW
-    if acl.pattern != LITERAL or (allows and acl.operation == WRITE) or not rules.wanted(acl.topic):
-        return None
-    operation = READ if allows and acl.operation == ALL else acl.operation
-    return dataclasses.replace(acl, topic=rules.remote_name(acl.topic), operation=operation)
+    copies = of_one_copy(acl, rules)
+    return None if copies is None else while_mirrored(copies)
 
 
 class TopicAclSync:
-    """The duty of `sync.topic.acls.enabled`, each `sync.topic.acls.interval.seconds`."""
+    """The duty of `sync.topic.acls.enabled` and ours of ACLs, each `sync.topic.acls.interval.seconds`.
 
-    def __init__(self, flow: FlowConfig, rules: TopicRules) -> None:
+    `copies` tells the names of copies by their sources', `wanted_group` which groups go along.
+    """
+
+    def __init__(
+        self,
+        flow: FlowConfig,
+        rules: TopicRules,
+        copies: Callable[[], Mapping[str, str]] = dict,
+        wanted_group: Callable[[str], bool] = bool,
+    ) -> None:
+        self._sync = flow.topic_sync
         self._rules = rules
+        self._copies = copies
+        self._wanted_group = wanted_group
         self._source = ClusterClient(flow.source, f"{flow.name}|sparkmirror-topic-acls")
         self._target = ClusterClient(flow.target, f"{flow.name}|sparkmirror-topic-acls")
-        self._granted: set[TopicAcl] = set()
-        self._named: set[TopicAcl] = set()
+        self._memory = AccessMemory(TopicLog(self._target, losses_topic(flow.source.alias)), "acl")
+        self._granted: set[Acl] = set()
+        self._named: set[Acl] = set()
         self._without_acls: set[str] = set()
 
     def run(self) -> None:
-        """Add what the target lacks. A refused ACL is one line in the log.
+        """Add what the target lacks, and remove what may go. A refused ACL is one line in the log.
 
         Raises `ConnectionError` or `SparkMirrorError`.
         """
@@ -62,34 +68,94 @@ class TopicAclSync:
         present = self._read(self._target) if theirs is not None else None
         if theirs is None or present is None:
             return
-        wanted = {remote for acl in theirs if (remote := remote_acl(acl, self._rules)) is not None}
-        self._create(sorted(wanted - present))
-        self._name_revoked(wanted, present)
+        origins = self._origins(theirs)
+        missing = sorted(origins.keys() - present)
+        if self._sync.acl_removals_enabled:
+            self._remember(missing, origins)
+        self._create(missing)
+        if self._sync.acl_removals_enabled:
+            self._remove(theirs, origins, present)
+        else:
+            self._name_revoked(set(origins), present)
 
     def close(self) -> None:
         """Hang up."""
         self._source.close()
         self._target.close()
 
-    def _read(self, client: ClusterClient) -> set[TopicAcl] | None:
+    def _origins(self, theirs: set[Acl]) -> dict[Acl, set[Acl]]:
+        """What the target is to have, each with the ACLs of the source that it stands for."""
+        patterns = self._sync.acl_patterns_enabled
+        copies = self._copies() if patterns else {}
+        of_some = patterns and any(acl.resource is Resource.GROUP and acl.is_pattern for acl in theirs)
+        groups = Groups(self._source).listed() if of_some else {}
+        origins: dict[Acl, set[Acl]] = {}
+        for acl in theirs:
+            for remote in self._at_target(acl, copies, groups):
+                origins.setdefault(remote, set()).add(acl)
+        return origins
+
+    def _at_target(self, acl: Acl, copies: Mapping[str, str], groups: Iterable[str]) -> Iterator[Acl]:
+        if acl.resource is Resource.GROUP:
+            yield from of_groups(acl, groups, self._wanted_group)
+        elif acl.resource is Resource.TRANSACTIONAL_ID:
+            yield acl
+        elif self._sync.acl_patterns_enabled:
+            yield from filter(None, map(while_mirrored, of_copies(acl, self._rules, copies)))
+        elif (remote := remote_acl(acl, self._rules)) is not None:
+            yield remote
+
+    def _read(self, client: ClusterClient) -> set[Acl] | None:
         alias = client.config.alias
+        asked = {
+            Resource.TOPIC: self._sync.sync_topic_acls_enabled,
+            Resource.GROUP: self._sync.sync_group_acls_enabled,
+            Resource.TRANSACTIONAL_ID: self._sync.sync_transactional_id_acls_enabled,
+        }
         try:
-            return topic_acls(client)
+            return read_acls(client, *(resource for resource, enabled in asked.items() if enabled))
         except SecurityDisabled:
             level = logging.DEBUG if alias in self._without_acls else logging.INFO
             logger.log(level, "no ACLs are synced: cluster %s has no authorizer", alias)
             self._without_acls.add(alias)
             return None
 
-    def _create(self, missing: Iterable[TopicAcl]) -> None:
+    def _create(self, missing: Iterable[Acl]) -> None:
         alias = self._target.config.alias
-        for acl, reason in create_topic_acls(self._target, list(missing)).items():
+        refused = []
+        for acl, reason in create_acls(self._target, list(missing)).items():
             if reason is None:
                 logger.info("ACL added on cluster %s: %s", alias, acl)
             else:
+                refused.append(acl)
                 logger.warning("ACL not synced to cluster %s: %s: %s", alias, acl, reason)
+        if refused and self._sync.acl_removals_enabled:
+            self._memory.forget(map(_written, refused))
 
-    def _name_revoked(self, wanted: set[TopicAcl], present: set[TopicAcl]) -> None:
+    def _remember(self, missing: Iterable[Acl], origins: Mapping[Acl, set[Acl]]) -> None:
+        """What is added is ours; what was there is somebody else's, though it be the same."""
+        ours = {*missing, *(acl for acl in origins if _written(acl) in self._memory.known)}
+        self._memory.learn({_written(acl): map(_written, origins[acl]) for acl in ours})
+
+    def _remove(self, theirs: set[Acl], origins: Mapping[Acl, set[Acl]], present: set[Acl]) -> None:
+        """What we added goes when all that it was added for is revoked; not when a filter changes."""
+        granted = set(map(_written, theirs))
+        wanted = set(map(_written, origins))
+        gone = [name for name, known in self._memory.known.items() if name not in wanted and not known & granted]
+        doomed = [acl for acl in map(_acl, gone) if acl in present]
+        alias = self._target.config.alias
+        kept = []
+        for acl, reason in delete_acls(self._target, doomed).items():
+            if reason is None:
+                logger.info("ACL removed on cluster %s, as at the source: %s", alias, acl)
+            else:
+                kept.append(_written(acl))
+                if acl not in self._named:
+                    logger.warning("ACL not removed on cluster %s: %s: %s", alias, acl, reason)
+                self._named.add(acl)
+        self._memory.forget(set(gone) - set(kept))
+
+    def _name_revoked(self, wanted: set[Acl], present: set[Acl]) -> None:
         revoked = (self._granted - wanted) & present
         for acl in sorted(revoked - self._named):
             logger.warning(
@@ -100,3 +166,15 @@ class TopicAclSync:
             )
         self._named = revoked
         self._granted = wanted | revoked
+
+
+def _written(acl: Acl) -> str:
+    """As it is remembered."""
+    return json.dumps(
+        [int(acl.resource), acl.name, acl.pattern, acl.principal, acl.host, acl.operation, acl.permission]
+    )
+
+
+def _acl(written: str) -> Acl:
+    resource, name, pattern, principal, host, operation, permission = json.loads(written)
+    return Acl(name, principal, host, operation, permission, pattern, Resource(resource))

@@ -40,10 +40,12 @@ class TopicRules:
     replication_factor: int = -1
     """Of created topics; -1 is the target's default."""
     heartbeats_replication_enabled: bool = True
+    left_alone: Callable[[str], bool] = lambda _: False
+    """Whether a source topic is not the mirror's any more: its writers have moved to its copy."""
 
     def wanted(self, topic: str) -> bool:
         """Whether a source topic is replicated: filter, heartbeats, internal topics and cycles."""
-        return self._asked(
+        return not self.left_alone(topic) and self._asked(
             f"whether topic {topic} is replicated",
             lambda: (
                 should_replicate(
@@ -83,8 +85,14 @@ class TopicRules:
     def _asked(self, what: str, question: Callable[[], _Answer]) -> _Answer:
         try:
             return question()
+        except SparkMirrorError as error:
+            raise SparkMirrorError(f"flow {self._flow}: {error}") from error
         except Exception as error:
             raise self._failed(what, f"{type(error).__name__}: {' '.join(str(error).split())}") from error
+
+    @property
+    def _flow(self) -> str:
+        return f"{self.source_alias}->{self.target_alias}"
 
     def _failed(self, what: str, why: str) -> SparkMirrorError:
         custom = [
@@ -92,8 +100,7 @@ class TopicRules:
             for one in (self.policy, self.topics, self.properties)
             if not type(one).__module__.startswith("sparkmirror.")
         ]
-        flow = f"{self.source_alias}->{self.target_alias}"
-        return SparkMirrorError(f"flow {flow}: {' and '.join(custom)} can't tell {what}: {why}")
+        return SparkMirrorError(f"flow {self._flow}: {' and '.join(custom)} can't tell {what}: {why}")
 
 
 def topic_rules(flow: FlowConfig, originals: Mapping[str, str] | None = None) -> TopicRules:

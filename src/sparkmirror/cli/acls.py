@@ -1,0 +1,141 @@
+"""`sparkmirror acls`: who may do what at the source, and what they lack at the target."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from sparkmirror.cli.control import Flow, chosen_flows
+from sparkmirror.cli.logs import warn
+from sparkmirror.cli.output import Format, Output, print_json
+from sparkmirror.cli.run import Clusters, File, Secrets, load
+from sparkmirror.cluster.acls import Acl
+from sparkmirror.errors import ConfigError
+from sparkmirror.sync.acl_commands import SIGN_IN_FILE, kafka_acls_lines, kafka_users
+from sparkmirror.sync.missing_acls import Access, ScramUser, access
+
+COMMANDS, STRIMZI = "kafka-acls", "strimzi"
+FORMS = (COMMANDS, STRIMZI)
+WIDE = 500
+"""Columns."""
+
+
+def acls(
+    file: File,
+    missing: Annotated[
+        bool, typer.Option("--missing", help="Print what adds those that the target lacks, and nothing else.")
+    ] = False,
+    to: Annotated[
+        str, typer.Option("--to", metavar="|".join(FORMS), help="With --missing: as commands, or as KafkaUsers.")
+    ] = COMMANDS,
+    flow: Flow = None,
+    clusters: Clusters = None,
+    secrets: Secrets = None,
+    output: Output = Format.TEXT,
+) -> None:
+    """List ACLs of the source, by the copies' names, and whether the target has them. Changes nothing.
+
+    A mirror leaves out those that allow to write: who is to write at the target needs them. Exit codes: 0 whatever
+    it lists, 2 the file or the command line is wrong, 3 a cluster can't be reached, or keeps no ACLs.
+
+    Example: sparkmirror acls mm2.properties --missing > add-acls.sh
+    """
+    if to not in FORMS:
+        raise ConfigError(f"must be {' or '.join(FORMS)}", where="--to", key=to)
+    asked = [access(one) for one in chosen_flows(load(file, clusters, secrets=secrets), flow)]
+    for one in asked:
+        if one.untold:
+            warn(f"flow {one.flow.name}: SCRAM users are not compared: {one.untold}")
+    if output is Format.JSON:
+        print_json([_as_json(one, missing) for one in asked])
+    elif missing:
+        for one in asked:
+            _print_missing(one, to)
+    else:
+        # Where it isn't read on a terminal a line stays a line.
+        console = Console(width=None if sys.stdout.isatty() else WIDE)
+        console.print(_table(asked))
+        for one in asked:
+            for line in _users(one):
+                console.print(line, highlight=False, markup=False)
+
+
+def _print_missing(found: Access, to: str) -> None:
+    name = found.flow.name
+    missing = found.missing
+    if not missing and not found.users:
+        warn(f"flow {name}: no ACL is missing")
+    if to == COMMANDS:
+        lines = kafka_acls_lines(missing, found.flow.target)
+        if any(SIGN_IN_FILE in line for line in lines):
+            typer.echo(f"# {name}: {SIGN_IN_FILE} says how an administrator signs in to {found.flow.target.alias}")
+        for line in (*lines, *(f"# {words}" for words in _users(found))):
+            typer.echo(line)
+        return
+    text, left_out = kafka_users(missing, found.there)
+    typer.echo(text, nl=False)
+    for words in _users(found):
+        typer.echo(f"# {words}")
+    if text:
+        warn(
+            f"flow {name}: write your Kafka cluster's name for CLUSTER. The User Operator removes a user's ACLs that"
+            " are not listed, also those that a mirror adds later: with it write sync.topic.acls.enabled = false"
+        )
+    for principal in left_out:
+        warn(f"flow {name}: {principal} can't be a KafkaUser: --to {COMMANDS} has its ACLs")
+
+
+def _users(found: Access) -> list[str]:
+    target = found.flow.target
+    servers = ",".join(target.bootstrap_servers)
+    return [
+        f"SCRAM user {user.name} ({user.mechanism}) is not on cluster {target.alias}, and no API tells its password:"
+        f" kafka-configs.sh --bootstrap-server {servers} --alter --entity-type users"
+        f" --entity-name {shlex.quote(user.name)} --add-config '{user.mechanism}=[password=...]'"
+        for user in found.users
+    ]
+
+
+def _as_json(found: Access, missing: bool) -> dict[str, object]:
+    lacking = set(found.missing)
+    return {
+        "flow": found.flow.name,
+        "acls": [_words(acl) | {"missing": acl in lacking} for acl in sorted(lacking if missing else found.wanted)],
+        "scram_users": [_user(user) for user in found.users],
+    }
+
+
+def _words(acl: Acl) -> dict[str, object]:
+    return {
+        "resource": acl.resource.name,
+        "name": acl.name,
+        "pattern": acl.pattern_name,
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": acl.operation_name,
+        "permission": acl.permission_name,
+    }
+
+
+def _user(user: ScramUser) -> dict[str, str]:
+    return {"name": user.name, "mechanism": user.mechanism}
+
+
+def _table(asked: Iterable[Access]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    columns = ("flow", "resource", "name", "pattern", "principal", "host", "operation", "permission", "target")
+    for column in columns:
+        table.add_column(column, no_wrap=True)
+    for one in asked:
+        lacking = set(one.missing)
+        for acl in sorted(one.wanted):
+            words = [escape(str(word)) for word in _words(acl).values()]
+            table.add_row(escape(one.flow.name), *words, "missing" if acl in lacking else "has it")
+    return table

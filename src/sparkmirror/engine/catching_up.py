@@ -1,0 +1,85 @@
+"""What "caught up" means: one definition, for all that tells how a flow is."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Generic, NamedTuple, TypeVar
+
+LIVE_S = 5.0
+"""A partition has caught up while no record waits for longer: pumps report, and ends are read, every few seconds."""
+
+UNKNOWN = -1
+"""An offset that nobody has told yet."""
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class Standing(NamedTuple, Generic[Key]):
+    """How far one partition is copied."""
+
+    key: Key
+    position: int
+    """At the source: the offset that is copied next; `UNKNOWN` before it was read."""
+    end: int
+    """At the source: behind the last offset that may be read; `UNKNOWN` before it was read."""
+    parked: bool
+
+    @property
+    def known(self) -> bool:
+        """Whether its lag can be told."""
+        return self.position > UNKNOWN and self.end > UNKNOWN
+
+    @property
+    def lag(self) -> int:
+        """Offsets that are not acknowledged at the target yet."""
+        return max(self.end - self.position, 0)
+
+
+class _Goal(NamedTuple):
+    """The end that a partition had when it was seen to lag."""
+
+    end: int
+    since_s: float
+
+
+class CatchingUp(Generic[Key]):
+    """Watches one flow's partitions; `look` once in a while, all of them each time.
+
+    A partition has caught up once it has reached an end that was seen, and for as long as it reaches each later one
+    within `LIVE_S`: records that are on their way just now don't count.
+    """
+
+    def __init__(self) -> None:
+        self._goals: dict[Key, _Goal] = {}
+        self._caught_up: set[Key] = set()
+
+    def look(self, standings: Iterable[Standing[Key]], now_s: float) -> str:
+        """The flow's state: `finding out`, `copying`, `held up` or `caught up`; `now_s` is a monotonic clock's."""
+        unknown = behind = parked = False
+        seen = set()
+        for one in standings:
+            seen.add(one.key)
+            parked |= one.parked
+            if not one.known:
+                unknown |= not one.parked
+                self._caught_up.discard(one.key)
+            elif not self._reaches(one, now_s):
+                behind |= not one.parked
+        self._caught_up &= seen
+        self._goals = {key: goal for key, goal in self._goals.items() if key in seen}
+        return "finding out" if unknown else "copying" if behind else "held up" if parked else "caught up"
+
+    def _reaches(self, one: Standing[Key], now_s: float) -> bool:
+        """Whether a partition has caught up."""
+        goal = self._goals.get(one.key)
+        if not one.lag:
+            self._goals.pop(one.key, None)
+            self._caught_up.add(one.key)
+        elif goal is None:
+            self._goals[one.key] = _Goal(one.end, now_s)
+        elif one.position >= goal.end:
+            self._goals[one.key] = _Goal(one.end, now_s)
+            self._caught_up.add(one.key)
+        elif now_s - goal.since_s > LIVE_S:
+            self._caught_up.discard(one.key)
+        return one.key in self._caught_up

@@ -1,0 +1,34 @@
+"""What can't be noticed of a flow's source, because its brokers are old: said once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextlib import closing, suppress
+
+from sparkmirror.cluster.broker_versions import weaker_guarantees
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.config import FlowConfig
+from sparkmirror.errors import SparkMirrorError
+
+log = logging.getLogger(__name__)
+
+
+class Weaknesses:
+    """Those of one flow."""
+
+    def __init__(self, flow: FlowConfig) -> None:
+        self._flow = flow
+        self._said = False
+
+    def say(self, topics: Sequence[str]) -> None:
+        """Warn of what is weaker, by the brokers that have these source topics; after a failure the next time."""
+        if self._said or not topics:
+            return
+        with (
+            suppress(ConnectionError, SparkMirrorError),
+            closing(ClusterClient(self._flow.source, f"{self._flow.name}|sparkmirror-driver")) as client,
+        ):
+            for line in weaker_guarantees(client, topics):
+                log.warning("flow %s: cluster %s: %s", self._flow.name, self._flow.source.alias, line)
+            self._said = True

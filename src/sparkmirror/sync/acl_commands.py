@@ -1,0 +1,120 @@
+"""ACLs as people add them: lines for `kafka-acls.sh`, and Strimzi's `KafkaUser` resources."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import yaml
+
+from sparkmirror.cluster.acls import ALLOW, ANYWHERE, LITERAL, Acl, Resource
+from sparkmirror.config import ClusterConfig
+
+SIGN_IN_FILE = "admin.properties"
+"""Named in commands for clusters that are not spoken with in clear: how their administrator signs in."""
+
+_WORDS = {
+    Resource.TOPIC: ("--topic", "topic"),
+    Resource.GROUP: ("--group", "group"),
+    Resource.CLUSTER: ("--cluster", "cluster"),
+    Resource.TRANSACTIONAL_ID: ("--transactional-id", "transactionalId"),
+}
+"""The tool's option, and Strimzi's type."""
+_RESOURCE_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
+"""What Kubernetes takes (RFC 1123)."""
+
+_Key = tuple[Resource, str, int, str, str, int]
+
+
+def kafka_acls_lines(acls: Iterable[Acl], cluster: ClusterConfig) -> list[str]:
+    """Commands that add them, one for each principal, host and resource."""
+    servers = ",".join(cluster.bootstrap_servers)
+    signed_in = cluster.encrypted or cluster.signs_in
+    lines = []
+    for (resource, name, pattern, principal, host, permission), operations in _grouped(acls).items():
+        word = "allow" if permission == ALLOW else "deny"
+        words = [
+            *("kafka-acls.sh", "--bootstrap-server", servers),
+            *(("--command-config", SIGN_IN_FILE) if signed_in else ()),
+            *("--add", f"--{word}-principal", principal),
+            *((f"--{word}-host", host) if host != ANYWHERE else ()),
+            *(part for operation in operations for part in ("--operation", _pascal(operation))),
+            *(_WORDS[resource][0], name, "--resource-pattern-type", "literal" if pattern == LITERAL else "prefixed"),
+        ]
+        lines.append(shlex.join(words))
+    return lines
+
+
+def kafka_users(acls: Sequence[Acl], there: Iterable[Acl]) -> tuple[str, list[str]]:
+    """Resources for the principals of `acls`, and the principals that none can be written for.
+
+    Strimzi's User Operator removes what its resource doesn't list, so each lists what the principal has already
+    (`there`), too.
+    """
+    resources, left_out = [], []
+    present = list(there)
+    for principal in sorted({acl.principal for acl in acls}):
+        user = _user(principal)
+        if user is None:
+            left_out.append(principal)
+            continue
+        name, authentication = user
+        own = {acl for acl in [*acls, *present] if acl.principal == principal}
+        resources.append(
+            {
+                "apiVersion": "kafka.strimzi.io/v1",
+                "kind": "KafkaUser",
+                "metadata": {"name": name, "labels": {"strimzi.io/cluster": "CLUSTER"}},
+                "spec": authentication | {"authorization": {"type": "simple", "acls": _rules(own)}},
+            }
+        )
+    return yaml.safe_dump_all(resources, sort_keys=False, width=120) if resources else "", left_out
+
+
+def _user(principal: str) -> tuple[str, dict[str, Any]] | None:
+    """Name and authentication of the user whom Strimzi calls so: by SCRAM `User:NAME`, by TLS `User:CN=NAME`."""
+    kind, _, name = principal.partition(":")
+    by_tls = name.startswith("CN=")
+    name = name.removeprefix("CN=")
+    if kind != "User" or not _RESOURCE_NAME.fullmatch(name):
+        return None
+    return name, {"authentication": {"type": "tls-external"}} if by_tls else {}
+
+
+def _rules(acls: Iterable[Acl]) -> list[dict[str, Any]]:
+    return [
+        {
+            "type": "allow" if permission == ALLOW else "deny",
+            "resource": _resource(resource, name, pattern),
+            "operations": [_pascal(operation) for operation in operations],
+            "host": host,
+        }
+        for (resource, name, pattern, _, host, permission), operations in _grouped(acls).items()
+    ]
+
+
+def _resource(resource: Resource, name: str, pattern: int) -> dict[str, str]:
+    kind = _WORDS[resource][1]
+    if resource is Resource.CLUSTER:  # there is one
+        return {"type": kind}
+    return {"type": kind, "name": name, "patternType": "literal" if pattern == LITERAL else "prefix"}
+
+
+def _grouped(acls: Iterable[Acl]) -> dict[_Key, list[str]]:
+    """The operations' names, by all else."""
+    grouped: dict[_Key, list[str]] = {}
+    for acl in sorted(acls, key=_order):
+        key = (acl.resource, acl.name, acl.pattern, acl.principal, acl.host, acl.permission)
+        grouped.setdefault(key, []).append(acl.operation_name)
+    return grouped
+
+
+def _order(acl: Acl) -> tuple[object, ...]:
+    return acl.principal, acl.resource, acl.name, acl.pattern, acl.host, acl.permission, acl.operation
+
+
+def _pascal(operation: str) -> str:
+    """As Kafka's tools and Strimzi write it: DESCRIBE_CONFIGS is DescribeConfigs."""
+    return "".join(word.capitalize() for word in operation.split("_"))

@@ -1,0 +1,116 @@
+"""What clients of a flow's source would lack at its target: ACLs of topics, groups and transactional ids, SCRAM users.
+
+Asked for by `sparkmirror acls`. Nothing is changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kafka.protocol.admin import DescribeUserScramCredentialsRequest
+
+from sparkmirror.cluster.acls import Acl, Resource, SecurityDisabled, read_acls
+from sparkmirror.cluster.admin import ClusterAdmin, refusal
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.groups import Groups
+from sparkmirror.config import ClusterConfig, FlowConfig
+from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.sync.acl_rules import of_copies, of_groups
+from sparkmirror.sync.topic_rules import TopicRules, group_filter, topic_rules
+
+_MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+_ADVICE = {31: "grant our principal DESCRIBE on the cluster"}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ScramUser:
+    """Somebody who signs in with a password that only the brokers' digest of is known."""
+
+    name: str
+    mechanism: str
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may do what at the target, beside what they may at the source."""
+
+    flow: FlowConfig
+    wanted: frozenset[Acl]
+    """The source's ACLs by the names at the target, word for word."""
+    there: frozenset[Acl]
+    """All that the target has."""
+    users: tuple[ScramUser, ...]
+    """Of the source, and not of the target."""
+    untold: str = ""
+    """Why the users could not be compared."""
+
+    @property
+    def missing(self) -> list[Acl]:
+        """Those that no ACL of the target covers."""
+        return sorted(acl for acl in self.wanted if not any(one.covers(acl) for one in self.there))
+
+
+def access(flow: FlowConfig) -> Access:
+    """Ask both clusters.
+
+    Raises `ClusterUnreachable`, also where a cluster keeps no ACLs or may not be asked for them, and `ConfigError`.
+    """
+    rules = topic_rules(flow, flow.originals)
+    with contextlib.ExitStack() as stack:
+        source, target = (
+            stack.enter_context(contextlib.closing(ClusterClient(cluster, f"{flow.name}|sparkmirror-acls")))
+            for cluster in (flow.source, flow.target)
+        )
+        theirs, there = _acls(source), _acls(target)
+        copies = _copies(flow.source, flow.name, rules)
+        groups = sorted(Groups(source).listed())
+        users, untold = _users(source, target)
+    wanted = frozenset(_wanted(theirs, flow, rules, copies, groups))
+    return Access(flow, wanted, frozenset(there), users, untold)
+
+
+def _wanted(
+    acls: set[Acl], flow: FlowConfig, rules: TopicRules, copies: dict[str, str], groups: list[str]
+) -> Iterator[Acl]:
+    filtered = group_filter(flow, flow.originals)
+    for acl in acls:
+        if acl.resource is Resource.TOPIC:
+            yield from of_copies(acl, rules, copies)
+        elif acl.resource is Resource.GROUP:
+            yield from of_groups(acl, groups, filtered.should_replicate_group)
+        elif acl.resource is Resource.TRANSACTIONAL_ID:
+            yield acl
+
+
+def _acls(client: ClusterClient) -> set[Acl]:
+    try:
+        return read_acls(client, *Resource)
+    except SecurityDisabled:
+        raise ClusterUnreachable(f"cluster {client.config.alias} has no authorizer, so it keeps no ACLs") from None
+
+
+def _copies(cluster: ClusterConfig, name: str, rules: TopicRules) -> dict[str, str]:
+    with ClusterAdmin.connect(cluster, f"{name}|sparkmirror-acls") as admin:
+        return {topic: rules.remote_name(topic) for topic in admin.topics() if rules.wanted(topic)}
+
+
+def _users(source: ClusterClient, target: ClusterClient) -> tuple[tuple[ScramUser, ...], str]:
+    try:
+        return tuple(sorted(scram_users(source) - scram_users(target))), ""
+    except ConnectionError as error:  # brokers before Kafka 2.7 have no such question
+        return (), " ".join(str(error).split())
+
+
+def scram_users(client: ClusterClient) -> set[ScramUser]:
+    """The cluster's SCRAM users; raises `ClusterUnreachable` where we may not ask."""
+    answer = client.ask_any(lambda: DescribeUserScramCredentialsRequest(users=None))
+    if answer.error_code:
+        reason = refusal(answer.error_code, answer.error_message, _ADVICE)
+        raise ClusterUnreachable(f"cluster {client.config.alias}: reading the SCRAM users failed: {reason}")
+    return {
+        ScramUser(one.user, _MECHANISMS.get(info.mechanism, f"mechanism {info.mechanism}"))
+        for one in answer.results
+        for info in one.credential_infos
+    }

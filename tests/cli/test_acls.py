@@ -1,0 +1,154 @@
+"""`sparkmirror acls` at real brokers; what it prints is run by Kafka's own tool."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import mirror_process as mp
+import pytest
+import yaml
+from kafka import KafkaAdminClient
+from kafka.admin import ScramMechanism, UserScramCredentialUpsertion
+from kafka_scripts import write_scripts
+from typer.testing import CliRunner, Result
+
+from sparkmirror.cli.app import app
+from sparkmirror.cluster.acls import (
+    ALL,
+    ALLOW,
+    DENY,
+    LITERAL,
+    PREFIXED,
+    READ,
+    WRITE,
+    Acl,
+    Resource,
+    create_acls,
+    read_acls,
+)
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.config import ClusterConfig
+from sparkmirror.demo import KafkaCluster
+
+pytestmark = pytest.mark.broker
+
+GROUP, ID = Resource.GROUP, Resource.TRANSACTIONAL_ID
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
+    """Two clusters that keep ACLs."""
+    pair = tuple(KafkaCluster(tmp_path_factory.mktemp(name), acls=True) for name in ("acls-source", "acls-target"))
+    try:
+        with ThreadPoolExecutor(len(pair)) as pool:
+            list(pool.map(KafkaCluster.start, pair))
+        yield pair[0], pair[1]
+    finally:
+        for cluster in pair:
+            cluster.cleanup(keep_logs=True)
+
+
+def client_of(cluster: KafkaCluster) -> ClusterClient:
+    return ClusterClient(ClusterConfig(alias="x", bootstrap_servers=(cluster.bootstrap_servers,)), "test")
+
+
+def asked(*words: str) -> Result:
+    result = CliRunner().invoke(app, ["acls", *words])
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def listed(*words: str) -> list[dict[str, Any]]:
+    (flow,) = json.loads(asked(*words, "-o", "json").stdout)
+    return list(flow["acls"])
+
+
+def test_what_is_missing_is_added_by_kafkas_tool(guarded: tuple[KafkaCluster, KafkaCluster], tmp_path: Path) -> None:
+    source, target = guarded
+    mp.create_topic(source.bootstrap_servers, "orders", 1)
+    mp.create_topic(source.bootstrap_servers, "secret", 1)
+    here = [
+        Acl("orders", "User:alice", "*", READ, ALLOW),
+        Acl("orders", "User:alice", "*", WRITE, ALLOW),
+        Acl("orders", "User:CN=bob,O=it's us", "10.0.0.1", ALL, ALLOW),
+        Acl("orders", "User:mallory", "*", WRITE, DENY),
+        Acl("or", "User:carol", "*", WRITE, ALLOW, PREFIXED),
+        Acl("*", "User:dave", "*", READ, ALLOW),
+        Acl("*", "User:dave", "*", WRITE, ALLOW),
+        Acl("secret", "User:alice", "*", WRITE, ALLOW),
+        Acl("billing", "User:alice", "*", READ, ALLOW, LITERAL, GROUP),
+        Acl("tx-", "User:alice", "*", WRITE, ALLOW, PREFIXED, ID),
+    ]
+    with_source, with_target = client_of(source), client_of(target)
+    assert create_acls(with_source, here) == dict.fromkeys(here)
+    # As a mirror has synced it.
+    synced = Acl("A.orders", "User:alice", "*", READ, ALLOW)
+    assert create_acls(with_target, [synced]) == {synced: None}
+    admin = KafkaAdminClient(bootstrap_servers=source.bootstrap_servers)
+    admin.alter_user_scram_credentials([UserScramCredentialUpsertion("alice", ScramMechanism.SCRAM_SHA_512, "x")])
+    admin.close()
+    file = mp.write_properties(
+        tmp_path / "mm2.properties", source.bootstrap_servers, target.bootstrap_servers, "orders.*"
+    )
+    path = str(file)
+    mp.wait_for(lambda: len(listed(path)) == 9, 30, "the brokers show all ACLs")
+    assert [one["name"] for one in listed(path) if not one["missing"]] == ["A.orders"]
+    printed = asked(path, "--missing").stdout
+    assert "A.secret" not in printed
+    assert "# SCRAM user alice (SCRAM-SHA-512) is not on cluster B" in printed
+    (tmp_path / "add.sh").write_text(printed)
+    scripts = write_scripts(tmp_path / "bin")
+    environment = os.environ | {"PATH": f"{scripts}:{os.environ['PATH']}"}
+    added = subprocess.run(
+        ["/bin/sh", "-e", str(tmp_path / "add.sh")], env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert added.returncode == 0, added.stdout + added.stderr
+    mp.wait_for(lambda: not listed(path, "--missing"), 30, "nothing is missing")
+    lines = asked(path, "--missing").stdout.splitlines()
+    assert [line for line in lines if not line.startswith("#")] == []
+    assert read_acls(with_target, *Resource) == {
+        synced,
+        Acl("A.orders", "User:alice", "*", WRITE, ALLOW),
+        Acl("A.orders", "User:CN=bob,O=it's us", "10.0.0.1", ALL, ALLOW),
+        Acl("A.orders", "User:mallory", "*", WRITE, DENY),
+        Acl("A.or", "User:carol", "*", WRITE, ALLOW, PREFIXED),
+        Acl("A.", "User:dave", "*", READ, ALLOW, PREFIXED),
+        Acl("A.orders", "User:dave", "*", WRITE, ALLOW),
+        Acl("billing", "User:alice", "*", READ, ALLOW, LITERAL, GROUP),
+        Acl("tx-", "User:alice", "*", WRITE, ALLOW, PREFIXED, ID),
+    }
+    # Somebody new, for whom Strimzi's resource has what is there, too.
+    more = Acl("orders", "User:alice", "*", 7, ALLOW)
+    create_acls(with_source, [more])
+    mp.wait_for(lambda: bool(listed(path, "--missing")), 30, "one more is missing")
+    result = asked(path, "--missing", "--to", "strimzi")
+    (user,) = yaml.safe_load_all(result.stdout)
+    assert user["kind"] == "KafkaUser"
+    about_orders = [one for one in user["spec"]["authorization"]["acls"] if one["resource"]["name"] == "A.orders"]
+    assert [one["operations"] for one in about_orders] == [["Read", "Write", "Alter"]]
+    assert "The User Operator removes" in result.stderr
+    table = asked(path).stdout
+    assert "A->B" in table
+    assert "missing" in table
+    with_source.close()
+    with_target.close()
+
+
+def test_clusters_without_an_authorizer(
+    source_cluster: KafkaCluster, target_cluster: KafkaCluster, tmp_path: Path
+) -> None:
+    servers = source_cluster.bootstrap_servers, target_cluster.bootstrap_servers
+    file = mp.write_properties(tmp_path / "mm2.properties", *servers, "orders.*")
+    result = CliRunner().invoke(app, ["acls", str(file)])
+    assert str(result.exception) == "cluster A has no authorizer, so it keeps no ACLs"
+
+
+def test_a_form_that_is_none(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["acls", str(tmp_path / "none"), "--missing", "--to", "yaml"])
+    assert "must be kafka-acls or strimzi" in str(result.exception)

@@ -1,0 +1,121 @@
+"""A migration's end: a topic's writers move to the copy of the same name, while the mirror runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import mirror_process as mp
+import pytest
+from loss_tools import ledger
+from mirror_thread import run_mirror
+from pyspark.sql import SparkSession
+from test_verify import IDENTITY, plain, run_command, write
+from typer.testing import CliRunner
+
+from sparkmirror.cli.app import app
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.engine.mirror import Mirror
+from sparkmirror.engine.progress import FlowProgress, ProgressMeter
+from sparkmirror.errors import ConfigError
+from sparkmirror.offsets.losses import LossKind
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+
+COUNT = 300
+
+
+@pytest.fixture
+def file(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path) -> Path:
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 2)
+    write(source_cluster, topic_name, plain(range(COUNT)))
+    return mp.write_properties(
+        tmp_path / "mm2.properties",
+        source_cluster.bootstrap_servers,
+        target_cluster.bootstrap_servers,
+        topic_name,
+        IDENTITY,
+    )
+
+
+def progress(mirror: Mirror) -> FlowProgress:
+    return ProgressMeter(mirror.drivers[0]).read()
+
+
+def is_released(mirror: Mirror, topic: str) -> bool:
+    return bool(mirror.drivers) and topic in progress(mirror).released
+
+
+def end(cluster: KafkaCluster, topic: str) -> int:
+    return mp.end_offsets(cluster.bootstrap_servers, topic, 2)[0]
+
+
+def say(verb: str, file: Path, topic: str) -> str:
+    said = CliRunner().invoke(app, ["topics", verb, str(file), "--topics", topic])
+    assert said.exit_code == 0, said.output
+    return said.stdout
+
+
+def test_writers_that_have_moved_are_no_accident(
+    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, file: Path
+) -> None:
+    with run_mirror(file, spark) as mirror:
+        mp.wait_for(lambda: end(target_cluster, topic_name) == COUNT, 90, "copied")
+        assert f"{topic_name} is copied up to its end" in say("done", file, topic_name)
+        mp.wait_for(lambda: is_released(mirror, topic_name), 30, "the topic is released")
+        write(target_cluster, topic_name, plain(range(50)))
+        assert progress(mirror).state == "caught up"
+    with run_mirror(file, spark) as mirror:  # it reads no position of what it has released
+        mp.wait_for(lambda: is_released(mirror, topic_name), 30, "it is still released")
+        mp.wait_for(lambda: progress(mirror).state == "caught up", 30, "nothing is left to do")
+        assert not mirror.drivers[0].view.partitions
+        assert progress(mirror).losses == ()
+    assert ledger(target_cluster, topic_name) == []
+    said = run_command(str(file), "-o", "json")
+    assert (said.returncode, json.loads(said.stdout.splitlines()[-1])["verdict"]) == (0, "equal"), said.stdout
+
+
+def test_a_late_record_is_named_and_copied_when_that_is_taken_back(
+    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, file: Path
+) -> None:
+    with run_mirror(file, spark) as mirror:
+        mp.wait_for(lambda: end(target_cluster, topic_name) == COUNT, 90, "copied")
+        say("done", file, topic_name)
+        mp.wait_for(lambda: is_released(mirror, topic_name), 30, "the topic is released")
+        write(source_cluster, topic_name, plain([COUNT]))
+        mp.wait_for(lambda: len(progress(mirror).late) == 1, 30, "the late record is named")
+        assert progress(mirror).state == "held up"
+        assert f"{topic_name}-0: 1 offsets came to the source" in progress(mirror).late[0]
+        assert end(target_cluster, topic_name) == COUNT
+        assert "is copied on" in say("undo", file, topic_name)
+        mp.wait_for(lambda: end(target_cluster, topic_name) == COUNT + 1, 30, "the late record is copied")
+        mp.wait_for(lambda: not progress(mirror).late, 30, "nothing is late any more")
+
+
+def test_who_says_it_late_is_asked_and_believed(
+    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, file: Path
+) -> None:
+    """The producer has moved, and nobody has said so: the warning asks, and gives the command."""
+    with run_mirror(file, spark):
+        mp.wait_for(lambda: end(target_cluster, topic_name) == COUNT, 90, "copied")
+    write(target_cluster, topic_name, plain(range(50)))
+    with run_mirror(file, spark):
+        mp.wait_for(lambda: len(ledger(target_cluster, topic_name)) == 1, 60, "the foreign records are noted")
+    (loss,) = ledger(target_cluster, topic_name)
+    assert (loss.kind, loss.action) == (LossKind.FOREIGN, "continued")
+    assert "has the topic's producer moved there?" in loss.words
+    assert "sparkmirror topics done FILE --topics " in loss.words
+    assert run_command(str(file)).returncode == 1
+    assert "1 entries of the loss ledger are no losses now" in say("done", file, topic_name)
+    assert [one.is_loss for one in ledger(target_cluster, topic_name)] == [False]
+    with run_mirror(file, spark) as mirror:
+        mp.wait_for(lambda: is_released(mirror, topic_name), 60, "the topic is released")
+        assert progress(mirror).losses == ()
+    assert [one.is_loss for one in ledger(target_cluster, topic_name)] == [False]
+    assert run_command(str(file)).returncode == 0
+
+
+def test_a_topic_that_is_not_copied_cant_be_done(file: Path) -> None:
+    said = CliRunner().invoke(app, ["topics", "done", str(file), "--topics", "no-such-topic"])
+    assert isinstance(said.exception, ConfigError)
+    assert str(said.exception) == "--topics: no-such-topic: no topic that is copied matches"

@@ -1,0 +1,283 @@
+"""A flow with exactly the rights that `docs/security.md` lists, and what is said where one of them is missing."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import mirror_process as mp
+import pytest
+from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
+from page_commands import Reader, blocks
+from typer.testing import CliRunner
+
+from sparkmirror.cli.app import app
+from sparkmirror.cluster import append_proof
+from sparkmirror.cluster.acls import (
+    ALLOW,
+    LITERAL,
+    PREFIXED,
+    READ,
+    WRITE,
+    Acl,
+    Resource,
+    create_acls,
+    delete_acls,
+    read_acls,
+)
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.config import ClusterConfig
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.demo.listeners import plain
+from sparkmirror.offsets.connect_offsets import STRIMZIS_TOPIC
+
+pytestmark = pytest.mark.broker
+
+ME = "User:mirror"
+PASSWORD = "hunter2-of-mirror"
+JAAS = f'org.apache.kafka.common.security.plain.PlainLoginModule required username="mirror" password="{PASSWORD}";'
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
+    """Two clusters that keep ACLs, where our principal has the rights of the page; somebody in clear may do all."""
+    pair = [
+        KafkaCluster(tmp_path_factory.mktemp(name), acls=True, listeners={"PLAIN": plain({"mirror": PASSWORD})})
+        for name in ("rights-source", "rights-target")
+    ]
+    source, target = pair
+    try:
+        with ThreadPoolExecutor(len(pair)) as pool:
+            list(pool.map(KafkaCluster.start, pair))
+        mp.create_topic(source.bootstrap_servers, "orders", 2, {"retention.ms": "7000000"})
+        mp.produce(source.bootstrap_servers, "orders", 2, 200)
+        commit(source, {0: 30, 1: 40})
+        addresses = {"localhost:19092": source.bootstrap_servers, "localhost:29092": target.bootstrap_servers}
+        granting = [block.commands for block in blocks("security.md") if "kafka-acls.sh" in block.commands]
+        with Reader(tmp_path_factory.mktemp("granting"), addresses) as reader:
+            for commands in granting:
+                reader.run(commands, 120, "security.md")
+        yield source, target
+    finally:
+        for cluster in pair:
+            cluster.cleanup(keep_logs=True)
+
+
+def commit(cluster: KafkaCluster, offsets: dict[int, int]) -> None:
+    consumer = KafkaConsumer(bootstrap_servers=cluster.bootstrap_servers, group_id="billing", enable_auto_commit=False)
+    consumer.commit({TopicPartition("orders", index): OffsetAndMetadata(at, "", -1) for index, at in offsets.items()})
+    consumer.close()
+
+
+def client_of(cluster: KafkaCluster) -> ClusterClient:
+    return ClusterClient(ClusterConfig(alias="x", bootstrap_servers=(cluster.bootstrap_servers,)), "test")
+
+
+def granted(cluster: KafkaCluster) -> set[Acl]:
+    client = client_of(cluster)
+    try:
+        return {acl for acl in read_acls(client, *Resource) if acl.principal == ME}
+    finally:
+        client.close()
+
+
+@pytest.fixture
+def file(guarded: tuple[KafkaCluster, KafkaCluster], tmp_path: Path) -> Path:
+    """The flow that the page speaks of."""
+    source, target = guarded
+    lines = {
+        "clusters": "primary, backup",
+        "primary.bootstrap.servers": source.servers("PLAIN"),
+        "backup.bootstrap.servers": target.servers("PLAIN"),
+        "primary->backup.enabled": "true",
+        "backup->primary.emit.heartbeats.enabled": "false",
+        "topics": "orders.*",
+        "groups": "billing",
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": JAAS,
+        "sync.group.offsets.enabled": "true",
+        "emit.checkpoints.interval.seconds": "2",
+        "sync.group.offsets.interval.seconds": "2",
+        "sync.topic.acls.interval.seconds": "5",
+        "sync.topic.configs.interval.seconds": "5",
+        "sparkmirror.sync.acls.patterns.enabled": "true",
+        "sparkmirror.sync.acls.removals.enabled": "true",
+        "backup.session.timeout.ms": "6000",
+        **mp.ONE_REPLICA,
+    }
+    path = tmp_path / "mm2.properties"
+    path.write_text("".join(f"{key} = {value}\n" for key, value in lines.items()))
+    return path
+
+
+KNOWN = {"rights-unknown", "append-check-unproven", "limits-unknown", "clock-unknown"}
+"""What is only good to know, and is about rights."""
+
+
+def said(file: Path) -> dict[str, str]:
+    """What `lint --connect` has to say of rights, and all that it warns of, by rule."""
+    append_proof._known.clear()  # noqa: SLF001 - as a process that has just been started
+    printed = CliRunner().invoke(app, ["lint", str(file), "--connect", "-o", "json"])
+    lines: dict[str, str] = {}
+    for one in json.loads(printed.stdout):
+        if one["rule"] != "short-interval" and (one["severity"] != "info" or one["rule"] in KNOWN):
+            lines[one["rule"]] = f"{lines.get(one['rule'], '')}{one['what']}; {one['fix']}\n"
+    return lines
+
+
+WORDS = {Resource.TOPIC: "topic", Resource.GROUP: "group", Resource.CLUSTER: "the cluster"}
+
+
+LOOKED_AT = (STRIMZIS_TOPIC, "connect-offsets")
+"""At a start only: a run names them."""
+
+
+def unnamed(
+    cluster: KafkaCluster, file: Path, wanted: Callable[[Acl], bool], logged: Callable[[], list[str]]
+) -> Iterator[str]:
+    """Rights of our principal whose loss `lint --connect` doesn't name by operation and resource."""
+    client = client_of(cluster)
+    asked = {acl for acl in granted(cluster) if wanted(acl) and acl.name not in LOOKED_AT}
+    for acl in sorted(asked):
+        assert delete_acls(client, [acl]) == {acl: None}
+        try:
+            wait_until_shown(client, acl, there=False)
+            logged()
+            text = "".join([*said(file).values(), *logged()])
+            if not re.search(rf"\b{acl.operation_name}\b[^\n]* {WORDS[acl.resource]}", text):
+                yield f"{acl}: {text}"
+        finally:
+            create_acls(client, [acl])
+            wait_until_shown(client, acl, there=True)
+    client.close()
+
+
+def wait_until_shown(client: ClusterClient, acl: Acl, *, there: bool) -> None:
+    mp.wait_for(lambda: (acl in read_acls(client, acl.resource)) == there, 10, f"{acl} is there: {there}")
+
+
+def is_read_or_cluster(acl: Acl) -> bool:
+    return acl.operation == READ or acl.resource is Resource.CLUSTER
+
+
+def test_some_rights_that_are_missing(
+    guarded: tuple[KafkaCluster, KafkaCluster], file: Path, lines: Callable[[], list[str]]
+) -> None:
+    """Before the first start: the topics at the target are not there."""
+    assert said(file) == {}
+    assert not [line for cluster in guarded for line in unnamed(cluster, file, is_read_or_cluster, lines)]
+
+
+def test_rights_for_quotas(guarded: tuple[KafkaCluster, KafkaCluster], file: Path) -> None:
+    """They are not on the page: nobody has quotas copied who doesn't ask for it."""
+    with file.open("a") as more:
+        more.write("sparkmirror.sync.client.quotas.enabled = true\n")
+    found = said(file)
+    assert "DESCRIBE_CONFIGS on the cluster, to read client quotas" in found["forbidden-at-source"]
+    assert "ALTER_CONFIGS on the cluster, to set client quotas" in found["forbidden-at-target"]
+
+
+@pytest.mark.full
+def test_each_other_right_that_is_missing(
+    guarded: tuple[KafkaCluster, KafkaCluster], file: Path, lines: Callable[[], list[str]]
+) -> None:
+    others = [
+        line for cluster in guarded for line in unnamed(cluster, file, lambda acl: not is_read_or_cluster(acl), lines)
+    ]
+    assert not others, "\n".join(others)
+
+
+@pytest.mark.spark
+def test_the_rights_are_enough(guarded: tuple[KafkaCluster, KafkaCluster], file: Path, tmp_path: Path) -> None:
+    source, target = guarded
+    assert said(file) == {}
+    theirs = Acl("orders", "User:reader", "*", READ, ALLOW)
+    here, there = client_of(source), client_of(target)
+    prefix = Acl("ord", "User:other", "*", READ, ALLOW, PREFIXED)
+    assert create_acls(here, [theirs, prefix]) == {theirs: None, prefix: None}
+    with mp.MirrorProcess(file, tmp_path / "log", "-o", "json") as mirror:
+        mp.wait_for(
+            lambda: sum(mp.end_offsets(target.bootstrap_servers, "primary.orders", 2)) == 200, 120, "all is copied"
+        )
+        copy = Acl("primary.orders", "User:reader", "*", READ, ALLOW)
+        mp.wait_for(lambda: copy in read_acls(there, Resource.TOPIC), 60, "the copy's ACL")
+        renamed = dataclasses.replace(prefix, name="primary.ord")
+        mp.wait_for(lambda: renamed in read_acls(there, Resource.TOPIC), 60, "the prefix' ACL")
+        delete_acls(here, [prefix])
+        mp.wait_for(lambda: renamed not in read_acls(there, Resource.TOPIC), 60, "it is revoked")
+        consumer = KafkaConsumer(bootstrap_servers=target.bootstrap_servers, group_id="billing")
+        partition = TopicPartition("primary.orders", 1)
+        mp.wait_for(lambda: consumer.committed(partition) == 40, 60, "the group's offset at the target")
+        consumer.close()
+        mp.alter_topic(source.bootstrap_servers, "orders", {"retention.ms": "8000000"})
+        mp.wait_for(lambda: sum(mp.end_offsets(target.bootstrap_servers, "heartbeats", 1)) > 0, 60, "heartbeats")
+        mp.wait_for(
+            lambda: sum(mp.end_offsets(source.bootstrap_servers, "mm2-offset-syncs.backup.internal", 1)) > 0,
+            60,
+            "syncs",
+        )
+        assert mirror.terminate(60) == 0
+        logged = [line for line in mirror.log.read_text().splitlines() if not line.startswith("{")]
+    bad = [line for line in logged if re.search(r"WARNING|ERROR|warning|parked|can't be synced", line)]
+    assert [line for line in bad if "has no effect" not in line] == []
+    assert said(file) == {}
+    for words in (["losses"], ["acls"], ["acls", "--missing"], ["pause"], ["resume"]):
+        result = CliRunner().invoke(app, [words[0], str(file), *words[1:]])
+        assert result.exit_code == 0, f"{words}: {result.output} {result.exception}"
+    assert subprocess.run([mp.COMMAND, "verify", str(file)], capture_output=True, timeout=240).returncode == 0
+    here.close()
+    there.close()
+
+
+@pytest.mark.full
+def test_each_right_that_is_missing_when_topics_are_there(
+    guarded: tuple[KafkaCluster, KafkaCluster], file: Path, lines: Callable[[], list[str]]
+) -> None:
+    """What creates topics, and what proves the append check, is needed no more."""
+
+    def needed(acl: Acl) -> bool:
+        return acl.operation_name not in ("CREATE", "DELETE")
+
+    later = [line for cluster in guarded for line in unnamed(cluster, file, needed, lines)]
+    assert not later, "\n".join(later)
+
+
+# --- a run ----------------------------------------------------------------------------------------------------
+
+ON_TARGET = [
+    (Acl("primary.", ME, "*", WRITE, ALLOW, PREFIXED), r"not authorized"),
+    (Acl("primary-mm2", ME, "*", READ, ALLOW, LITERAL, Resource.GROUP), r"grant our principal READ on the group"),
+    (Acl("billing", ME, "*", READ, ALLOW, LITERAL, Resource.GROUP), r"billing: .*and READ where its offsets are set"),
+    (Acl("heartbeats", ME, "*", WRITE, ALLOW), r"topic heartbeats: grant it CREATE and WRITE"),
+    (Acl("mm2-sparkmirror-", ME, "*", WRITE, ALLOW, PREFIXED), r"mm2-sparkmirror-"),
+    (Acl(STRIMZIS_TOPIC, ME, "*", READ, ALLOW), r"grant our principal READ on it"),
+]
+
+
+@pytest.mark.full
+@pytest.mark.spark
+@pytest.mark.parametrize(("acl", "words"), ON_TARGET, ids=lambda value: getattr(value, "name", None))
+def test_a_run_names_what_is_missing(
+    guarded: tuple[KafkaCluster, KafkaCluster], file: Path, acl: Acl, words: str, tmp_path: Path
+) -> None:
+    source, target = guarded
+    client = client_of(target)
+    assert acl in granted(target)
+    delete_acls(client, [acl])
+    wait_until_shown(client, acl, there=False)
+    try:
+        commit(source, {0: 90, 1: 90})
+        mp.produce(source.bootstrap_servers, "orders", 2, 20)
+        log = tmp_path / "log"
+        with mp.MirrorProcess(file, log):
+            mp.wait_for(lambda: re.search(words, log.read_text()) is not None, 120, f"it says {words}")
+    finally:
+        create_acls(client, [acl])
+        wait_until_shown(client, acl, there=True)
+        client.close()

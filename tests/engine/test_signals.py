@@ -1,0 +1,52 @@
+"""A terminal's Ctrl-C, or a supervisor's SIGTERM, goes to the whole process group: to Spark's JVM, too."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import mirror_process as mp
+import pytest
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.engine.session import in_one_line
+
+
+class _Gone:
+    """A JVM's exception whose JVM is no more."""
+
+    _target_id = "o1"
+
+    @property
+    def _gateway_client(self) -> object:
+        raise ConnectionRefusedError("the JVM is gone")
+
+
+def test_the_words_of_an_error_can_be_asked_for_when_the_jvm_is_gone() -> None:
+    error = Py4JJavaError("An error occurred while calling o52.collect.", _Gone())
+    with pytest.raises(ConnectionRefusedError):
+        str(error)
+    assert in_one_line(error) == "An error occurred while calling o52.collect"
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+def test_a_signal_to_the_process_group_ends_it_in_order(
+    source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path, number: int
+) -> None:
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 2)
+    mp.produce(source_cluster.bootstrap_servers, topic_name, 2, 1_000)
+    path = mp.write_properties(
+        tmp_path / "mm2.properties", source_cluster.bootstrap_servers, target_cluster.bootstrap_servers, topic_name
+    )
+    with mp.MirrorProcess(path, tmp_path / "mirror.log") as mirror:
+        mp.wait_for(
+            lambda: sum(mp.end_offsets(target_cluster.bootstrap_servers, f"A.{topic_name}", 2)) == 1_000, 120, "copied"
+        )
+        os.killpg(mirror.process.pid, number)
+        assert mirror.process.wait(60) == 0
+    said = mirror.log.read_text()
+    assert "Traceback" not in said
+    assert "Py4J" not in said

@@ -1,0 +1,144 @@
+"""What `verify` says of a copy that is not complete: never that all is well."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import mirror_process as mp
+import pytest
+from kafka import KafkaProducer
+from mirror_thread import receipt
+from pyspark.sql import SparkSession
+from test_verify import config_of, plain, run_command, write
+
+from conftest import StartMirror
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.frames import Options, Progress, Verdict, Verification, run_verification
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+
+COUNT = 500
+
+Verify = Callable[[], Verification]
+
+
+@pytest.fixture
+def verified(
+    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+) -> Verify:
+    """Of the flow A->B of a test's topics."""
+    return lambda: run_verification(
+        spark, config_of(tmp_path, source_cluster, target_cluster, f"{topic_name}.*"), Options()
+    )
+
+
+def test_of_a_flow_that_never_ran(
+    source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+) -> None:
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    write(source_cluster, topic_name, plain(range(COUNT)))
+    path = config_of(tmp_path, source_cluster, target_cluster, topic_name).path
+    said = run_command(path)
+    assert said.returncode == 1, said.stderr
+    assert "equal so far: 0 records are the same on both sides" in said.stdout
+    assert f"{COUNT} records are not at the target: {COUNT} no such topic or partition at the target" in said.stdout
+    assert run_command(path, "--allow-behind", str(COUNT - 1)).returncode == 1
+    allowed = run_command(path, "--allow-behind", str(COUNT), "-o", "json")
+    assert allowed.returncode == 0
+    last = json.loads(allowed.stdout.splitlines()[-1])
+    assert (last["verdict"], last["equal"]) == ("equal so far", False), "what is allowed is not what is so"
+
+
+def test_of_an_empty_topic_that_never_was_copied(
+    source_cluster: KafkaCluster, topic_name: str, verified: Verify
+) -> None:
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 3)
+    assert verified().verdict is Verdict.EQUAL
+
+
+def test_of_a_parked_partition(
+    start_mirror: StartMirror,
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    verified: Verify,
+) -> None:
+    """At 1 of 1,002 records, because the target refuses the second."""
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    mp.create_topic(target_cluster.bootstrap_servers, f"A.{topic_name}", 1, {"max.message.bytes": "1000"})
+    write(source_cluster, topic_name, plain([0]))
+    mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 1, codec=None, size=5_000)
+    write(source_cluster, topic_name, plain(range(1_000)))
+
+    def parked() -> bool:
+        newest = receipt(mirror, topic_name)
+        return newest is not None and newest.state == "parked"
+
+    with start_mirror(topic_name, {"sync.topic.configs.enabled": "false"}) as mirror:
+        mp.wait_for(parked, 90, "the partition is parked")
+    found = verified()
+    assert (found.verdict, found.behind) == (Verdict.SO_FAR, {"parked": 1_001})
+    (partition,) = found.partitions
+    assert partition.records == 1
+    assert any("MESSAGE_SIZE_TOO_LARGE" in note for note in partition.notes)
+
+
+def test_a_tail_without_records_is_nothing_that_is_missing(
+    start_mirror: StartMirror,
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    verified: Verify,
+) -> None:
+    """Markers, and aborted data where the flow leaves it out."""
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    producer = KafkaProducer(bootstrap_servers=source_cluster.bootstrap_servers, transactional_id=topic_name)
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send(topic_name, b"one")
+    producer.commit_transaction()
+    with start_mirror(topic_name, {}):
+        mp.wait_for(lambda: mp.end_offsets(target_cluster.bootstrap_servers, f"A.{topic_name}", 1) == [1], 90, "copied")
+    assert verified().verdict is Verdict.EQUAL
+    producer.begin_transaction()
+    producer.send(topic_name, b"two")
+    producer.commit_transaction()
+    producer.close()
+    found = verified()
+    assert (found.verdict, found.behind) == (Verdict.SO_FAR, {"not copied yet": 1})
+
+
+def test_what_is_copied_meanwhile_is_compared_too(
+    spark: SparkSession,
+    start_mirror: StartMirror,
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    tmp_path: Path,
+) -> None:
+    """What was at the source when it began; a mirror that runs gets there, and nobody has to ask a second time."""
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
+    write(source_cluster, topic_name, plain(range(COUNT)))
+    config = config_of(tmp_path, source_cluster, target_cluster, topic_name)
+    copied = f"A.{topic_name}"
+    with start_mirror(topic_name, {}):
+        mp.wait_for(lambda: mp.end_offsets(target_cluster.bootstrap_servers, copied, 1) == [COUNT], 90, "copied")
+    write(source_cluster, topic_name, plain(range(COUNT)))
+    go_on = threading.Event()
+
+    def copy_on(_: Progress) -> None:
+        """When the plan was made, and before the rest is looked at."""
+        if not go_on.is_set():
+            go_on.set()
+            with start_mirror(topic_name, {}):
+                mp.wait_for(
+                    lambda: mp.end_offsets(target_cluster.bootstrap_servers, copied, 1) == [2 * COUNT], 90, "copied"
+                )
+            write(source_cluster, topic_name, plain([1]))
+
+    found = run_verification(spark, config, Options(), copy_on)
+    assert go_on.is_set()
+    assert (found.verdict, [one.records for one in found.partitions]) == (Verdict.EQUAL, [2 * COUNT])

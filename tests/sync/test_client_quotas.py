@@ -1,0 +1,96 @@
+"""Client quotas from cluster to cluster, at real brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from flow_rules import cluster_config
+from waiting import assert_soon
+
+from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.client_quotas import Entity, change_quotas, read_quotas
+from sparkmirror.config import FlowConfig
+from sparkmirror.config.model import TopicSyncConfig
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.offsets.losses import losses_topic
+from sparkmirror.sync.client_quotas import ClientQuotaSync
+
+pytestmark = pytest.mark.broker
+
+WRITES, READS = "producer_byte_rate", "consumer_byte_rate"
+
+
+class Quotas:
+    """Of one test's own client ids."""
+
+    def __init__(self, cluster: KafkaCluster, start: str) -> None:
+        self._client = ClusterClient(cluster_config("any", cluster), "test")
+        self._start = start
+
+    def set(self, entity: Entity, **values: float | None) -> None:
+        assert change_quotas(self._client, {entity: values}) == {entity: None}
+        assert_soon(lambda: {key: self.of(entity).get(key) for key in values}, values)
+
+    def of(self, entity: Entity) -> dict[str, float]:
+        return read_quotas(self._client).get(entity, {})
+
+    def clear(self) -> None:
+        for entity, values in read_quotas(self._client).items():
+            if any(self._start in (name or "") for _, name in entity):
+                change_quotas(self._client, {entity: dict.fromkeys(values)})
+        self._client.close()
+
+
+@pytest.fixture
+def both(
+    source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str
+) -> Iterator[tuple[Quotas, Quotas]]:
+    """What is set is taken away again."""
+    here, there = Quotas(source_cluster, topic_name), Quotas(target_cluster, topic_name)
+    yield here, there
+    here.clear()
+    there.clear()
+
+
+def test_quotas_go_along(
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    both: tuple[Quotas, Quotas],
+    topic_name: str,
+    lines: Callable[[], list[str]],
+) -> None:
+    here, there = both
+    alias = f"q-{topic_name}"[:40]
+    source, target = cluster_config(alias, source_cluster), cluster_config("eu", target_cluster)
+    with ClusterAdmin.connect(target, "test") as admin:
+        admin.create_compacted_topic(losses_topic(alias), 1, 1, factor_key="")
+
+    def turn(removals: bool) -> None:
+        """By a process that knows nothing but what was written down."""
+        sync = TopicSyncConfig(sync_client_quotas_enabled=True, acl_removals_enabled=removals)
+        duty = ClientQuotaSync(FlowConfig(source=source, target=target, topic_sync=sync))
+        duty.run()
+        duty.close()
+
+    by_id: Entity = (("client-id", topic_name),)
+    by_both: Entity = (("client-id", topic_name), ("user", "reader"))
+    here.set(by_id, **{WRITES: 1e6, READS: 2e6})
+    here.set(by_both, **{READS: 3e6})
+    there.set(by_id, **{WRITES: 5e5})
+    turn(removals=True)
+    assert_soon(lambda: (there.of(by_id), there.of(by_both)), ({WRITES: 1e6, READS: 2e6}, {READS: 3e6}))
+    assert f"quota on cluster eu: {READS} of client-id {topic_name}, user reader set to 3e+06" in lines()
+    turn(removals=True)
+    assert lines() == []
+    here.set(by_id, **{WRITES: None, READS: None})
+    here.set(by_both, **{READS: None})
+    turn(removals=False)
+    assert there.of(by_both) == {READS: 3e6}
+    turn(removals=True)
+    # A quota that somebody had set at the target is left, with the value that the source gave it.
+    assert_soon(lambda: (there.of(by_id), there.of(by_both)), ({WRITES: 1e6}, {}))
+    assert sum("removed, as at the source" in line for line in lines()) == 2
+    turn(removals=True)
+    assert lines() == []
