@@ -35,8 +35,8 @@ sparkmirror run mirror.yaml --secrets /mnt/secrets --status-file status.yaml
 runs a `KafkaMirrorMaker2` of `kafka.strimzi.io/v1` or `v1beta2` as it is; several in one file, too. All verbs take
 such a file, `sparkmirror config` and `sparkmirror lint` among them.
 
-It may be YAML or JSON, and what `kubectl get kmm2 -o yaml` or `-o json` prints, with `kind: List`; a directory stands for
-all such files in it. Other kinds beside it are passed over, but Secrets and ConfigMaps.
+It may be YAML or JSON, and what `kubectl get kmm2 -o yaml` or `-o json` prints, with `kind: List`; a directory stands
+for all such files in it. Other kinds beside it are passed over, but Secrets and ConfigMaps.
 
 It is read as the operator reads it: first into the configuration of Connect's workers and connectors, then into the
 keys of an mm2.properties file. So everything in [configuration.md](configuration.md) holds, with the same names.
