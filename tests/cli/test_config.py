@@ -55,8 +55,8 @@ def test_chosen_targets(tmp_path: Path) -> None:
     ("line", "says"),
     [
         ("tasks.max = many\n", "mm2.properties, line 11: tasks.max: 'many' is not allowed"),
-        ("topics = a(\n", "sparkmirror: flow A->B: topics"),
-        ("A->C.groups.exclude = [\n", "sparkmirror: flow A->C: groups"),
+        ("topics = a(\n", "mm2.properties, line 11: topics: 'a(' is no regular expression"),
+        ("A->C.groups.exclude = [\n", "line 11: A->C.groups.exclude: '[' is no regular expression"),
         ("group.filter.class = no.such:Filter\n", "group.filter.class: there is no module no"),
         ("replication.policy.class = pathlib:Path\n", "sparkmirror: flow A->B: replication.policy.class: "),
     ],

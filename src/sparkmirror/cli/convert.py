@@ -21,8 +21,8 @@ Files = Annotated[
     list[str],
     typer.Argument(
         metavar="FILE...",
-        help="An mm2.properties file, a Strimzi KafkaMirrorMaker2 (.yaml), or connectors' JSON files with their"
-        " worker's file, or a directory of these.",
+        help="An mm2.properties file, a Strimzi KafkaMirrorMaker2 (YAML or JSON), or connectors' files (JSON or"
+        " properties) with their worker's file, or a directory of these.",
     ),
 ]
 

@@ -25,8 +25,8 @@ File = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="An mm2.properties file as MirrorMaker 2 takes it, a Strimzi KafkaMirrorMaker2 (.yaml), or a directory of"
-        " connectors' JSON files.",
+        help="An mm2.properties file as MirrorMaker 2 takes it, a Strimzi KafkaMirrorMaker2 (YAML or JSON), a"
+        " connector's file, or a directory of connectors' files and their worker's.",
     ),
 ]
 Secrets = Annotated[

@@ -35,6 +35,9 @@ sparkmirror run mirror.yaml --secrets /mnt/secrets --status-file status.yaml
 runs a `KafkaMirrorMaker2` of `kafka.strimzi.io/v1` or `v1beta2` as it is; several in one file, too. All verbs take
 such a file, `sparkmirror config` and `sparkmirror lint` among them.
 
+It may be YAML or JSON, and what `kubectl get kmm2 -o yaml` or `-o json` prints, with `kind: List`; a directory stands
+for all such files in it. Other kinds beside it are passed over, but Secrets and ConfigMaps.
+
 It is read as the operator reads it: first into the configuration of Connect's workers and connectors, then into the
 keys of an mm2.properties file. So everything in [configuration.md](configuration.md) holds, with the same names.
 `sparkmirror convert mirror.yaml --to properties` prints those keys ([convert.md](convert.md)).
@@ -48,6 +51,9 @@ keys of an mm2.properties file. So everything in [configuration.md](configuratio
   the next connection.
 - `DIR/*.yaml`: manifests of Secrets and ConfigMaps. They may also stand in the file of the resource itself. Their
   values are taken when the run starts; on a Spark cluster they travel, so Spark's encryption must be on.
+
+`lint`, `config` and `convert` do without Secrets that are not there: each one is named by a warning, and its values are
+not known. All other verbs stop, and name all of them at once. A resource of v1beta2 becomes one of v1 without any.
 
 In values, `${strimzisecrets:<namespace>/<name>:<key>}` and `${strimziconfigmaps:…}` are looked up in the same
 places, as are those of the providers `io.strimzi.kafka.KubernetesSecretConfigProvider` and

@@ -143,8 +143,8 @@ def _password(kind: str, authentication: Mapping[str, Any], secrets: Secrets) ->
     username = authentication.get("username")
     if not username:
         raise FieldError("authentication.username", "is missing")
-    password = _secret(authentication, "passwordSecret", "password", secrets)
     yield "authentication.type", "sasl.mechanism", mechanism
+    password = _secret(authentication, "passwordSecret", "password", secrets)
     line = f"{module} required username={quoted(str(username))} password={quoted(password)};"
     yield "authentication.passwordSecret", "sasl.jaas.config", line
 
