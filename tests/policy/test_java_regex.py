@@ -18,6 +18,8 @@ NAMES = [
     "orders-dev",
     "orders-prod",
     "Orders",
+    "ORDERS",
+    "oRDERS",
     "us.orders",
     "topic1",
     "topic12",
