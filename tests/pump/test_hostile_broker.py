@@ -172,7 +172,7 @@ class Flow:
         self.played.append(Played(side.answer))
         return self.played[-1]
 
-    def turn(self, enough: Callable[[Sequence[Receipt]], bool], seconds: float = 20.0) -> Sequence[Receipt]:
+    def turn(self, enough: Callable[[Sequence[Receipt]], bool], seconds: float = 60.0) -> Sequence[Receipt]:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             self.pump.flush()
@@ -308,7 +308,7 @@ GARBLED = {
 def test_an_answer_that_is_none_costs_the_connection(make: Make, case: str) -> None:
     """Twice; then the broker is itself again."""
     flow = make(PlayedSource(lambda offset: GOOD.fetch(offset, 2), instead=[GARBLED[case]] * 2))
-    receipts = flow.turn(lambda receipts: all(receipt.state == "done" for receipt in receipts), 40.0)
+    receipts = flow.turn(lambda receipts: all(receipt.state == "done" for receipt in receipts))
     assert [flow.target.count(partition) for partition in range(3)] == [END] * 3
     assert {receipt.records for receipt in receipts} == {END}
 
@@ -331,7 +331,7 @@ def test_acknowledgements_that_are_none_cost_the_connection(make: Make) -> None:
 
     target = PlayedTarget(garble)
     flow = make(PlayedSource(lambda offset: GOOD.fetch(offset, 1)), target)
-    flow.turn(lambda receipts: all(receipt.state == "done" for receipt in receipts), 40.0)
+    flow.turn(lambda receipts: all(receipt.state == "done" for receipt in receipts))
     assert [target.count(partition) for partition in range(3)] == [END] * 3
 
 
@@ -349,7 +349,7 @@ def test_a_bomb_is_copied_beside_the_others(make: Make) -> None:
     """Twelve megabytes in each of ten records; the codec is another one."""
     packed = bomb(ZSTD, [12 * MB] * 9 + [5], base=0)
     flow = make(PlayedSource(lambda offset: packed if offset < 10 else GOOD.fetch(offset, 2)), codec="gzip")
-    flow.turn(lambda receipts: all(receipt.state == "done" for receipt in receipts), 60.0)
+    flow.turn(lambda receipts: all(receipt.state == "done" for receipt in receipts))
     assert [flow.target.count(partition) for partition in range(3)] == [END] * 3
 
 
@@ -357,7 +357,7 @@ def test_a_record_that_stays_too_large_parks_its_partition_with_its_size(make: M
     """Snappy makes more of 400 MB than is made of one record; what stands before it is copied."""
     packed = bomb(ZSTD, [5, 5, 400 * MB], base=0)
     flow = make(PlayedSource(lambda offset: packed), codec="snappy")
-    receipts = flow.turn(all_settled, 60.0)
+    receipts = flow.turn(all_settled)
     assert receipts[0].state == "parked"
     assert receipts[0].reason == (
         f"the record at source offset 2, which has {400 * MB + 7} bytes, makes a batch of more than {16 * MB} bytes "

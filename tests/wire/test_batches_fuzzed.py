@@ -64,7 +64,7 @@ def damaged(data: bytes, draw: Callable[..., Any], start: int = 0) -> bytearray:
 def with_damage(content: Content, draw: Callable[..., Any]) -> bytes:
     """In its header, its records, or what they are compressed to; the rest is as it should be."""
     data = build(content)
-    if content.magic == 2 and content.codec and draw(st.booleans()):
+    if content.magic == 2 and content.codec and content.records and draw(st.booleans()):
         section = b"".join(map(bytes, unpacked(content.codec, data[HEADER_SIZE:])))
         return mended(bytearray(data[:HEADER_SIZE] + ENCODE[content.codec](bytes(damaged(section, draw)))))
     return mended(damaged(data, draw))

@@ -42,6 +42,9 @@ _LONGEST_WINDOW = 128 << 20
 
 _STEP_BYTES = 128 << 10
 """About so much comes out of a codec at a time: the size of zstd's blocks."""
+_FEW_BLOCKS = 8
+"""Of zstd: 1 MB at most comes of them."""
+
 _FED_BYTES = 16 << 10
 """So much is put into one at a time, as each copies what it has not used yet."""
 
@@ -222,8 +225,14 @@ def _unzstd(data: Buffer) -> Iterator[Buffer]:
     import zstandard
 
     view = memoryview(data)
-    # With a long window it takes no more memory than comes out.
-    most = WHOLE_BYTES if _longest_zstd_window(view) > ZSTD_WINDOW else None
+    frames, blocks, window = _walked_zstd(view)
+    if frames == 1 and blocks <= _FEW_BLOCKS:  # in half the time
+        try:
+            yield zstandard.ZstdDecompressor(max_window_size=_LONGEST_WINDOW).decompressobj().decompress(data)
+        except zstandard.ZstdError as error:
+            raise _damaged(ZSTD, error) from error
+        return
+    most = WHOLE_BYTES if window > ZSTD_WINDOW else None  # with a long one it takes no more memory than comes out
     try:  # Java's reader takes several frames for one
         reader = zstandard.ZstdDecompressor(max_window_size=_LONGEST_WINDOW).stream_reader(
             data, read_size=_FED_BYTES, read_across_frames=True
@@ -238,14 +247,14 @@ def _unzstd(data: Buffer) -> Iterator[Buffer]:
         raise _damaged(ZSTD, error) from error
 
 
-def _longest_zstd_window(view: memoryview) -> int:
-    """Of all its frames, which are walked over block by block (RFC 8878, section 3.1.1).
+def _walked_zstd(view: memoryview) -> tuple[int, int, int]:
+    """How many frames and blocks there are, and the longest window (RFC 8878, section 3.1.1).
 
     The library does not tell that a frame is cut off; this does.
     """
     import zstandard
 
-    at = longest = 0
+    at = frames = blocks = longest = 0
     while at < len(view) or not at:
         magic = int.from_bytes(view[at : at + 4], "little")
         if magic & ~0xF == _ZSTD_SKIPPED:
@@ -264,14 +273,16 @@ def _longest_zstd_window(view: memoryview) -> int:
                 block = int.from_bytes(view[at : at + 3], "little")
                 last = block & 1
                 kind = block >> 1 & 3
+                blocks += 1
                 at += 3 + (1 if kind == _RLE_BLOCK else block >> 3)
             at += 4 if frame.has_checksum else 0
+            frames += 1
             longest = max(longest, frame.window_size)
         else:
             raise _damaged(ZSTD, "a frame that is none" if at + 4 <= len(view) else "the frame is cut off")
     if at > len(view):
         raise _damaged(ZSTD, "the frame is cut off")
-    return longest
+    return frames, blocks, longest
 
 
 def _damaged(codec: int, why: object) -> ValueError:
