@@ -45,12 +45,12 @@ class Part:
     """`source->target`; nothing where that can't be told."""
     failure: str = ""
     """Why it can't run, in one line."""
-    unfit: bool = False
-    """It is its configuration that it can't run with, and no other connector."""
     note: str = ""
     """What is to be known though it runs: settings that disagree, or what it can't do alone."""
     idle: bool = False
     """It runs, and has nothing to do."""
+    unfit: bool = False
+    """It is its configuration that it can't run with, and no other connector."""
 
 
 @dataclass(frozen=True, slots=True)
