@@ -72,12 +72,15 @@ def test_who_is_stopped_makes_room_and_who_is_paused_does_not() -> None:
         ("topics", "orders["),
         ("key.converter", "org.apache.kafka.connect.json.JsonConverter"),
         ("config.providers", "env"),
+        ("source.cluster.alias", "a\nb"),
+        ("target.cluster.alias", "a\x1b[2Jb"),
     ],
 )
 def test_who_can_not_run_has_nothing(key: str, value: str) -> None:
     broken = {**CASE, "mirror2": {**CASE["mirror2"], key: value}}
     flows = read_flows(queued(broken, "mirror2", "aaa"), worker_file())
     assert at_work(flows) == "aaa"
+    assert flows.parts["mirror2"].failure.isprintable()
     assert key in flows.parts["mirror2"].failure
     assert not flows.parts["aaa"].failure
 
@@ -98,6 +101,17 @@ def test_checkpoints_and_heartbeats_stay_where_they_are(kind: str) -> None:
     assert not flows.parts["aaa"].idle
     assert flows.parts[kind].failure
     assert at_work(flows) == "mm2-msc"
+
+
+def test_heartbeats_of_a_class_that_can_not_be_built_end_no_mirror() -> None:
+    """The mirror builds what sends heartbeats between two epochs, and would end with all that it copies."""
+    named = "no_such_module:Policy"
+    configs = {**CASE, "beats": {**aws_connectors()["mm2-hbc"], "replication.policy.class": named}}
+    flows = read_flows(queued(configs, "mirror2", "beats"), worker_file({"sparkmirror.classes": named}))
+    assert flows.config.beats == ()
+    assert flows.parts["beats"].unfit
+    assert "there is no module no_such_module" in flows.parts["beats"].failure
+    assert at_work(flows) == "mirror2"
 
 
 def test_a_newcomer_that_can_not_run_stops_no_heartbeats() -> None:

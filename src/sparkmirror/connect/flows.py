@@ -142,6 +142,9 @@ def _connector(spec: ConnectorSpec, loadable: Loadable) -> Connector:
     connector = Connector(role, spec.name, settings, where)
     if not connector.flow[0]:
         raise ConfigError("is missing: write the source's alias", where=where, key="source.cluster.alias")
+    for end, alias in zip(("source", "target"), connector.flow, strict=True):
+        if not alias.isprintable():  # it would be in what is printed, line by line
+            raise ConfigError(f"{alias!r} holds what is no text", where=where, key=f"{end}.cluster.alias")
     return connector
 
 
