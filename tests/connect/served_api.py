@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import os
 import socket
+import ssl
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -65,12 +66,12 @@ class ServedApi:
 
 
 @contextmanager
-def served_api() -> Iterator[ServedApi]:
-    """Its name is looked for on this machine only."""
+def served_api(tls: ssl.SSLContext | None = None) -> Iterator[ServedApi]:
+    """On this machine only; `ask` speaks no TLS."""
     listener = Listener("http", "127.0.0.1", 0)
     with (
         in_memory_api() as api,
         listening(listener, "worker.properties") as bound,
-        serving(BodyLimit(api.app), bound, None),
+        serving(BodyLimit(api.app), bound, tls),
     ):
         yield ServedApi(api, bound.getsockname()[1])

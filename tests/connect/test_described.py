@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import pytest
 import schemathesis
@@ -11,6 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
 from schemathesis import Case, GenerationMode
+from schemathesis.core.result import Ok
 from tests.connect.rest_cases import connector
 from tests.connect.served_api import ServedApi, served_api
 
@@ -31,6 +33,7 @@ def _ask(served: ServedApi, mode: GenerationMode, examples: int) -> int:
     answered = 0
     schema = schemathesis.openapi.from_dict(served.api.api.openapi())
     for found in schema.get_all_operations():
+        assert isinstance(found, Ok)
         operation = found.ok()
 
         @settings(
@@ -42,7 +45,7 @@ def _ask(served: ServedApi, mode: GenerationMode, examples: int) -> int:
             suppress_health_check=list(HealthCheck),
         )
         @given(case=operation.as_strategy(generation_mode=mode), known=st.booleans(), state=st.sampled_from(STATES))
-        def ask(case: Case, known: bool, state: str) -> None:
+        def ask(case: Case[Any], known: bool, state: str) -> None:
             nonlocal answered
             if known and "name" in (case.path_parameters or {}):
                 served.api.ask("PUT", "/connectors/shop/config", SOURCE)

@@ -73,7 +73,7 @@ class Connection(H11Protocol):
 class Loop(asyncio.SelectorEventLoop):
     """An event loop whose servers don't wait for TLS as long as they like."""
 
-    async def create_server(self, *args: Any, **more: Any) -> asyncio.Server:  # type: ignore[override]
+    async def create_server(self, *args: Any, **more: Any) -> asyncio.Server:
         """As asyncio's."""
         if more.get("ssl") is not None:
             more["ssl_handshake_timeout"] = HANDSHAKE_S

@@ -45,12 +45,12 @@ class Part:
     """`source->target`; nothing where that can't be told."""
     failure: str = ""
     """Why it can't run, in one line."""
-    unfit: bool = False
-    """It is its configuration that it can't run with, and no other connector."""
     note: str = ""
     """What is to be known though it runs: settings that disagree, or what it can't do alone."""
     idle: bool = False
     """It runs, and has nothing to do."""
+    unfit: bool = False
+    """It is its configuration that it can't run with, and no other connector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +142,9 @@ def _connector(spec: ConnectorSpec, loadable: Loadable) -> Connector:
     connector = Connector(role, spec.name, settings, where)
     if not connector.flow[0]:
         raise ConfigError("is missing: write the source's alias", where=where, key="source.cluster.alias")
+    for end, alias in zip(("source", "target"), connector.flow, strict=True):
+        if not alias.isprintable():  # it would be in what is printed, line by line
+            raise ConfigError(f"{alias!r} holds what is no text", where=where, key=f"{end}.cluster.alias")
     return connector
 
 
