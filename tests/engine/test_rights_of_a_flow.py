@@ -251,11 +251,17 @@ def test_each_right_that_is_missing_when_topics_are_there(
 # --- a run ----------------------------------------------------------------------------------------------------
 
 ON_TARGET = [
-    (Acl("primary.", ME, "*", WRITE, ALLOW, PREFIXED), r"not authorized"),
+    (
+        Acl("primary.", ME, "*", WRITE, ALLOW, PREFIXED),
+        r"topic primary\.checkpoints\.internal.*grant our principal READ and WRITE",
+    ),
     (Acl("primary-mm2", ME, "*", READ, ALLOW, LITERAL, Resource.GROUP), r"grant our principal READ on the group"),
     (Acl("billing", ME, "*", READ, ALLOW, LITERAL, Resource.GROUP), r"billing: .*and READ where its offsets are set"),
     (Acl("heartbeats", ME, "*", WRITE, ALLOW), r"topic heartbeats: grant it CREATE and WRITE"),
-    (Acl("mm2-sparkmirror-", ME, "*", WRITE, ALLOW, PREFIXED), r"mm2-sparkmirror-"),
+    (
+        Acl("mm2-sparkmirror-", ME, "*", WRITE, ALLOW, PREFIXED),
+        r"topic mm2-sparkmirror-.*grant our principal READ and WRITE",
+    ),
     (Acl(STRIMZIS_TOPIC, ME, "*", READ, ALLOW), r"grant our principal READ on it"),
 ]
 
