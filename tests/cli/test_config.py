@@ -54,7 +54,7 @@ def test_chosen_targets(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("tasks.max = many\n", "mm2.properties: tasks.max: 'many' is not allowed"),
+        ("tasks.max = many\n", "mm2.properties, line 11: tasks.max: 'many' is not allowed"),
         ("topics = a(\n", "sparkmirror: flow A->B: topics"),
         ("A->C.groups.exclude = [\n", "sparkmirror: flow A->C: groups"),
         ("group.filter.class = no.such:Filter\n", "group.filter.class: there is no module no"),

@@ -251,16 +251,19 @@ def test_it_reads_the_secrets(verb: str, tmp_path: Path) -> None:
     file.write_text(json.dumps(tree))
     more = {
         "throttle": ["20M"],
+        "topics done": ["--topics", "orders"],
+        "topics undo": ["--topics", "orders"],
         "offsets translate": ["--topic", "orders", "--offset", "3"],
         "convert": ["--to", "properties"],
     }.get(verb, [])
     words = [*verb.split(), str(file), *more]
     refused = CliRunner().invoke(app, words)
-    assert "say with --secrets DIR" in str(refused.exception)
+    looks_only = verb in ("config", "convert", "lint")
+    assert ("say with --secrets DIR" in str(refused.exception)) is not looks_only
     (tmp_path / "secrets" / "me").mkdir(parents=True)
     (tmp_path / "secrets" / "me" / "word").write_text("hush")
     found = CliRunner().invoke(app, [*words, "--secrets", str(tmp_path / "secrets")])
-    assert "must be paused, stopped or running" in str(found.exception)
+    assert "must be paused, stopped or running" in str(found.exception) + found.output
 
 
 def test_no_word_of_a_format_that_is_none() -> None:

@@ -117,8 +117,12 @@ def test_nothing_but_heartbeats_must_be_asked_for(load: Load) -> None:
 
 
 def test_wrong_values_are_seen(load: Load) -> None:
+    """For what is a flow they stop the run; else MirrorMaker 2 reads all but `true` as false."""
     with pytest.raises(ConfigError, match="must be true or false"):
-        load("eu->us.emit.heartbeats.enabled = yes")
+        load("us->eu.emit.heartbeats.enabled = yes")
+    config = load("eu->us.emit.heartbeats.enabled = yes")
+    assert config.beats == ()
+    assert "'yes' is read as false, as MirrorMaker 2 reads it" in config.warnings[0]
 
 
 def test_keys_of_a_beat_do_not_hide_misplaced_ones(load: Load) -> None:

@@ -25,7 +25,9 @@ from sparkmirror.demo import KafkaCluster, RealConnectWorker
 from sparkmirror.demo.jvm import QUICK_START
 from sparkmirror.demo.ports import free_ports
 
-_UNREADABLE = "same status; the message says what is wrong with the body in our words, not in Java's"
+_UNREADABLE = "refused in our words, not in Java's; a real worker fails with 500 for what the client sent"
+_REFUSED = "refused with the same words; a real worker fails with 500 for what the client sent"
+_NO_NAME = "same status; a real worker's server refuses the path before Connect sees it, and answers with a page"
 _OVERRIDES = "settings of the producer, `producer.override.`, are not listed: only those that have an effect count"
 STATED = {
     "all plug-ins": "only those that are here: the three connectors, and the converter of bytes",
@@ -52,8 +54,38 @@ STATED = {
             "PUT what is no JSON",
             "PUT a list",
             "alter with what is no JSON",
+            "create from 200,000 brackets",
+            "create from a nested configuration",
+            "create from infinity",
         ],
         _UNREADABLE,
+    ),
+    **dict.fromkeys(
+        [
+            "validate with the connector's version [1.0",
+            "validate without a class",
+            "validate an unknown class",
+            "alter without a partition's cluster",
+            "alter with a topic that is a number",
+            "alter a partition that is text",
+            "alter a negative partition",
+            "alter to a negative offset",
+            "alter to text",
+            "alter without an offset",
+            "alter no partition",
+            "alter a checkpoint's offset to another",
+            "alter a checkpoint's offset without a group",
+        ],
+        _REFUSED,
+    ),
+    **dict.fromkeys(
+        [
+            "create a name with a line's end",
+            "create a name with a line's end at its end",
+            "create a name with a NUL",
+            "create a name with an escape",
+        ],
+        _NO_NAME,
     ),
 }
 """By case: what is different, and why it stays so."""
@@ -73,12 +105,18 @@ and ours, and sends both the same. Ours has a worker that copies nothing, as thi
 `WWW-Authenticate`, and the JSON, but not the settings' documentation, which is our own, commit and cluster ids, and the
 order of lists, which has no meaning. Where the answer depends on who works, only what has to be equal is compared.
 
-Two things besides differ with a worker that copies, and are not in the table:
+Connect answers 500 where what was sent can't be read, or has no sense. Here that is 400, so that a 5xx always means
+that something is wrong with the server or its cluster. Besides, where a worker copies, and not in the table:
 
 - a status has a `trace` with the reason also where the state is not FAILED: settings of a flow's connectors that
   disagree, a connector that waits for another one;
 - PATCH of offsets is refused with 400 for an offset that the source does not have yet, and for a partition that is
-  not at the target yet; Connect takes any number.
+  not at the target yet; Connect takes any number;
+- a second connector of a pair is FAILED, or has nothing to do, until the one that was there first goes; Connect runs
+  both ([connect.md](connect.md));
+- classes of Python are loaded only if the worker's file lists them, and a connector declares no config providers of
+  its own: both is 400;
+- a body of more than 1,048,576 bytes is 413.
 """
 
 

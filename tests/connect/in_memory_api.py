@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import unquote
 
+from fastapi import FastAPI
 from starlette.types import ASGIApp, Message
 from tests.connect.in_memory_worker import InMemoryWorker
 
@@ -17,28 +18,31 @@ from sparkmirror.config import ClusterConfig
 from sparkmirror.connect.api import build_api, routers
 from sparkmirror.connect.config_log import ConfigState
 from sparkmirror.connect.herder import Herder
+from sparkmirror.connect.loadable import Loadable
 from sparkmirror.connect.loggers import Loggers
 from sparkmirror.connect.manners import CrossOrigin, Manners
 from sparkmirror.connect.status_log import StatusState
-from sparkmirror.connect.storage_topic import Record, StorageTopic
+from sparkmirror.connect.storage_topic import Record, StorageTopic, Take
 
 URL = "http://worker:8083"
 
 
 class InMemoryTopic(StorageTopic):
-    """What is written is taken at once; `broken` is raised instead, if it is set."""
+    """What is written is taken at once, and kept in `records`; `broken` is raised instead, if it is set."""
 
-    def __init__(self, name: str, take: Callable[[bytes | None, bytes | None], object]) -> None:
+    def __init__(self, name: str, take: Take) -> None:
         nobody = ClusterConfig(alias="nobody", bootstrap_servers=("127.0.0.1:1",))
         super().__init__(nobody, name, take)
         self._keep = take
+        self.records: list[Record] = []
         self.broken: Exception | None = None
 
     def append(self, records: Sequence[Record]) -> None:
         if self.broken is not None:
             raise self.broken
         for key, value in records:
-            self._keep(key, value)
+            self.records.append((key, value))
+            self._keep(key, value, len(self.records) - 1)
 
     def catch_up(self) -> None:
         """All was taken when it was written."""
@@ -49,6 +53,8 @@ class InMemoryApi:
     """Ask it; `configs` and `statuses` are its storage."""
 
     app: ASGIApp
+    api: FastAPI
+    """What is in it: the paths."""
     herder: Herder
     worker: InMemoryWorker
     configs: InMemoryTopic
@@ -62,19 +68,24 @@ class InMemoryApi:
 
 
 @contextmanager
-def in_memory_api(resolve: Callable[[str], str] = str, *, admin: bool = True) -> Iterator[InMemoryApi]:
+def in_memory_api(
+    resolve: Callable[[str], str] = str, *, admin: bool = True, loadable: Loadable | None = None
+) -> Iterator[InMemoryApi]:
     """An interface whose process works; `resolve` is that of its config providers."""
     config_state, status_state = ConfigState(), StatusState()
     configs, statuses = InMemoryTopic("configs", config_state.take), InMemoryTopic("statuses", status_state.take)
     worker, loggers = InMemoryWorker("worker:8083"), Loggers()
-    herder = Herder(worker, configs, statuses, config_state, status_state, lambda: True, URL, lambda *_: None, resolve)
+    herder = Herder(
+        worker, configs, statuses, config_state, status_state, lambda: True, URL, lambda *_: None, resolve, loadable
+    )
     paths = routers(herder, loggers if admin else None, "cluster", "commit", topic_tracking=True, topic_reset=True)
-    app = Manners(build_api(paths), [route for router in paths for route in router.routes], CrossOrigin())
+    api = build_api(paths)
+    app = Manners(api, [route for router in paths for route in router.routes], CrossOrigin())
     herder.start()
     try:
         while not herder.leads:
             time.sleep(0.01)
-        yield InMemoryApi(app, herder, worker, configs, statuses)
+        yield InMemoryApi(app, api, herder, worker, configs, statuses)
     finally:
         herder.close()
 

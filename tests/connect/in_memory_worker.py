@@ -19,6 +19,8 @@ class InMemoryWorker:
         self.connectors: dict[str, ConnectorSpec] = {}
         self.failed: dict[str, str] = {}
         """Why a connector's first task has failed, by connector; a restart mends it."""
+        self.unfit: set[str] = set()
+        """Connectors whose configuration can't be run."""
         self.restarted: list[str] = []
         self._reset: set[str] = set()
         self._offsets: dict[str, dict[str, Offset]] = {}
@@ -34,6 +36,9 @@ class InMemoryWorker:
     def restart_task(self, name: str, task: int) -> None:
         self.restarted.append(f"{name} {task}")
         self.failed.pop(name, None)
+
+    def is_unfit(self, name: str) -> bool:
+        return name in self.unfit
 
     def status(self, name: str) -> ConnectorStatus:
         state = _STATES[self.connectors[name].target_state]

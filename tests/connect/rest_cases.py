@@ -301,6 +301,38 @@ def rest_cases(source: str, target: str) -> list[Case]:
             "/connectors",
             {"name": "x", "config": {**msc, "tasks.max": "0", "replication.factor": 1}},
         ),
+        *[
+            Case(f"create a name {what}", "PUT", f"/connectors/{quote(name)}/config", {**hbc, "topics": what})
+            for what, name in (
+                ("with a line's end", "x\r\ny"),
+                ("with a line's end at its end", "x\r\n"),
+                ("with a NUL", "x\0y"),
+                ("with an escape", "x\x1b[2J"),
+                ("with a C1 control", "x\x85y"),
+                ("of blanks", "   "),
+                ("of Greek", "αβγ"),
+                ("with a blank", "a b"),
+                ("of 300 letters", "n" * 300),
+            )
+        ],
+        *[
+            Case(f"delete the name {what}", "DELETE", f"/connectors/{quote(name)}")
+            for what, name in (("of Greek", "αβγ"), ("with a blank", "a b"), ("of 300 letters", "n" * 300))
+        ],
+        *[
+            Case(f"create by POST a name {what}", "POST", "/connectors", {"name": name, "config": hbc})
+            for what, name in (
+                ("with a line's end", "x\r\ny"),
+                ("with a C1 control", "x\x85y"),
+                ("of blanks", "  "),
+                ("of nothing", ""),
+            )
+        ],
+        Case("create from 200,000 brackets", "POST", "/connectors", "[" * 200_000),
+        Case("create from a nested configuration", "POST", "/connectors", {"name": "x", "config": {"a": {"b": "c"}}}),
+        Case("create from infinity", "POST", "/connectors", '{"name": "x", "config": {"a": Infinity}}'),
+        Case("PATCH a connector", "PATCH", "/connectors/x", {}),
+        Case("a method that nobody knows", "FROBNICATE", "/connectors"),
         Case("create from what is no JSON", "POST", "/connectors", "{"),
         Case("create from nothing", "POST", "/connectors"),
         Case(

@@ -116,7 +116,7 @@ def test_a_tasks_number(api: InMemoryApi) -> None:
 def test_a_name_is_text(api: InMemoryApi) -> None:
     for name in (["a"], {"a": "b"}):
         status, said = api.ask("POST", "/connectors", {"name": name, "config": SOURCE})
-        assert status == 500
+        assert status == 400
         assert "name must be text" in str(said)
     assert api.ask("GET", "/connectors") == (200, ["shop"])
 

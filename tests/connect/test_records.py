@@ -20,8 +20,8 @@ Records = list[tuple[bytes, bytes | None]]
 
 def _config_state(records: Records) -> ConfigState:
     state = ConfigState()
-    for key, value in records:
-        state.take(key, value)
+    for offset, (key, value) in enumerate(records):
+        state.take(key, value, offset)
     return state
 
 
@@ -34,8 +34,8 @@ def test_what_is_written_is_read() -> None:
     ]
     state = _config_state(records)
     assert state.specs() == {
-        "a-1": ConnectorSpec("a-1", {"topics": "x"}, TargetState.STOPPED),
-        "b": ConnectorSpec("b", {"topics": "y"}, TargetState.PAUSED),
+        "a-1": ConnectorSpec("a-1", {"topics": "x"}, TargetState.STOPPED, place=1),
+        "b": ConnectorSpec("b", {"topics": "y"}, TargetState.PAUSED, place=2),
     }
     assert state.tasks == {"a-1": [{"n": "0"}, {"n": "1"}]}
     assert _config_state([*records, *removal_records("a-1")]).specs().keys() == {"b"}
@@ -66,7 +66,7 @@ def test_what_is_not_understood_is_left_alone() -> None:
         (b"\xff", b"{}"),
         (b"commit-a", b"{}"),
     ]:
-        assert not state.take(key, value)
+        assert not state.take(key, value, 0)
     assert state == ConfigState()
 
 

@@ -25,6 +25,7 @@ from sparkmirror.cli.serve import serve
 from sparkmirror.connect import server, worker
 from sparkmirror.connect.basic_auth import EXTENSION, Users
 from sparkmirror.connect.server import ConnectServer
+from sparkmirror.connect.storage_topic import Take
 from sparkmirror.demo.ports import free_ports
 from sparkmirror.errors import ConfigError
 
@@ -36,7 +37,7 @@ Serving = Callable[..., Any]
 class _Topic(InMemoryTopic):
     """Of no cluster."""
 
-    def __init__(self, _: object, name: str, take: Callable[[bytes | None, bytes | None], object]) -> None:
+    def __init__(self, _: object, name: str, take: Take) -> None:
         super().__init__(name, take)
 
     def create(self, *_: object) -> None:

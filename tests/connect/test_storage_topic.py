@@ -63,7 +63,7 @@ def open_topic(monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
     def topic(log: type[TopicLog]) -> tuple[StorageTopic, list[bytes | None]]:
         monkeypatch.setattr(storage_topic, "TopicLog", log)
         taken: list[bytes | None] = []
-        opened.append(StorageTopic(CLUSTER, "configs", lambda key, _: taken.append(key)))
+        opened.append(StorageTopic(CLUSTER, "configs", lambda key, *_: taken.append(key)))
         return opened[0], taken
 
     yield topic

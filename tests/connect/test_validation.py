@@ -21,7 +21,6 @@ def _errors(**settings: str | None) -> dict[str, list[str]]:
 def test_what_is_fine_has_no_errors() -> None:
     assert not _errors()
     assert not _errors(tasks_max=" 4 ", key_converter=f" {PACKAGE}Any", topics="orders.*, shop")
-    assert not _errors(replication_policy_class="my.policies:Upper")
     assert not _errors(config_properties_exclude="+a.*, +b")
 
 

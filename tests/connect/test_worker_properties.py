@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.connect.connectors import demo_connectors, specs
 from tests.connect.serving import worker_config, worker_settings
 
 from sparkmirror.connect.basic_auth import EXTENSION, jaas_file, read_users
-from sparkmirror.connect.worker_properties import Listener
+from sparkmirror.connect.flows import read_flows
+from sparkmirror.connect.worker_properties import Listener, read_worker_properties
 from sparkmirror.errors import ConfigError
+from sparkmirror.formats.connect import Worker
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -149,3 +152,67 @@ def test_users_of_the_jaas_file(tmp_path: Path) -> None:
             read_users(str(jaas), "worker.properties")
     with pytest.raises(ConfigError, match="KAFKA_OPTS"):
         read_users(None, "worker.properties")
+
+
+# --- what connectors have of it --------------------------------------------------------------------------
+
+
+def test_nothing_that_serve_obeys_is_said_to_have_no_effect(tmp_path: Path) -> None:
+    """Each of the four kinds of workers that the kit has, with a connector: nothing of it is denied."""
+    interface = {
+        "rest.advertised.host.name": "127.0.0.1",
+        "access.control.allow.origin": "*",
+        "admin.listeners": "",
+        "topic.tracking.enable": "true",
+        "response.http.headers.config": "add X-A: b",
+        "config.storage.partitions": "1",
+        "status.storage.partitions": "5",
+    }
+    config = worker_config(tmp_path, {**SETTINGS, **interface})
+    flows = read_flows(specs(demo_connectors()), Worker(config.for_connectors, config.path))
+    assert [flow.name for flow in flows.config.flows] == ["msk->target"]
+    said = "\n".join(flows.config.warnings)
+    for key in ("listeners", "storage", "rest.", "access.control", "admin.", "topic.tracking", "response."):
+        assert f": {key}" not in said, said
+        assert "no REST interface" not in said
+
+
+def test_what_connectors_do_have_of_it_counts(tmp_path: Path) -> None:
+    more = {"offset.flush.interval.ms": "7000", "producer.max.request.size": "777"}
+    more["bootstrap.servers"] = "confluent.cloud:9092"  # the target of these connectors
+    config = worker_config(tmp_path, {**SETTINGS, **more})
+    (flow,) = read_flows(specs(demo_connectors()), Worker(config.for_connectors, config.path)).config.flows
+    assert flow.connect.offset_flush_interval_ms == 7000
+    assert flow.connect.offset_storage_topic == "connect-offsets-group"
+    assert flow.produce.max_request_size == 777
+
+
+# --- other files of Connect's ----------------------------------------------------------------------------
+
+
+def test_a_standalone_workers_file_is_told_what_to_do(tmp_path: Path) -> None:
+    file = tmp_path / "connect-standalone.properties"
+    file.write_text("bootstrap.servers=k:9092\noffset.storage.file.filename=/tmp/connect.offsets\n")
+    with pytest.raises(ConfigError) as caught:
+        read_worker_properties(str(file))
+    assert str(caught.value).startswith(f"{file}, line 2: offset.storage.file.filename: is of a standalone worker")
+    assert "give this file and its connectors' files, in one directory, to sparkmirror run" in str(caught.value)
+
+
+def test_a_connectors_file_is_no_workers(tmp_path: Path) -> None:
+    file = tmp_path / "mm2-msc.properties"
+    file.write_text("name=a\nconnector.class=MirrorSource\n")
+    with pytest.raises(
+        ConfigError, match=r"connector\.class: is of a connector: put it to a running sparkmirror serve"
+    ):
+        read_worker_properties(str(file))
+
+
+def test_all_that_is_missing_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "worker.properties"
+    file.write_text("bootstrap.servers=k:9092\n")
+    with pytest.raises(ConfigError) as caught:
+        read_worker_properties(str(file))
+    assert [one.key for one in caught.value.mistakes] == [
+        *("group.id", "config.storage.topic", "offset.storage.topic", "status.storage.topic")
+    ]

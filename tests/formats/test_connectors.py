@@ -217,7 +217,7 @@ def test_what_only_the_checkpoint_connector_says_is_not_the_sources(tmp_path: Pa
         (lambda files: files["source"].pop("source.cluster.alias"), "has no source.cluster.alias"),
         (
             lambda files: files["checkpoint"].update({"target.cluster.bootstrap.servers": "elsewhere:1"}),
-            "checkpoint.json, line 8: mskdest.bootstrap.servers: is something else in",
+            "checkpoint.json, line 8: target.cluster.bootstrap.servers: is something else in",
         ),
     ],
 )

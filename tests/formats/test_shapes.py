@@ -69,7 +69,7 @@ def assert_one_line(error: ConfigError) -> None:
         ("mirrors.0.sourceConnector.pause", "yes", "sourceConnector.pause: must be true or false, and is text"),
         (
             "target.authentication",
-            {"type": "oauth", "connectTimeoutSeconds": "abc"},
+            {"type": "oauth", "accessTokenLocation": "/t", "connectTimeoutSeconds": "abc"},
             "target.authentication.connectTimeoutSeconds: must be a whole number, and is text",
         ),
     ],
@@ -182,7 +182,7 @@ def test_no_verb_stumbles(text: str) -> None:
             result = CliRunner().invoke(app, [*verb, "--secrets", directory])
             if result.exception is not None and not isinstance(result.exception, SystemExit):
                 assert isinstance(result.exception, ConfigError), (verb, text, result.exception)
-                assert "\n" not in str(result.exception)
+                assert str(result.exception).count("\n") + 1 == len(result.exception.mistakes)
 
 
 # --- the table of shapes ---------------------------------------------------------------------------

@@ -344,13 +344,16 @@ OAUTH = {
         (lambda spec: spec["target"].update(authentication={"type": "kerberos"}), "must be one of tls, plain, "),
         (
             lambda spec: spec["target"].update(tls={"trustedCertificates": [{"secretName": "x", "certificate": "y"}]}),
-            "target.tls.trustedCertificates[0]: Secret x is not there",
+            "target.tls.trustedCertificates: Secret x is not there",
         ),
         (
             lambda spec: spec["mirrors"][0]["sourceConnector"].update(state="asleep"),
             "must be paused, stopped or running",
         ),
-        (lambda spec: spec["mirrors"][0]["sourceConnector"].update(tasksMax=0), "tasks.max: '0' is not allowed"),
+        (
+            lambda spec: spec["mirrors"][0]["sourceConnector"].update(tasksMax=0),
+            "sourceConnector.tasksMax: '0' is not allowed",
+        ),
     ],
 )
 def test_what_is_wrong_is_one_line_with_its_place(tmp_path: Path, change: Any, says: str) -> None:
@@ -386,9 +389,9 @@ def test_what_has_no_effect_is_named(tmp_path: Path) -> None:
     assert "spec.recources: is no field of KafkaMirrorMaker2" in said
     assert "spec.connectCluster: is a field of v1beta2 only" in said
     assert "spec.target.config.ssl.truststore.location: is taken out by Strimzi" in said
-    assert "eu.producer.linger.ms: has no effect: batches are copied as they are" in said
+    assert "spec.target.config.producer.linger.ms: has no effect: batches are copied as they are" in said
     assert "spec.mirrors[0].sourceConnector.config.name: is taken out by Strimzi" in said
-    assert "source.cluster.batch.size: reaches no client" in said
+    assert "source.config.batch.size: reaches no client" in said
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from sparkmirror.frames.compare import Bounds, Comparer, Comparison, content_dig
 from sparkmirror.frames.judge import Cleaning, Judged, Placed, Seen, judge
 from sparkmirror.frames.report import SOURCE, TARGET
 from sparkmirror.wire.batches import TIMESTAMP_TYPE_BIT
-from sparkmirror.wire.records import raw_parts
+from sparkmirror.wire.pieces import raw_parts
 
 SLOT = 10
 NO_CLEANING = Cleaning(False, 0)

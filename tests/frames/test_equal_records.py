@@ -15,7 +15,7 @@ from sparkmirror.frames.compare import Batch, Bounds, Comparer, content_digest, 
 from sparkmirror.frames.judge import Cleaning, Judgement, Placed, Seen, judge
 from sparkmirror.frames.report import SOURCE, TARGET, Side
 from sparkmirror.wire.batches import batch_headers
-from sparkmirror.wire.records import raw_parts
+from sparkmirror.wire.pieces import raw_parts
 
 CLEANED, KEPT = Cleaning(True, 0), Cleaning(False, 0)
 Log = Sequence[tuple[int, Record]]

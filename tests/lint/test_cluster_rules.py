@@ -12,6 +12,7 @@ from sparkmirror.cluster.append_check import AppendCheck, Check, Verdict
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.config.model import ConnectStorage, LegacyConfig, TopicSyncConfig
 from sparkmirror.lint import probe as probing
+from sparkmirror.lint.check import compare
 from sparkmirror.lint.cluster_rules import CLUSTER_RULES
 from sparkmirror.lint.probe import FlowProbe, Side, timestamp_limit
 
@@ -168,6 +169,11 @@ BAD: list[tuple[str, Change, str]] = [
     ("factor-too-high", refuse("own", 38, side="source"), "5 for own, and 3 brokers"),
     ("not-created", refuse("us.new", 44), "create.topic.policy"),
     (
+        "copied-by-another",
+        lambda p: p.copiers.update({"us.t": "asia->eu"}),
+        "take the topic out of us->eu.topics or asia->eu.topics",
+    ),
+    (
         "unknown-properties",
         lambda p: p.unknown_properties.update({"us.t": ("new.one",), "us.new": ("new.one",)}),
         "us.new, us.t",
@@ -278,6 +284,22 @@ def test_topics_that_lack_the_same_are_one_finding() -> None:
     probe.target.acls = frozenset({acl(ALL, "us.new0", pattern=LITERAL)})
     (told,) = [one.what for rule in CLUSTER_RULES for one in rule.findings(probe)]
     assert "on topic us.new1, us.new2, us.new3 and 1 more; no ACL" in told
+
+
+def test_a_copy_belongs_to_the_first_flow() -> None:
+    """Of the file, or the one that another process has run before."""
+    probes = [healthy(), healthy(), healthy()]
+    for probe, alias in zip(probes, ("us", "asia", "africa"), strict=True):
+        source = probe.flow.source.model_copy(update={"alias": alias})
+        probe.flow = probe.flow.model_copy(update={"source": source})
+        probe.names = {"t": "t", alias: alias}
+    compare(probes)
+    assert [probe.copiers for probe in probes] == [{}, {"t": "us->eu"}, {"t": "us->eu"}]
+    for probe in probes:
+        probe.copiers.clear()
+    probes[0].copiers["t"] = "asia->eu"
+    compare(probes)
+    assert [probe.copiers for probe in probes] == [{"t": "asia->eu"}, {}, {"t": "asia->eu"}]
 
 
 def test_a_limit_that_is_copied_is_none() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sparkmirror.formats import read
 from sparkmirror.lint import check
-from sparkmirror.lint.sample_names import MOST, names_like
+from sparkmirror.policy.sample_names import MOST, names_like
 
 ROOT = Path(__file__).parents[2]
 IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from sparkmirror.cli.app import app
 from sparkmirror.formats import read
 from sparkmirror.lint import RULES, Finding, check
+from sparkmirror.lint.format_rules import FORMAT_RULES
 from sparkmirror.lint.page import page
 
 ROOT = Path(__file__).parents[2]
@@ -44,6 +45,11 @@ TARGET = {
     "offsetStorageTopic": "o",
     "statusStorageTopic": "s",
 }
+BY_TLS = {"target.cluster.security.protocol": "SSL", "target.cluster.ssl.truststore.type": "PEM"}
+TLS_WORKER = ("security.protocol=SSL", "producer.security.protocol=SSL")
+WORKERS_KEYS = ("producer.ssl.keystore.location=/tmp/k.jks", "producer.ssl.truststore.location=/tmp/t.jks")
+FAN_IN_LINES = (("asia.bootstrap.servers", "asia1:9092"), ("asia->eu.enabled", "true"))
+FAN_IN = {"clusters": "us, eu, asia", "us->eu.topics": "orders"}
 
 
 def properties(directory: Path, *more: tuple[str, str], **changed: str) -> list[Finding]:
@@ -69,6 +75,14 @@ def connectors(directory: Path, **roles: dict[str, str] | None) -> list[Finding]
         path.write_text(json.dumps({key: value for key, value in whole.items() if value != "-"}, indent=1))
         paths.append(str(path))
     return check(read(paths))
+
+
+def worker(directory: Path, *lines: str, **roles: dict[str, str] | None) -> list[Finding]:
+    """Connectors with their worker's file, at the target."""
+    connectors(directory, **roles)
+    head = ["bootstrap.servers=eu1:9092", "group.id=g", "config.storage.topic=c", "status.storage.topic=s"]
+    (directory / "worker.properties").write_text("\n".join([*head, *lines]) + "\n")
+    return check(read([str(directory)]))
 
 
 def resource(name: str = "ours", version: str = "v1", **config: Any) -> dict[str, Any]:
@@ -139,18 +153,36 @@ BAD: list[tuple[str, Any, str, int]] = [
     ),
     (
         "wrong-prefix",
-        lambda d: connectors(d, source={"target.cluster.batch.size": "1"}),
-        "target.cluster.batch.size",
+        lambda d: connectors(d, source={"target.cluster.max.request.size": "1"}),
+        "target.cluster.max.request.size",
         9,
     ),
-    ("wrong-prefix", lambda d: properties(d, ("us->eu.producer.linger.ms", "1")), "us->eu.producer.linger.ms", 7),
+    (
+        "wrong-prefix",
+        lambda d: connectors(d, source={"source.cluster.receive.buffer.bytes": "1"}),
+        "source.cluster.receive.buffer.bytes",
+        9,
+    ),
+    (
+        "wrong-prefix",
+        lambda d: properties(d, ("us->eu.producer.max.request.size", "1")),
+        "us->eu.producer.max.request.size",
+        7,
+    ),
+    (
+        "recompresses",
+        lambda d: connectors(d, source={"producer.override.compression.type": "gzip"}),
+        "producer.override.compression.type",
+        9,
+    ),
+    ("recompresses", lambda d: properties(d, ("eu.producer.compression.type", "zstd")), "compression.type", 7),
     (
         "broker-key",
         lambda d: connectors(d, source={"producer.override.message.max.bytes": "9"}),
         "producer.override.message.max.bytes",
         9,
     ),
-    ("consumer-key", lambda d: properties(d, ("eu.producer.max.poll.records", "9")), "eu.producer.max.poll.records", 7),
+    ("consumer-key", lambda d: properties(d, ("eu.producer.fetch.max.bytes", "9")), "eu.producer.fetch.max.bytes", 7),
     (
         "replicator-key",
         lambda d: connectors(d, source={"target.kafka.sasl.mechanism": "PLAIN"}),
@@ -158,6 +190,30 @@ BAD: list[tuple[str, Any, str, int]] = [
         9,
     ),
     ("unprefixed-security", lambda d: connectors(d, source={"sasl.mechanism": "PLAIN"}), "sasl.mechanism", 9),
+    ("worker-without-stores", lambda d: worker(d, *TLS_WORKER, *WORKERS_KEYS), "ssl.keystore.location", 5),
+    (
+        "worker-without-stores",
+        lambda d: worker(d, *TLS_WORKER, WORKERS_KEYS[1], "ssl.keystore.location=/tmp/k.jks"),
+        "ssl.truststore.location",
+        5,
+    ),
+    (
+        "worker-without-stores",
+        lambda d: worker(d, "security.protocol=SASL_SSL", "admin.ssl.truststore.certificates=x"),
+        "ssl.truststore.location",
+        5,
+    ),
+    (
+        "worker-without-stores",
+        lambda d: worker(
+            d,
+            TLS_WORKER[0],
+            source=BY_TLS | {"target.cluster.ssl.keystore.location": "/k.pem"},
+            checkpoint=BY_TLS | {"target.cluster.ssl.keystore.location": "/k.pem"},
+        ),
+        "ssl.keystore.location",
+        5,
+    ),
     ("digit-lost", lambda d: properties(d, ("eu.producer.batch.size", "52428")), "eu.producer.batch.size", 7),
     (
         "short-interval",
@@ -191,7 +247,7 @@ BAD: list[tuple[str, Any, str, int]] = [
     ("literal-secret", lambda d: properties(d, ("eu.ssl.key.password", "hush")), "eu.ssl.key.password", 7),
     ("old-api", lambda d: strimzi(d, resource(version="v1beta2")), "apiVersion", 1),
     ("no-effect", lambda d: properties(d, ("us->eu.key.converter.x", "1")), "us->eu.key.converter.x", 7),
-    ("wrong-pattern", lambda d: properties(d, ("topics", "a(")), "us->eu.enabled", 4),
+    ("wrong-pattern", lambda d: properties(d, ("topic.filter.class", "nowhere:Filter")), "us->eu.enabled", 4),
     (
         "kerberos-here",
         lambda d: properties(d, ("us.security.protocol", "SASL_SSL"), ("us.sasl.jaas.config", KERBEROS)),
@@ -204,6 +260,45 @@ BAD: list[tuple[str, Any, str, int]] = [
         "replication.policy.class",
         8,
     ),
+    (
+        "fan-in",
+        lambda d: properties(
+            d,
+            ("asia.bootstrap.servers", "asia1:9092"),
+            ("asia->eu.enabled", "true"),
+            ("replication.policy.class", IDENTITY),
+            ("topics", "orders"),
+            clusters="us, eu, asia",
+        ),
+        "topics",
+        10,
+    ),
+    (
+        "may-fan-in",
+        lambda d: properties(
+            d,
+            ("asia.bootstrap.servers", "asia1:9092"),
+            ("asia->eu.enabled", "true"),
+            ("replication.policy.class", IDENTITY),
+            clusters="us, eu, asia",
+        ),
+        "asia->eu.enabled",
+        8,
+    ),
+    (
+        "comes-back",
+        lambda d: properties(
+            d,
+            ("us.1.bootstrap.servers", "us11:9092"),
+            ("us->us.1.enabled", "true"),
+            ("us.1->us.enabled", "true"),
+            clusters="us, eu, us.1",
+        ),
+        "us.1->us.enabled",
+        9,
+    ),
+    ("never-copied", lambda d: properties(d, ("topics", "orders, __a")), "topics", 7),
+    ("nothing-listed", lambda d: properties(d, ("topics", "__a")), "topics", 7),
     ("same-brokers", lambda d: properties(d, **{"eu.bootstrap.servers": "x:1, us1:9092"}), "eu.bootstrap.servers", 3),
     ("no-separator", lambda d: properties(d, ("replication.policy.separator", "")), "replication.policy.separator", 7),
     (
@@ -231,6 +326,130 @@ BAD: list[tuple[str, Any, str, int]] = [
 """A rule, a file with its mistake, and where it is."""
 
 
+FOLLOWED: list[tuple[str, Any, str]] = [
+    ("unusable", lambda d: properties(d, ("replication.factor", "3")), "as the reason says"),
+    ("placeholder", lambda d: properties(d, **{"us.bootstrap.servers": "us1:9092"}), "write the real value"),
+    ("misspelt-factor", lambda d: properties(d, ("heartbeats.topic.replication.factor", "1")), "spell the key"),
+    (
+        "policy-mismatch",
+        lambda d: connectors(
+            d,
+            source={"replication.policy.class": IDENTITY},
+            checkpoint={"replication.policy.class": IDENTITY},
+        ),
+        "write the same into both",
+    ),
+    ("misplaced", lambda d: connectors(d, checkpoint={"sync.group.offsets.enabled": "true"}), "move it into"),
+    ("wrong-prefix", lambda d: connectors(d, source={"producer.override.max.request.size": "1"}), "producer.override."),
+    ("wrong-prefix", lambda d: connectors(d, source={"consumer.receive.buffer.bytes": "1"}), "consumer."),
+    (
+        "wrong-prefix",
+        lambda d: properties(d, ("us->eu.producer.override.max.request.size", "1")),
+        "us->eu.producer.override.",
+    ),
+    ("wrong-prefix", lambda d: properties(d, ("eu.producer.max.request.size", "1")), "eu.producer."),
+    ("broker-key", lambda d: connectors(d), "take it out"),
+    ("consumer-key", lambda d: properties(d, ("us.consumer.fetch.max.bytes", "9")), "write us.consumer."),
+    ("recompresses", lambda d: connectors(d), "take it out"),
+    ("replicator-key", lambda d: connectors(d, source=BY_TLS, checkpoint=BY_TLS), "of security.protocol as well"),
+    (
+        "unprefixed-security",
+        lambda d: connectors(d, source=BY_TLS, checkpoint=BY_TLS),
+        "of security.protocol as well",
+    ),
+    (
+        "worker-without-stores",
+        lambda d: worker(
+            d,
+            *TLS_WORKER,
+            *WORKERS_KEYS,
+            "ssl.keystore.location=/tmp/k.jks",
+            "ssl.truststore.location=/tmp/t.jks",
+        ),
+        "write ssl.keystore.location as well",
+    ),
+    ("digit-lost", lambda d: properties(d, ("eu.producer.batch.size", "524288")), "write the whole number"),
+    ("short-interval", lambda d: properties(d, ("refresh.groups.interval.seconds", "20")), "write 20 or more"),
+    ("no-target-alias", lambda d: connectors(d, checkpoint=None), "write target.cluster.alias"),
+    (
+        "shared-workers",
+        lambda d: [
+            *strimzi(d, old_layout("us")),
+            *strimzi(
+                d,
+                old_layout(
+                    "asia",
+                    group_id="asias",
+                    config_storage_topic="c",
+                    offset_storage_topic="o",
+                    status_storage_topic="s",
+                ),
+            ),
+        ],
+        "a group and topics of its own",
+    ),
+    ("said-otherwise", lambda d: properties(d, **{"tasks.max": "1"}), "as the reason says"),
+    ("said-otherwise", lambda d: properties(d, ("us.consumer.receive.buffer.bytes", "1")), "as the reason says"),
+    ("no-checkpoint-connector", lambda d: connectors(d), "add one with the same policy"),
+    ("literal-secret", lambda d: properties(d, ("eu.ssl.key.password", "${file:/x:y}")), "write a reference"),
+    ("old-api", lambda d: strimzi(d, resource()), "v1"),
+    ("no-effect", lambda d: properties(d), "take it out"),
+    ("wrong-pattern", lambda d: properties(d, ("topics", "a(b)")), "as the reason says"),
+    ("kerberos-here", lambda d: properties(d), "as the reason says"),
+    ("echo-loop", lambda d: properties(d, ("replication.policy.class", IDENTITY)), "take eu->us.enabled out"),
+    ("echo-loop", lambda d: properties(d, ("eu->us.enabled", "true")), "use DefaultReplicationPolicy in all"),
+    (
+        "echo-loop",
+        lambda d: properties(
+            d,
+            ("eu->us.enabled", "true"),
+            ("replication.policy.class", IDENTITY),
+            ("us->eu.topics", "us-.*"),
+            ("eu->us.topics", "eu-.*"),
+        ),
+        "give each topics of its own",
+    ),
+    (
+        "fan-in",
+        lambda d: properties(
+            d, *FAN_IN_LINES, ("replication.policy.class", IDENTITY), ("asia->eu.topics", "bills"), **FAN_IN
+        ),
+        "list each topic in one of",
+    ),
+    ("fan-in", lambda d: properties(d, *FAN_IN_LINES, ("topics", "orders"), clusters="us, eu, asia"), "in both"),
+    ("may-fan-in", lambda d: properties(d, *FAN_IN_LINES, clusters="us, eu, asia"), "use DefaultReplicationPolicy in"),
+    ("nothing-listed", lambda d: properties(d, ("topics", "orders")), "list topics that can be"),
+    ("never-copied", lambda d: properties(d, ("topics", "orders")), "take __a out of topics"),
+    (
+        "comes-back",
+        lambda d: properties(
+            d,
+            ("us.1.bootstrap.servers", "us11:9092"),
+            ("us->us.1.enabled", "true"),
+            ("us.1->us.enabled", "true"),
+            ("replication.policy.separator", "_"),
+            clusters="us, eu, us.1",
+        ),
+        "write replication.policy.separator = _",
+    ),
+    ("same-brokers", lambda d: properties(d), "correct the brokers"),
+    ("no-separator", lambda d: properties(d, ("replication.policy.separator", "-")), "write a separator"),
+    ("no-separator", lambda d: properties(d, ("replication.policy.class", IDENTITY)), "IdentityReplicationPolicy"),
+    ("group-sync-unsaid", lambda d: connectors(d, checkpoint={"sync.group.offsets.enabled": "true"}), "= true"),
+    ("group-sync-unsaid", lambda d: connectors(d), "or false"),
+    ("one-replica", lambda d: properties(d, ("replication.factor", "-1")), "write -1"),
+    ("one-task", lambda d: properties(d), "raise tasks.max"),
+    ("amazons-policy", lambda d: properties(d, ("replication.policy.class", IDENTITY)), IDENTITY),
+    ("acls-and-operator", lambda d: strimzi(d, resource()), "sync.topic.acls.enabled: false"),
+    (
+        "names-with-aliases",
+        lambda d: properties(d, ("replication.policy.class", IDENTITY), **{"sync.group.offsets.enabled": "true"}),
+        "use IdentityReplicationPolicy",
+    ),
+]
+"""A rule, the file of `BAD` as it is when its remedy was followed to the letter, and what of the remedy that was."""
+
+
 def _of_asia() -> dict[str, Any]:
     other = resource("theirs")
     other["spec"]["mirrors"][0]["source"] = {"alias": "asia", "bootstrapServers": "asia1:9092"}
@@ -253,8 +472,30 @@ def test_every_mistake_is_a_finding(tmp_path: Path) -> None:
     assert unusable == [("us.bootstrap.servers", 2), ("tasks.max", 6), ("replication.factor", 7)]
 
 
+@pytest.mark.parametrize(
+    ("rule", "followed", "words"), FOLLOWED, ids=[f"{one[0]}-{n}" for n, one in enumerate(FOLLOWED)]
+)
+def test_a_remedy_works(tmp_path: Path, rule: str, followed: Any, words: str) -> None:
+    """Nothing of the rule is left, and nothing that is worse comes instead."""
+    fixes = [one.fix for bad in BAD if bad[0] == rule for one in bad[1](tmp_path) if one.rule == rule]
+    assert any(words in fix for fix in fixes), fixes
+    for path in tmp_path.iterdir():
+        path.unlink()
+    left = followed(tmp_path)
+    assert rule not in {one.rule for one in left}
+    assert not [one for one in left if one.severity == "error"]
+    before = {one.rule for bad in BAD if bad[0] == rule for one in bad[1](tmp_path)}
+    assert {one.rule for one in left if one.severity == "warning"} <= before
+
+
+def test_every_rule_has_a_remedy() -> None:
+    elsewhere = {rule.name for rule in FORMAT_RULES}
+    assert {rule.name for rule in RULES} - elsewhere == {one[0] for one in FOLLOWED}
+
+
 def test_every_rule_has_a_mistake() -> None:
-    assert {rule.name for rule in RULES} == {one[0] for one in BAD}
+    elsewhere = {rule.name for rule in FORMAT_RULES}
+    assert {rule.name for rule in RULES} - elsewhere == {one[0] for one in BAD}
 
 
 def test_nothing_is_found_where_nothing_is(tmp_path: Path) -> None:
@@ -292,6 +533,19 @@ def test_only_what_workers_do_share_is_found(tmp_path: Path) -> None:
 def test_what_is_right_is_left_alone(tmp_path: Path, key: str, value: str) -> None:
     named = {"misspelt-factor", "digit-lost", "short-interval", "literal-secret", "wrong-prefix"}
     assert not [one for one in properties(tmp_path, (key, value)) if one.rule in named | {"consumer-key"}]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (),
+        TLS_WORKER,
+        ("security.protocol=PLAINTEXT", *WORKERS_KEYS),
+        (*TLS_WORKER, *WORKERS_KEYS, "ssl.keystore.key=x", "ssl.truststore.certificates=x"),
+    ],
+)
+def test_workers_with_what_they_need(tmp_path: Path, lines: tuple[str, ...]) -> None:
+    assert "worker-without-stores" not in {one.rule for one in worker(tmp_path, *lines)}
 
 
 def test_the_verb(tmp_path: Path) -> None:

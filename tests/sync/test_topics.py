@@ -69,6 +69,9 @@ class InventedCluster(ClusterAdmin):
                 self.created[spec.name] = spec
         return outcomes
 
+    def would_create(self, specs: Iterable[NewTopicSpec]) -> dict[str, tuple[int, str]]:
+        return {spec.name: self._creation(spec) for spec in specs}
+
     def _creation(self, spec: NewTopicSpec) -> tuple[int, str]:
         """As Kafka does it: names first, and the first that is wrong is all that it tells."""
         if spec.name in self.refusing:
@@ -183,7 +186,7 @@ def test_a_value_that_the_target_does_not_take_is_refused(
     assert (result.mirrored, result.unknown, target.created) == ((), {}, {})
     assert result.refused["a"] == (
         "topic us.a can't be created on cluster eu: Invalid value 1 for configuration retention.ms: not here; "
-        "exclude the property from what is copied: config.properties.exclude = +NAME"
+        "the source's retention.ms is refused: write config.properties.exclude = +retention.ms"
     )
     assert not [line for line in lines() if "don't know" in line]
 

@@ -115,7 +115,7 @@ def test_a_value_that_the_target_refuses(
         result = TopicDuty(source, target, rules(topics=topic_name, heartbeats=False)).sync_once()
         assert (result.mirrored, result.unknown) == ((), {})
         assert "Invalid value tidy for configuration cleanup.policy" in result.refused[topic_name]
-        assert result.refused[topic_name].endswith("config.properties.exclude = +NAME")
+        assert result.refused[topic_name].endswith("write config.properties.exclude = +cleanup.policy")
         assert "us." + topic_name not in target.topics()
 
 

@@ -14,7 +14,7 @@ from kafka.record.legacy_records import LegacyRecordBatchBuilder
 from kafka.record.memory_records import MemoryRecords
 
 from sparkmirror.wire.batches import HEADER_SIZE, TIMESTAMP_TYPE_BIT, BatchHeader, batch_headers
-from sparkmirror.wire.records import RawRecord
+from sparkmirror.wire.pieces import RawRecord
 
 DELETE_HORIZON_BIT, TRANSACTIONAL_BIT = 0x40, 0x10
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from kafka import codec as kafka_codec
 
 from sparkmirror.wire.batches import CODECS
-from sparkmirror.wire.codecs import compress, decompress
+from sparkmirror.wire.codecs import compress
+from sparkmirror.wire.unpacking import decompress
 
 modest = settings(max_examples=80, deadline=None)
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4

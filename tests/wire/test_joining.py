@@ -19,10 +19,10 @@ from sparkmirror.pump.intake import BACKLOG_BATCHES, MERGED_BYTES, TINY_BYTES, I
 from sparkmirror.wire import splice as splicing
 from sparkmirror.wire.batches import HEADER_SIZE, LENGTH_OVERHEAD, BatchHeader, batch_headers, rewrite
 from sparkmirror.wire.buffers import FramePool
-from sparkmirror.wire.codecs import decompress
 from sparkmirror.wire.joining import joined_lone_records, joined_records
-from sparkmirror.wire.records import RawRecord
+from sparkmirror.wire.pieces import RawRecord
 from sparkmirror.wire.splice import Run, Spliced, made_of, splice
+from sparkmirror.wire.unpacking import decompress
 
 modest = settings(max_examples=100, deadline=None)
 NOW = 1_700_000_000_000

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkmirror.wire.batches import HEADER_SIZE, BatchHeader, batch_headers
-from sparkmirror.wire.records import RawRecord, raw_parts, records
+from sparkmirror.wire.pieces import RawRecord, raw_parts, records
 
 modest = settings(max_examples=80, deadline=None)
 
@@ -82,12 +82,12 @@ def test_records_that_are_cut_off_are_noticed() -> None:
         with pytest.raises(
             ValueError, match=r"the batch at offset 0 can't be read: (2 records announced, [012] found|it is cut off)"
         ):
-            raw_parts(*with_section(WHOLE, section[:end]))
+            list(raw_parts(*with_section(WHOLE, section[:end])))
 
 
 def test_bytes_after_the_records_are_noticed() -> None:
     with pytest.raises(ValueError, match="2 records announced, 2 found"):
-        raw_parts(*with_section(WHOLE, build(WHOLE)[HEADER_SIZE:] + b"\0"))
+        list(raw_parts(*with_section(WHOLE, build(WHOLE)[HEADER_SIZE:] + b"\0")))
 
 
 @pytest.mark.parametrize(
@@ -125,10 +125,10 @@ def test_a_body_that_is_none_is_noticed(body: bytes) -> None:
 def test_a_head_that_is_none_is_noticed(record: bytes) -> None:
     one = WHOLE._replace(records=WHOLE.records[:1], next_offset=1)
     with pytest.raises(ValueError, match=r"1 records announced, 0 found|64 bits"):
-        raw_parts(*with_section(one, record))
+        list(raw_parts(*with_section(one, record)))
 
 
 def test_offsets_must_grow() -> None:
     record = b"\x0c\0\0\0\1\1\0"
     with pytest.raises(ValueError, match="2 records announced, 1 found"):
-        raw_parts(*with_section(WHOLE, record * 2))
+        list(raw_parts(*with_section(WHOLE, record * 2)))

@@ -24,7 +24,7 @@ from sparkmirror.wire import produce
 from sparkmirror.wire.batches import CODECS, HEADER, HEADER_SIZE, BatchHeader, batch_headers, rewrite
 from sparkmirror.wire.fetch import VERSIONS as FETCH_VERSIONS
 from sparkmirror.wire.fetch import FetchPosition, FetchSession
-from sparkmirror.wire.records import RawRecord
+from sparkmirror.wire.pieces import RawRecord
 from sparkmirror.wire.splice import RecordTooLarge, Run, Spliced, splice
 
 modest = settings(max_examples=80, deadline=None)

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from sparkmirror.cli.flow_checks import check_flows
 from sparkmirror.cli.logs import warn
 from sparkmirror.cli.output import Format, Output, print_json
 from sparkmirror.cli.run import Clusters, File, Secrets, Spark, spark_overrides, wanted_clusters
@@ -40,13 +41,15 @@ def config(
     if more_clusters and not clusters:
         raise ConfigError("one file only; clusters go after --clusters", where="command line", key=more_clusters[0])
     wanted = wanted_clusters([*(clusters or ()), *(more_clusters or ())])
-    model, values = explain(read([file], secrets), clusters=wanted, overrides=spark_overrides(spark))
+    reading = read([file], secrets, without_secrets=True)
+    model, values = explain(reading, clusters=wanted, overrides=spark_overrides(spark))
     for flow in model.flows:
         # Patterns and classes that can't be used stop a run when it starts, so they must be seen here, too.
         topic_rules(flow, flow.originals)
         group_filter(flow, flow.originals)
     for line in model.warnings:
         warn(line)
+    check_flows(reading, model, values, wanted)
     if output is Format.JSON:
         print_json([dataclasses.asdict(value) for value in values])
         return

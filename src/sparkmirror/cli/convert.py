@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from sparkmirror.errors import ConfigError, CopyIncomplete
 from sparkmirror.formats import read
 from sparkmirror.formats.convert import FORMATS
 from sparkmirror.formats.convert import convert as converted
+from sparkmirror.formats.fill import Filling
 
 Files = Annotated[
     list[str],
@@ -38,6 +40,9 @@ def convert(
         ),
     ] = None,
     secrets: Secrets = None,
+    fill: Annotated[
+        bool, typer.Option("--fill", help="Put environment variables in for each ${NAME}; ${provider:...} stays.")
+    ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if anything can't be said.")] = False,
     output: Output = Format.TEXT,
 ) -> None:
@@ -52,21 +57,27 @@ def convert(
         raise ConfigError(f"must be {' or '.join(FORMATS)}", where="--to", key=to)
     if to == "connectors" and write is None and output is Format.TEXT:
         raise ConfigError("these are several files: say --write DIR", where="--to", key=to)
-    result = converted(read(files, secrets), to, secrets)
+    filling = Filling(os.environ if fill else {})
+    try:
+        reading = read(files, secrets, without_secrets=True, filling=filling if fill else None)
+        result = converted(reading, to, secrets)
+    except ConfigError as error:
+        raise filling.hidden_error(error) from None
     for line in result.warnings:
-        warn(line)
-    for note in result.notes:
+        warn(filling.hidden(line))
+    told = [filling.hidden_note(note) for note in result.notes]
+    for note in told:
         console.print(f"not said: {note}", highlight=False, markup=False)
     written = {_path(write, name, to): text for name, text in result.files.items()}
     if write is not None:
         _save(written)
     if output is Format.JSON:
-        notes = [{"file": one.path, "line": one.line, "key": one.key, "reason": one.reason} for one in result.notes]
+        notes = [{"file": one.path, "line": one.line, "key": one.key, "reason": one.reason} for one in told]
         print_json({"files": {str(path): text for path, text in written.items()}, "not_said": notes})
     elif write is None:
         typer.echo("".join(written.values()), nl=False)
-    if strict and result.notes:
-        raise CopyIncomplete(f"{len(result.notes)} things could not be said in {to}")
+    if strict and told:
+        raise CopyIncomplete(f"{len(told)} things could not be said in {to}")
 
 
 def _path(write: str | None, name: str, to: str) -> Path:

@@ -11,7 +11,7 @@ from sparkmirror.cli.convert import Files
 from sparkmirror.cli.output import Format, Output, print_json
 from sparkmirror.cli.run import Secrets
 from sparkmirror.formats import read
-from sparkmirror.lint import Finding, check, check_clusters
+from sparkmirror.lint import Folded, check, check_clusters, folded, ranked
 
 _COLOURS = {"error": "red", "warning": "yellow", "info": "blue"}
 
@@ -34,24 +34,23 @@ def lint(
 
     Example: sparkmirror lint mm2.properties --connect
     """
-    reading = read(files, secrets)
+    reading = read(files, secrets, partly=True, without_secrets=True)
     findings = check(reading)
     if connect:
         findings += check_clusters(reading, timeout)
+    shown = folded(ranked(findings))
     if output is Format.JSON:
-        print_json([dataclasses.asdict(finding) for finding in findings])
+        print_json([dataclasses.asdict(finding) for finding in shown])
     else:
-        for finding in findings:
+        for finding in shown:
             _show(finding)
-    if any(finding.severity != "info" for finding in findings):
+    if any(finding.severity != "info" for finding in shown):
         raise typer.Exit(1)
 
 
-def _show(finding: Finding) -> None:
-    where = f"{finding.file}, line {finding.line}" if finding.line else finding.file
-    key = f" {finding.key}:" if finding.key else ""
-    typer.echo(
-        f"{typer.style(finding.severity, fg=_COLOURS[finding.severity])} [{finding.rule}] {where}:{key} {finding.what}"
-    )
-    typer.echo(f"    causes: {finding.effect}")
-    typer.echo(f"    do: {finding.fix}")
+def _show(finding: Folded) -> None:
+    severity = typer.style(finding.severity, fg=_COLOURS[finding.severity])
+    first, *others = finding.lines()
+    typer.echo(f"{severity} [{finding.rule}] {first}")
+    for line in others:
+        typer.echo(line)

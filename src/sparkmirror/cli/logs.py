@@ -8,6 +8,8 @@ from rich.console import Console
 from rich.logging import RichHandler
 from rich.markup import escape
 
+from sparkmirror.cli.log_lines import PlainLines, plain
+
 console = Console(stderr=True, soft_wrap=True)
 
 
@@ -18,10 +20,11 @@ def set_up_logging(verbose: bool) -> None:
     else:
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    handler.addFilter(PlainLines())
     logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[handler])
     logging.getLogger("sparkmirror").setLevel(logging.DEBUG if verbose else logging.INFO)
 
 
 def warn(line: str) -> None:
     """A line that the user should see, though the run goes on."""
-    console.print(f"[yellow]warning:[/yellow] {escape(line)}", highlight=False)
+    console.print(f"[yellow]warning:[/yellow] {escape(plain(line))}", highlight=False)

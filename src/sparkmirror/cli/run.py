@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sparkmirror.cli.flow_checks import check_flows
 from sparkmirror.cli.logs import set_up_logging, warn
 from sparkmirror.cli.output import Format, Output
 from sparkmirror.cli.progress import ProgressView
@@ -78,10 +79,11 @@ def run(
         if reading.idle:
             warn(f"{reading.path}: {reading.idle}: nothing is run")
             return
-        config, _ = explain(reading, clusters=wanted, overrides=spark_overrides(spark))
+        config, values = explain(reading, clusters=wanted, overrides=spark_overrides(spark))
         status.runs(config)
         for line in config.warnings:
             warn(line)
+        check_flows(reading, config, values, wanted)
         require_spark()
         from sparkmirror.engine.mirror import Mirror  # Spark is slow to import; errors in the file come first
 

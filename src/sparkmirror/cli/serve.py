@@ -54,7 +54,7 @@ def serve(
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
-    file_of_worker = WorkerFile(config.settings, config.path)
+    file_of_worker = WorkerFile(config.for_connectors, config.path)
     with (
         ProgressView(output) as view,
         closing(ConnectWorker(file_of_worker, config.worker_id, on_progress=view.show)) as worker,

@@ -280,6 +280,13 @@ class ClusterAdmin:
 
     def creations(self, specs: Iterable[NewTopicSpec]) -> dict[str, tuple[int, str]]:
         """Create topics; for each name Kafka's error code, 0 if there is none, and its words."""
+        return self._creations(specs, "creating topics", dry=False)
+
+    def would_create(self, specs: Iterable[NewTopicSpec]) -> dict[str, tuple[int, str]]:
+        """The same answers, and nothing is created."""
+        return self._creations(specs, "asking whether topics can be created", dry=True)
+
+    def _creations(self, specs: Iterable[NewTopicSpec], what: str, *, dry: bool) -> dict[str, tuple[int, str]]:
         outcomes: dict[str, tuple[int, str]] = {}
         for chunk in _chunks(list(specs), TOPICS_PER_REQUEST):
             request = {
@@ -290,7 +297,8 @@ class ClusterAdmin:
                 }
                 for spec in chunk
             }
-            answer = self._ask("creating topics", self._client.create_topics, request, raise_errors=False)
+            create = self._client.create_topics
+            answer = self._ask(what, create, request, raise_errors=False, validate_only=dry)
             for topic in answer["topics"]:
                 outcomes[topic["name"]] = (topic["error_code"], topic.get("error_message") or "")
         return outcomes

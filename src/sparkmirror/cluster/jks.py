@@ -42,7 +42,7 @@ class JksKey:
             self.protected[-_DIGEST:],
         )
         secret = password.encode("utf-16-be")
-        stream, block = b"", salt
+        stream, block = bytearray(), salt
         while len(stream) < len(encrypted):
             block = _sha1(secret + block)
             stream += block

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import load_der_private_key, pkcs12
-from cryptography.x509 import Certificate, load_der_x509_certificate
+from cryptography.x509 import Certificate, InvalidVersion, load_der_x509_certificate
 
 from sparkmirror.cluster.jks import MAGIC, JksError, read_jks
 from sparkmirror.config.model import ClusterConfig
@@ -22,7 +23,10 @@ from sparkmirror.errors import ConfigError
 
 Store = Literal["truststore", "keystore"]
 
-_BLOCK = re.compile(r"-+BEGIN ([A-Z0-9 ]+)-+([A-Za-z0-9+/=\s]+)-+END \1-+")
+_UNREADABLE = (ValueError, TypeError, UnsupportedAlgorithm, InvalidVersion)
+"""What `cryptography` raises for keys and certificates that are damaged, or that it does not know."""
+
+_BLOCK = re.compile(r"(?<!-)-+BEGIN ([A-Z0-9 ]+)-+([A-Za-z0-9+/=\s]+)-+END \1-+")
 """One PEM block; line ends may have become spaces, as in a value on one line (Kafka's `PemParser` allows it)."""
 
 
@@ -99,7 +103,7 @@ def _open(
         raise store_error(config, f"{store}.type", reason)
     try:
         return pkcs12.load_pkcs12(content, password.encode() or None)
-    except ValueError:
+    except _UNREADABLE:
         reason = f"{location} is no PKCS12 file, or ssl.{store}.password is wrong"
         raise store_error(config, f"{store}.location", reason) from None
 
@@ -109,7 +113,7 @@ def _from_jks(config: ClusterConfig, content: bytes, password: str) -> list[Cert
     location = config.ssl.truststore_location
     try:
         return [load_der_x509_certificate(one) for one in read_jks(content, password).certificates]
-    except ValueError as error:
+    except _UNREADABLE as error:
         reason = str(error) if isinstance(error, JksError) else "it holds a certificate that can't be read"
         raise store_error(
             config, "truststore.location", f"{location}: {reason}; check ssl.truststore.password"
@@ -126,7 +130,7 @@ def _pair_from_jks(config: ClusterConfig, content: bytes, password: str, key_pas
         own = store.keys[0]
         key = load_der_private_key(own.unlock(key_password), None)
         return KeyPair(key, tuple(load_der_x509_certificate(one) for one in own.chain))
-    except (ValueError, TypeError) as error:
+    except _UNREADABLE as error:
         reason = str(error) if isinstance(error, JksError) else "it holds a key or certificate that can't be read"
         raise store_error(config, where, f"{location}: {reason}; check ssl.keystore.password") from None
 
@@ -141,7 +145,7 @@ def _certificates(config: ClusterConfig, where: str, text: str) -> tuple[Certifi
         found = [
             load_der_x509_certificate(_content(body)) for label, body in _BLOCK.findall(text) if label == "CERTIFICATE"
         ]
-    except ValueError:
+    except _UNREADABLE:
         raise store_error(config, where, "holds a certificate that can't be read") from None
     if not found:
         raise store_error(config, where, "holds no certificate in PEM format")
@@ -154,7 +158,7 @@ def _key(config: ClusterConfig, where: str, text: str, password: str) -> Private
             encrypted = label.startswith("ENCRYPTED")
             try:
                 return load_der_private_key(_content(body), password.encode() if encrypted else None)
-            except (ValueError, TypeError):
+            except _UNREADABLE:
                 reason = "holds a private key that can't be read; check ssl.key.password"
                 raise store_error(config, where, reason) from None
     raise store_error(config, where, "holds no private key in PEM format")

@@ -107,7 +107,7 @@ def _from_server(login: TokenRequest) -> Token:
     try:
         said = json.loads(content)
         text = said.get("access_token") or said["id_token"]
-    except (ValueError, KeyError, AttributeError):
+    except (ValueError, KeyError, AttributeError, RecursionError):
         raise SaslError(f"{where} gave no token") from None
     token = _token(str(text), where, said.get("expires_in"))
     expires_at = min(token.expires_at, time.time() + login.longest_life_s)
@@ -153,7 +153,7 @@ def _its_reason(content: bytes, form: Mapping[str, str]) -> str:
     try:
         said = json.loads(content)
         words = [str(said[key]) for key in ("error", "error_description") if said.get(key)]
-    except (ValueError, AttributeError, TypeError):
+    except (ValueError, AttributeError, TypeError, RecursionError):
         return ""
     text = " ".join(": ".join(words).split())
     for name, value in form.items():
@@ -193,7 +193,7 @@ def _token(text: str, where: str, expires_in: object) -> Token:
         body = text.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
         return Token(text, float(claims["exp"]))
-    except (IndexError, ValueError, KeyError, TypeError):
+    except (IndexError, ValueError, KeyError, TypeError, RecursionError):
         return Token(text, time.time() + _seconds(expires_in))
 
 

@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.wire import fetch, produce
 from sparkmirror.wire.batches import batch_headers
+from sparkmirror.wire.pieces import records
 from sparkmirror.wire.topic_ids import NO_ID
 
 _APPEND_TIMEOUT_MS = 10_000
@@ -113,12 +114,17 @@ class TopicLog:
         if part.error:
             raise LogUnavailable(self.topic, "it can't be read", part.error)
         for position, header in batch_headers(part.records):
-            batch = DefaultRecordBatch(part.records[position : position + header.size])
-            entries.extend(
-                Entry(record.offset, record.key, record.value)
-                for record in batch
-                if record.offset >= offset and not header.is_control
-            )
+            if header.is_corrupt(part.records, position):
+                raise LogUnavailable(self.topic, f"its batch at offset {header.base_offset} is corrupt", 0)
+            if not header.is_control:
+                try:
+                    entries.extend(
+                        Entry(record.offset, record.key, record.value)
+                        for record in records(header, part.records[position : position + header.size])
+                        if record.offset >= offset
+                    )
+                except ValueError as error:
+                    raise LogUnavailable(self.topic, str(error), 0) from error
             offset = header.next_offset
         if not part.records:
             offset = max(offset, part.high_watermark)

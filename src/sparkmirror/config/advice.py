@@ -40,6 +40,29 @@ _CLIENT_NAMES = {*_FETCH, *_PRODUCE, *known_keys.CLIENT}
 _ALL_NAMES = sorted(_TOP_NAMES | _CLIENT_NAMES, key=len, reverse=True)
 
 
+OF_A_WHOLE_FILE = "it names the clusters of an mm2.properties file, and a flow's are known by its aliases"
+NO_CLIENT = "reaches no client, nor in MirrorMaker 2"
+TAKE_OUT = "take it out: "
+
+
+def counting_prefixes(name: str) -> tuple[str, ...]:
+    """What stands before a client's setting in a source connector where it counts; nothing if it counts nowhere."""
+    prefixes = {"consumer.": _FETCH, "producer.override.": _PRODUCE}
+    return tuple(prefix for prefix, names in prefixes.items() if name in names)
+
+
+def of_no_client(prefix: str, name: str) -> str:
+    """What to say of a client's setting with `source.cluster.` or `target.cluster.` before it."""
+    places = [one + name for one in counting_prefixes(name) if prefix.startswith("source") or one != "consumer."]
+    if places:
+        return f"{NO_CLIENT}: write {' or '.join(places)}"
+    if name in known_keys.CLIENT:
+        return f"{NO_CLIENT}: {TAKE_OUT}{known_keys.CLIENT[name].reason}"
+    if _in_connect(name) is not None:
+        return f"{NO_CLIENT}: {TAKE_OUT}it is for Connect's workers, which stand at the target"
+    return f"{NO_CLIENT}: {TAKE_OUT}no client has such a setting"
+
+
 class Advisor:
     """Explains each key that has no effect, for one set of running flows."""
 
@@ -92,12 +115,18 @@ class Advisor:
         return [*general, strongest]
 
     def _unknown(self, key: ScopedKey) -> str:
+        if key.name == CLUSTERS_KEY:
+            return f"has no effect: {OF_A_WHOLE_FILE}"
         if meant := _close_name(key):
             return f"is not known; did you mean {meant}?"
+        if key.role and (meant_bare := _BARE.get(key.name)):
+            return f"is no client's setting; write {' or '.join(self._places(meant_bare))}"
+        if key.role and _in_connect(key.name) is not None:
+            return f"has no effect: it is no client's setting; {_in_connect(key.name)}"
         name = next((name for name in _ALL_NAMES if key.entry.key.endswith(f".{name}")), None)
         if name is None:
-            own = f"; a class of your own gets it as {min(self._extended)}{key.entry.key}" if self._extended else ""
-            return "is not known, and has no effect" + own
+            theirs = f"; a class of your own gets it as {min(self._extended)}{key.entry.key}" if self._extended else ""
+            return "is not known, and has no effect" + theirs
         prefix = key.entry.key.removesuffix(name)
         if meant := _closest(prefix, [*self._scopes.prefixes, *known_keys.ROLES]):
             return f"is not known; did you mean {meant}{name}?"

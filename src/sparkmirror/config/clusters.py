@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sparkmirror.config.aliases import in_other_case
 from sparkmirror.config.credentials import LoginError
 from sparkmirror.config.login import read_login
 from sparkmirror.config.lookup import Lookup, Pair
@@ -23,7 +24,8 @@ def read_cluster(lookup: Lookup, servers: Setting, alias: str, pair: Pair) -> Cl
     if servers.field not in fields:
         if lookup.entry(servers, pair) is None:
             key = f"{alias}.{servers.name}"
-            lookup.mistakes.add(ConfigError(f"is missing: write {key} = host:9092", where=lookup.path, key=key))
+            reason = f"is missing: write {key} = host:9092{in_other_case(key, lookup.properties)}"
+            lookup.mistakes.add(ConfigError(reason, where=lookup.path, key=key))
         fields[servers.field] = ()
     cluster = ClusterConfig.model_validate(fields)
     admin = _secured(lookup, cluster, ADMINS[servers.place], pair)

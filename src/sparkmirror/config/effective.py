@@ -17,7 +17,7 @@ from sparkmirror.config.control_settings import (
 )
 from sparkmirror.config.entries import Entry
 from sparkmirror.config.lookup import Lookup
-from sparkmirror.config.model import ClusterConfig, FlowConfig, MirrorConfig
+from sparkmirror.config.model import IDENTITY_POLICY, ClusterConfig, FlowConfig, MirrorConfig
 from sparkmirror.config.originals import is_secret
 from sparkmirror.config.setting import ADMIN_PLACES, Place, Setting, for_place
 from sparkmirror.config.settings import (
@@ -30,6 +30,7 @@ from sparkmirror.config.settings import (
     PRODUCE_SETTINGS,
     SASL_SETTINGS,
     SECURITY_PROTOCOL,
+    SOURCE_ALIAS,
     SOURCE_SERVERS,
     SSL_SETTINGS,
     TARGET_SERVERS,
@@ -38,6 +39,7 @@ from sparkmirror.config.values import Hidden
 
 MASK = "********"
 DEFAULT = "default"
+POLICY_CLASS = "replication.policy.class"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,8 @@ class _Shown:
 
     def row(self, setting: Setting, value: object) -> EffectiveValue:
         entry = self._lookup.entry(setting, self._pair)
+        if setting.name == POLICY_CLASS and self._flow.source_cluster_alias is not None and value == IDENTITY_POLICY:
+            entry = entry or self._lookup.entry(SOURCE_ALIAS, self._pair)
         text = _text(value)
         hidden = isinstance(setting.kind, Hidden) or (entry is not None and self._lookup.references(entry))
         where = DEFAULT if entry is None else _where(entry, self._lookup)

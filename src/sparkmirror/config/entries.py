@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,19 @@ from sparkmirror.errors import ConfigError
 
 COMMAND_LINE = "command line"
 SERVERS = ".bootstrap.servers"
+MARK = b"\xef\xbb\xbf"
+"""What editors put before a text to say that it is UTF-8; no line of the file."""
+
+_MARKED = (
+    "stands behind a byte order mark, which MirrorMaker 2 takes for a part of this key, so that it doesn't know it:"
+    " save the file without"
+)
+OLD_NAMES = {
+    "topics.blacklist": "topics.exclude",
+    "groups.blacklist": "groups.exclude",
+    "config.properties.blacklist": "config.properties.exclude",
+}
+"""What Kafka 2.4 to 3.9 called these lists (KIP-629); from 4.0 on MirrorMaker 2 passes the old names over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +43,10 @@ class Entry:
     where: str
     line: int = 0
     """Of the file, from 1; 0 if it has none."""
+    written: str = ""
+    """The key as it was written, if it is another name for this one."""
+    aside: str = ""
+    """What to say about how MirrorMaker 2 reads this line, if it reads something else."""
 
     @property
     def spot(self) -> str:
@@ -39,11 +56,11 @@ class Entry:
 
     def error(self, reason: str) -> ConfigError:
         """An error that names this key; `reason` must not hold a secret."""
-        return ConfigError(reason, where=self.spot, key=self.key)
+        return ConfigError(reason, where=self.spot, key=self.written or self.key)
 
     def note(self, text: str) -> str:
         """A warning that names this key; `text` must not hold a secret."""
-        return f"{self.where}: {self.key}: {text}"
+        return f"{self.where}: {self.written or self.key}: {text}"
 
 
 def read_entries(path: str) -> list[Entry]:
@@ -56,12 +73,15 @@ def read_entries(path: str) -> list[Entry]:
         raise ConfigError("is a directory, not a properties file", where=path) from None
     except OSError as error:
         raise ConfigError(f"can't be read: {error.strerror}", where=path) from None
-    if content.startswith(b"\xef\xbb\xbf") or b"\0" in content:
+    if b"\0" in content:
         raise ConfigError("is not a plain properties file: save it as ASCII or Latin-1 text", where=path)
     try:
-        return list(_numbered(path, javaproperties.parse(BytesIO(content))))
+        entries = list(_numbered(path, javaproperties.parse(BytesIO(content.removeprefix(MARK)))))
     except javaproperties.InvalidUEscapeError:
         raise ConfigError(r"has a \u that four hexadecimal digits don't follow", where=path) from None
+    if content.startswith(MARK) and re.match(rb"[^\s#!]|\\\s", content.removeprefix(MARK)):
+        entries[:1] = [replace(entry, aside=_MARKED) for entry in entries[:1]]
+    return entries
 
 
 def _numbered(path: str, parts: Iterable[Any]) -> Iterator[Entry]:
@@ -79,6 +99,14 @@ def seen_aliases(entries: Iterable[Entry]) -> list[str]:
     return list(dict.fromkeys(head for head in heads if re.fullmatch(r"[\w-]+", head)))
 
 
+def _new_name(key: str) -> str | None:
+    """What a list is called now, for one flow or for all; None if the key is no old name."""
+    for old, new in OLD_NAMES.items():
+        if key == old or ("->" in key and key.endswith(f".{old}")):
+            return key.removesuffix(old) + new
+    return None
+
+
 class Properties(Mapping[str, Entry]):
     """The keys that count: the last of each in the file, overridden by the command line.
 
@@ -88,13 +116,15 @@ class Properties(Mapping[str, Entry]):
     def __init__(self, in_file: Iterable[Entry], on_top: Iterable[Entry], aliases: Sequence[str]) -> None:
         self.warnings: list[str] = []
         self._entries: dict[str, Entry] = {}
-        for entry in (self._joined(entry, aliases) for entry in in_file):
+        for entry in self._renamed([self._joined(entry, aliases) for entry in in_file]):
             if entry.key in self._entries:
                 self.warnings.append(entry.note("is set more than once; the last one counts"))
+            if entry.aside:
+                self.warnings.append(entry.note(entry.aside))
             if re.search(r"\s#", entry.value) and entry.key != CLUSTERS_KEY:
                 self.warnings.append(entry.note("holds a #, which behind a value does not start a comment"))
             self._entries[entry.key] = entry
-        self._entries.update((entry.key, entry) for entry in on_top)
+        self._entries.update((entry.key, entry) for entry in self._renamed(list(on_top)))
 
     def __getitem__(self, key: str) -> Entry:
         return self._entries[key]
@@ -104,6 +134,25 @@ class Properties(Mapping[str, Entry]):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def _renamed(self, entries: Sequence[Entry]) -> Iterator[Entry]:
+        """Read lists under their old names as the ones that they are now; of both, all that either excludes."""
+        stated = {entry.key: entry for entry in entries}
+        replaced = {new for key in stated if (new := _new_name(key)) is not None}
+        for entry in entries:
+            new = _new_name(entry.key)
+            if new is None:
+                if entry.key not in replaced:
+                    yield entry
+                continue
+            items, beside = entry.value.strip(), stated.get(new)
+            what = f"is read as {new}, as up to Kafka 3.9; MirrorMaker 2 ignores it since 4.0, and copies what it names"
+            if beside is not None and beside.value.strip() != items:
+                self.warnings.append(entry.note(f"{what}: what either excludes is left out; write all into {new}"))
+                items = ",".join(filter(None, (beside.value.strip(), items)))
+            else:
+                self.warnings.append(entry.note(f"{what}: write {new}"))
+            yield Entry(new, items, entry.where, entry.line, entry.key)
 
     def _joined(self, entry: Entry, aliases: Sequence[str]) -> Entry:
         """Put a key with spaces around `->` together again: Java ends a key at its first space."""

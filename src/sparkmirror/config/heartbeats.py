@@ -7,14 +7,20 @@ other way has some to copy. They need nothing of the source but its alias.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import permutations
 
+from sparkmirror.config.aliases import with_aliases
 from sparkmirror.config.clusters import read_cluster
 from sparkmirror.config.control_settings import EMIT_HEARTBEATS, HEARTBEAT_SETTINGS
 from sparkmirror.config.lookup import Lookup, Pair
 from sparkmirror.config.model import ClusterConfig, FlowConfig, HeartbeatConfig
 from sparkmirror.config.originals import originals_for
 from sparkmirror.config.settings import BEAT_SETTINGS, SOURCE_SERVERS, TARGET_SERVERS
+from sparkmirror.config.values import Flag
+
+OF_PAIR = replace(EMIT_HEARTBEATS, kind=Flag())
+"""By which MirrorMaker 2 tells whether a pair that is no flow sends any (`MirrorMakerConfig.clusterPairs`)."""
 
 
 def heartbeat_pairs(aliases: Sequence[str], flows: Iterable[Pair], clusters: Sequence[str]) -> list[Pair]:
@@ -26,9 +32,9 @@ def heartbeat_pairs(aliases: Sequence[str], flows: Iterable[Pair], clusters: Seq
 
 def is_stated(lookup: Lookup, pair: Pair) -> bool:
     """Whether the file asks for this very pair's heartbeats; elsewhere they are merely Kafka's default."""
-    entry = lookup.entry(EMIT_HEARTBEATS, pair)
+    entry = lookup.entry(OF_PAIR, pair)
     own = EMIT_HEARTBEATS.place.keys(EMIT_HEARTBEATS.name, *pair)[0]
-    return entry is not None and entry.key == own and bool(lookup.value(EMIT_HEARTBEATS, pair))
+    return entry is not None and entry.key == own and bool(lookup.value(OF_PAIR, pair))
 
 
 def read_beats(lookup: Lookup, pairs: Iterable[Pair]) -> tuple[FlowConfig, ...]:
@@ -38,7 +44,7 @@ def read_beats(lookup: Lookup, pairs: Iterable[Pair]) -> tuple[FlowConfig, ...]:
     """
     beats = []
     for pair in pairs:
-        if lookup.value(EMIT_HEARTBEATS, pair) is False:
+        if lookup.value(OF_PAIR, pair) is False:
             continue
         with lookup.mistakes.apart() as mistakes:
             beat = _beat(lookup, pair)
@@ -55,12 +61,12 @@ def read_beats(lookup: Lookup, pairs: Iterable[Pair]) -> tuple[FlowConfig, ...]:
 def _beat(lookup: Lookup, pair: Pair) -> FlowConfig:
     source, target = pair
     brokers = {"bootstrap_servers": (), **lookup.given((SOURCE_SERVERS,), pair)}
-    beat = FlowConfig.model_validate(
-        {
-            **lookup.given(BEAT_SETTINGS, pair),
-            "source": ClusterConfig.model_validate({"alias": source, **brokers}),
-            "target": read_cluster(lookup, TARGET_SERVERS, target, pair),
-            "heartbeat": HeartbeatConfig.model_validate(lookup.given(HEARTBEAT_SETTINGS, pair)),
-        }
-    )
+    rest = [setting for setting in HEARTBEAT_SETTINGS if setting is not EMIT_HEARTBEATS]
+    fields = {
+        **lookup.given(BEAT_SETTINGS, pair),
+        "source": ClusterConfig.model_validate({"alias": source, **brokers}),
+        "target": read_cluster(lookup, TARGET_SERVERS, target, pair),
+        "heartbeat": HeartbeatConfig.model_validate(lookup.given(rest, pair)),
+    }
+    beat = with_aliases(lookup, FlowConfig.model_validate(fields))
     return beat.model_copy(update={"originals": originals_for(beat, lookup)})

@@ -32,8 +32,9 @@ _HARMLESS = re.compile(
 _TOKEN = re.compile(
     r"""
     (?P<space> [\x00-\x20]+ | /\*.*?(?:\*/|\Z) | //[^\r\n]* | /(?:.[^\r\n]*)? )
-  | (?P<quoted> (?P<quote>["'])(?P<inside>(?:\\(?:.|\Z)|(?!(?P=quote))[^\\\r\n])*)(?:(?P=quote)|(?=[\r\n])|\Z) )
-  | (?P<number> -?[0-9.]*[0-9][0-9.]* )
+  | (?P<quoted> (?P<quote>["'])(?P<inside>(?:\\(?:.|\Z)|(?!(?P=quote))["']|[^\\"'\r\n]++)*+)
+      (?:(?P=quote)|(?=[\r\n])|\Z) )
+  | (?P<number> -?[0-9.]+ )
   | (?P<word> [A-Za-z_$\u00a0-\U0010ffff][A-Za-z0-9_$.\-\u00a0-\U0010ffff]* )
   | (?P<other> . )
     """,

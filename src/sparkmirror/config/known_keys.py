@@ -261,10 +261,7 @@ DONE_ANYWAY: dict[str, tuple[str, ...]] = {
 """Values of keys without effect that ask for what is done anyway, so that nothing needs to be said."""
 
 REMOVED = {
-    "topics.blacklist": "topics.exclude",
     "topics.whitelist": "topics",
-    "groups.blacklist": "groups.exclude",
-    "config.properties.blacklist": "config.properties.exclude",
     "add.source.alias.to.metrics": "",
     "auto.include.jmx.reporter": "",
     "use.incremental.alter.configs": "",

@@ -72,8 +72,6 @@ class LegacyOptions:
 class _Renamed(Entry):
     """An entry under another key than the one that was written; messages are for who wrote it."""
 
-    written: str = ""
-
     def error(self, reason: str) -> ConfigError:
         return ConfigError(self._ours_out(reason), where=self.spot, key=self.written)
 

@@ -9,7 +9,7 @@ from sparkmirror.config.mistakes import Mistakes
 from sparkmirror.config.model import ProviderConfig
 from sparkmirror.config.providers import references, resolve
 from sparkmirror.config.setting import Setting
-from sparkmirror.config.values import Hidden, Value, repeated
+from sparkmirror.config.values import Flag, Hidden, Value, repeated
 from sparkmirror.errors import ConfigError
 
 Pair = tuple[str, str]
@@ -50,6 +50,10 @@ class Lookup:
         entry = self.entry(setting, pair)
         if entry is None or (self._no_references and references(entry.value, ())[1]):
             return None
+        return self.parsed(setting, entry)
+
+    def parsed(self, setting: Setting, entry: Entry) -> Value | None:
+        """What an entry says, read as this setting; None if it is wrong, which is among `mistakes`."""
         try:
             return self._parsed(setting, entry)
         except ConfigError as error:
@@ -60,6 +64,8 @@ class Lookup:
         text = self.text(entry, any_text=isinstance(setting.kind, Hidden))
         try:
             value = setting.kind.parse(entry.value if setting.secret else text)
+            if isinstance(setting.kind, Flag) and not self.references(entry) and (odd := setting.kind.odd(text)):
+                self.warn(entry.note(odd))
         except ValueError as error:
             reason = "its value from the config provider is not allowed" if self.references(entry) else str(error)
             raise entry.error(reason) from None

@@ -14,6 +14,11 @@ class Mistakes:
     def __init__(self) -> None:
         self._errors: dict[str, ConfigError] = {}
 
+    @property
+    def all(self) -> tuple[ConfigError, ...]:
+        """What there is so far."""
+        return tuple(self._errors.values())
+
     def add(self, error: ConfigError) -> None:
         """Take in one or several."""
         for mistake in error.mistakes:

@@ -59,7 +59,7 @@ Secret = Annotated[SecretStr, PlainSerializer(_write_secret, when_used="json")]
 
 NO_SECRET = SecretStr("")
 
-REFERENCE = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
+REFERENCE = re.compile(r"\$\{([^}:]*):(([^}:]*):)?([^}]*)\}")
 """`${provider:path:name}`, the path being optional: as Kafka's `ConfigTransformer` finds them."""
 
 
@@ -329,6 +329,10 @@ class FlowConfig(Model):
     """`marker`: who did not end in order is fenced, which takes an offset in each partition (`engine.fence`)."""
     copies: bool = True
     """Whether records are copied. Without, only groups, heartbeats and what else concerns the target go on."""
+    source_cluster_alias: str | None = None
+    """What MirrorMaker 2 calls the source where it stores something, if it isn't the alias: nothing."""
+    target_cluster_alias: str | None = None
+    """The same of the target."""
     legacy: LegacyConfig | None = None
     """None: the flow is one of MirrorMaker 2's kind."""
     originals: dict[str, str] = {}
@@ -338,6 +342,16 @@ class FlowConfig(Model):
     def name(self) -> str:
         """`source->target`, as Kafka writes it."""
         return f"{self.source.alias}->{self.target.alias}"
+
+    @property
+    def mm2_source(self) -> str:
+        """The source in MirrorMaker 2's stored offsets and in its topics' names (`config.aliases`)."""
+        return self.source.alias if self.source_cluster_alias is None else self.source_cluster_alias
+
+    @property
+    def mm2_target(self) -> str:
+        """The target in the same."""
+        return self.target.alias if self.target_cluster_alias is None else self.target_cluster_alias
 
     @property
     def has_secrets(self) -> bool:

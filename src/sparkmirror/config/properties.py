@@ -10,6 +10,8 @@ from types import MappingProxyType
 from pydantic import BaseModel
 
 from sparkmirror.config.advice import Advisor
+from sparkmirror.config.aliases import aliases_alike, in_other_case, with_aliases
+from sparkmirror.config.brokers import check_repeated, check_scheme
 from sparkmirror.config.clusters import read_cluster
 from sparkmirror.config.combinations import combination_notes
 from sparkmirror.config.control_settings import (
@@ -38,6 +40,7 @@ from sparkmirror.config.model import (
     TopicSyncConfig,
 )
 from sparkmirror.config.originals import originals_for
+from sparkmirror.config.patterns import check_patterns
 from sparkmirror.config.providers import declared_providers, provider_keys, references, resolve
 from sparkmirror.config.refusals import refused
 from sparkmirror.config.scopes import Level, ScopedKey, Scopes
@@ -53,7 +56,7 @@ from sparkmirror.config.settings import (
     SOURCE_SERVERS,
     TARGET_SERVERS,
 )
-from sparkmirror.config.values import NAME_CHARACTERS, Names
+from sparkmirror.config.values import NAME_CHARACTERS, Flag, Names
 from sparkmirror.errors import ConfigError
 
 SPARK = "spark."
@@ -97,7 +100,7 @@ def explain_entries(
         aliases = _aliases(path, [*in_file, *on_top], providers)
     lookup = Lookup(path, Properties(in_file, on_top, aliases), providers)
     lookup.mistakes = mistakes
-    for note in notes:
+    for note in (*notes, *aliases_alike(lookup.properties.get(CLUSTERS_KEY), aliases)):
         lookup.warn(note)
     config = _Reader(lookup, aliases).read(clusters)
     return config, tuple(effective_values(config, lookup))
@@ -139,6 +142,9 @@ class _Reader:
             mistakes.add(error)
         flows = tuple(self._flow(pair) for pair in pairs)
         spoken = {cluster.alias: cluster for flow in flows for cluster in (flow.source, flow.target)}
+        check_repeated(self._lookup, keys, pairs, spoken)
+        for cluster in spoken.values():
+            check_scheme(self._lookup, cluster)
         for error in refused_exceptions(keys, self._lookup.looked_up, pairs, spoken, self._lookup.properties):
             mistakes.add(error)
         beats = read_beats(self._lookup, heartbeat_pairs(self._aliases, pairs, clusters))
@@ -176,14 +182,29 @@ class _Reader:
             return pairs
         if not enabled:
             if self._aliases:
-                hint = self._example_flow()
-                mistakes.add(ConfigError(f"no flow is enabled: write {hint}", where=self._lookup.path))
+                self._nothing_enabled()
             return list(permutations(self._aliases, 2))[:1]
         if not strangers:
             there = ", ".join(f"{source}->{target}" for source, target in enabled)
             reason = f"no enabled flow leads into {', '.join(clusters)}: {there}"
             mistakes.add(ConfigError(reason, where="--clusters"))
         return enabled
+
+    def _nothing_enabled(self) -> None:
+        """Blame what was meant to enable a flow, if there is such a thing."""
+        keys = [ENABLED.place.keys(ENABLED.name, *pair)[0] for pair in permutations(self._aliases, 2)]
+        stated = [self._lookup.properties[key] for key in keys if key in self._lookup.properties]
+        odd = [
+            (entry, words)
+            for entry in stated
+            if not self._lookup.references(entry) and (words := Flag().odd(entry.value))
+        ]
+        for entry, words in odd:
+            self._lookup.mistakes.add(entry.error(f"{words}; so no flow is enabled"))
+        if not odd:
+            case = next(filter(None, (in_other_case(key, self._lookup.properties) for key in keys)), "")
+            reason = f"no flow is enabled: write {self._example_flow()}{case}"
+            self._lookup.mistakes.add(ConfigError(reason, where=self._lookup.path))
 
     def _example_flow(self) -> str:
         if len(self._aliases) == 1:
@@ -209,9 +230,10 @@ class _Reader:
             "heartbeat": part(HeartbeatConfig, HEARTBEAT_SETTINGS),
             "connect": part(ConnectStorage, STORAGE_SETTINGS),
         }
-        flow = FlowConfig.model_validate(fields)
+        flow = with_aliases(self._lookup, FlowConfig.model_validate(fields))
         for note in combination_notes(self._lookup, flow):
             self._lookup.warn(note)
+        check_patterns(self._lookup, flow)
         return flow.model_copy(update={"originals": originals_for(flow, self._lookup)})
 
     def _for_spark(self, entry: Entry) -> str:

@@ -18,6 +18,7 @@ from sparkmirror.config.entries import Entry
 from sparkmirror.config.mistakes import Mistakes
 from sparkmirror.config.model import REFERENCE, ClusterConfig, ProviderConfig, SaslConfig, SslConfig
 from sparkmirror.config.values import Names
+from sparkmirror.policy.java_regex import compile_java
 
 PROVIDERS_KEY = "config.providers"
 FAMILY = PROVIDERS_KEY + "."
@@ -73,9 +74,10 @@ def _provider(name: str, stated: Entry, own: Mapping[str, Entry]) -> ProviderCon
 
 def _pattern(parameter: Entry) -> str:
     try:
-        return re.compile(parameter.value.strip()).pattern
-    except re.error as error:
-        raise parameter.error(f"is no regular expression: {error}") from None
+        compile_java(parameter.value.strip())
+    except ValueError as error:
+        raise parameter.error(str(error)) from None
+    return parameter.value.strip()
 
 
 def _paths(parameter: Entry) -> tuple[str, ...] | None:
@@ -144,7 +146,7 @@ def _value(provider: ProviderConfig, path: str, name: str) -> str:
 def _variable(provider: ProviderConfig, path: str, name: str) -> str:
     if path:
         raise ValueError("an environment variable has no path: write ${" + provider.name + ":" + name + "}")
-    if not re.fullmatch(provider.allowlist_pattern, name):
+    if not compile_java(provider.allowlist_pattern).fullmatch(name):
         raise ValueError("its name does not match allowlist.pattern")
     if name not in os.environ:
         raise ValueError("there is no such environment variable")

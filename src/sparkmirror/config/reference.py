@@ -39,6 +39,7 @@ from sparkmirror.config.values import (
     Boolean,
     Choice,
     ClassName,
+    Flag,
     Integer,
     Kind,
     TlsVersions,
@@ -56,7 +57,13 @@ can be written in several places they are given in order: the first that is ther
 `consumer.`, `producer.` and `admin.` without an alias before them count nowhere; here a warning says so.
 
 Lists are separated by commas. An empty item stops the run; repeated ones are taken out with a warning. A key that
-is there more than once: the last one counts, with a warning.
+is there more than once: the last one counts, with a warning. All mistakes of a file are told at once, a line each.
+
+Values are what Kafka's own classes read. A `#` behind a value is a part of it. `A->B.enabled` is true if it says
+`true`, and false whatever else it says; any other boolean must be `true` or `false`. A number has digits and a sign,
+nothing else. Brokers are `host:port`; an IPv6 address may stand in brackets, and `scheme://` before it, which is not
+looked at. A cluster's brokers may be written again, behind a client or a flow, if they are the same.
+The old names `topics.blacklist`, `groups.blacklist` and `config.properties.blacklist` are read as `….exclude`.
 
 A filter or policy of your own is a Python class, written `module:Class`. It is given the keys that MirrorMaker 2
 would give to a Java class, but no secrets and nothing that comes from a config provider.
@@ -176,7 +183,7 @@ def _idle(keys: Iterable[known_keys.IdleKey]) -> Iterator[str]:
 
 def _values(kind: Kind) -> str:
     match kind:
-        case Boolean():
+        case Boolean() | Flag():
             return "true, false"
         case Choice():
             return ", ".join(_code(option) if option else "nothing" for option in kind.options)

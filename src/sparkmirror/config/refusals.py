@@ -72,11 +72,9 @@ def _refused_value(key: ScopedKey) -> Iterator[ConfigError]:
 
 
 def _refused_cluster(key: ScopedKey, flows: tuple[tuple[str, str], ...]) -> Iterator[ConfigError]:
-    """Brokers and aliases come from one place each; a second one would lead the copy elsewhere."""
-    if key.role and key.name == "bootstrap.servers":
-        yield key.entry.error("brokers can be set for a whole cluster only: write <alias>.bootstrap.servers")
+    """Aliases come from one place; a second one would lead the copy elsewhere, but an empty one (`config.aliases`)."""
     if key.name in ("source.cluster.alias", "target.cluster.alias"):
         end = 0 if key.name.startswith("source") else 1
         meant = {flow[end] for flow in flows if key.prefix in ("", "->".join(flow) + ".")}
-        if meant - {key.entry.value.strip()}:
+        if key.entry.value.strip() and meant - {key.entry.value.strip()}:
             yield key.entry.error("aliases come from the flow's own name: take this key out")

@@ -25,10 +25,12 @@ from sparkmirror.config.values import (
     Choice,
     ClassName,
     Endpoints,
+    Flag,
     Hidden,
     Integer,
     Kind,
     Names,
+    Reset,
     Text,
     TlsVersions,
 )
@@ -71,7 +73,9 @@ BUFFER = Integer(0, also=-1)
 CLUSTERS_KEY = "clusters"
 """The one key that is read before the others: it gives the aliases."""
 
-ENABLED = Setting("enabled", Boolean(), Place.PAIR, "Whether this flow is run.", "1.6")
+ENABLED = Setting("enabled", Flag(), Place.PAIR, "Whether this flow is run.", "1.6")
+SOURCE_ALIAS = Setting("source.cluster.alias", NAME_CHARACTERS, Place.CONNECTOR, "See docs/topics.md.", "1.1")
+TARGET_ALIAS = Setting("target.cluster.alias", NAME_CHARACTERS, Place.CONNECTOR, "See docs/topics.md.", "1.1")
 SOURCE_SERVERS = Setting("bootstrap.servers", Endpoints(), Place.SOURCE, "Its brokers.", "1.6")
 TARGET_SERVERS = Setting("bootstrap.servers", Endpoints(), Place.TARGET, "Its brokers.", "1.6")
 
@@ -205,7 +209,7 @@ LOSS_SETTINGS: tuple[Setting, ...] = (
 """What to do about losses."""
 
 FETCH_SETTINGS: tuple[Setting, ...] = (
-    _fetch("auto.offset.reset", Choice(("earliest", "latest")), "Where a partition never copied starts."),
+    _fetch("auto.offset.reset", Reset(("earliest", "latest")), "Where a partition never copied starts."),
     _fetch("fetch.min.bytes", SIZE, "What the source gathers before it answers."),
     _fetch("fetch.max.bytes", SIZE, "Most bytes in one answer; 4 MB at most."),
     _fetch("fetch.max.wait.ms", Integer(0), "How long the source waits for the minimum."),

@@ -37,6 +37,21 @@ class Boolean:
 
 
 @dataclass(frozen=True, slots=True)
+class Flag:
+    """What Java's `Boolean.parseBoolean` reads: `true` in any case; all else is false, whatever it says."""
+
+    def parse(self, text: str) -> bool:
+        """Read `text`; never refused."""
+        return text.strip().lower() == "true"
+
+    def odd(self, text: str) -> str:
+        """What to say about a text that is neither `true` nor `false`; nothing about these."""
+        word = text.strip()
+        known = word.lower() in ("true", "false")
+        return "" if known else f"{word!r} is read as false, as MirrorMaker 2 reads it; write true or false"
+
+
+@dataclass(frozen=True, slots=True)
 class Integer:
     """A whole number from `low` to `high`; `also` is one more value with a meaning of its own."""
 
@@ -47,7 +62,7 @@ class Integer:
     def parse(self, text: str) -> int:
         """Read `text` as Java's `Integer.parseInt` does."""
         word = text.strip()
-        number = int(word) if re.fullmatch(r"[+-]?[0-9]{1,19}", word) else None
+        number = int(word) if re.fullmatch(r"[+-]?0*[0-9]{1,19}", word, re.ASCII) else None
         if number is None or not (self.low <= number <= self.high or number == self.also):
             besides = "" if self.also is None else f", or {self.also}"
             raise _refused(text, f"a whole number from {self.low} to {self.high}{besides}")
@@ -68,6 +83,26 @@ class Choice:
             if word == option or (self.any_case and word.lower() == option.lower()):
                 return option
         raise _refused(text, " or ".join(option or "nothing" for option in self.options))
+
+
+@dataclass(frozen=True, slots=True)
+class Reset(Choice):
+    """A consumer's `auto.offset.reset`, without what a mirror has no use for, or does otherwise."""
+
+    def parse(self, text: str) -> str:
+        """Read `text`."""
+        word = text.strip()
+        if word == "none":
+            raise ValueError(
+                "'none' starts no partition, so that MirrorMaker 2 would copy nothing with it: write earliest or"
+                " latest; to stop where records are lost, write sparkmirror.on.expired = halt"
+            )
+        if word.lower().startswith("by_duration:"):
+            raise ValueError(
+                f"{word!r} is not supported: write earliest or latest; where a partition starts can be set offset by"
+                " offset, by PATCH /connectors/NAME/offsets of `sparkmirror serve`"
+            )
+        return Choice.parse(self, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,23 +209,39 @@ class Words:
         return words
 
 
+_BROKER = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]+)", re.ASCII)
+"""As Kafka's `Utils.HOST_PORT_PATTERN`: what stands before `://` is not looked at."""
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """Brokers to start from: `host:port`, separated by commas; an IPv6 address stands in brackets."""
+    """Brokers to start from: `host:port`, separated by commas, an IPv6 address with brackets or without.
+
+    They come without `scheme://`, an IPv6 address in brackets.
+    """
 
     def parse(self, text: str) -> tuple[str, ...]:
-        """Read `text`."""
+        """Read `text`, as `ClientUtils.parseAndValidateAddresses` does."""
         endpoints = Names().parse(text)
         if not endpoints:
             raise ValueError("is empty: write host:port, several separated by commas")
-        for endpoint in endpoints:
-            self._check(endpoint)
-        return endpoints
+        return tuple(map(self._plain, endpoints))
 
-    def _check(self, endpoint: str) -> None:
-        match = re.fullmatch(r"(?:\[[0-9A-Fa-f:.%\w]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})", endpoint)
-        if match is None or not 0 < int(match[1]) <= PORT_MAX:
-            raise _refused(endpoint, "host:port, the port from 1 to 65535 and an IPv6 address in brackets")
+    def _plain(self, endpoint: str) -> str:
+        match = _BROKER.fullmatch(endpoint)
+        if match is None or not match[1].strip(":") or not 0 < int(match[2]) <= PORT_MAX:
+            hint = "; several are separated by commas" if re.search(r":[0-9]+[\s;]", endpoint) else ""
+            raise ValueError(
+                f"{endpoint!r} is not allowed, it must be host:port, the port from 1 to 65535; an IPv6 address may"
+                f" stand in brackets, and scheme:// before it{hint}"
+            )
+        host = f"[{match[1]}]" if ":" in match[1] else match[1]
+        return f"{host}:{int(match[2])}"
+
+
+def schemes(text: str) -> list[str]:
+    """What stands before `://` in a list of brokers, each once, as it is written."""
+    return list(dict.fromkeys(re.findall(r"(?:^|,)\s*([^\s,:]*)://", text)))
 
 
 def is_python_class(word: str) -> bool:

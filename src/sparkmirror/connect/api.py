@@ -16,6 +16,7 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from sparkmirror.connect.bodies import check_name, read_creation, read_offsets, read_settings, with_name
+from sparkmirror.connect.description import CREATION, ERRORS, EXPANSIONS, FLAG, LEVEL, OFFSETS, SCOPE, SETTINGS, query
 from sparkmirror.connect.errors import RestError, bad_request, not_found
 from sparkmirror.connect.herder import Herder
 from sparkmirror.connect.loggers import LEVELS, Loggers
@@ -35,7 +36,6 @@ log = logging.getLogger(__name__)
 _HEALTHY = {"status": "healthy", "message": "Worker has completed startup and is ready to handle requests."}
 _UNHEALTHY = "Worker was unable to handle this request and may be unable to handle other requests."
 _PHRASES = {404: "Not Found", 405: "Method Not Allowed"}
-_WRAPPED = "org.apache.kafka.connect.runtime.rest.errors.BadRequestException: "
 
 
 async def _read_body(request: Request) -> bytes:
@@ -69,13 +69,20 @@ def routers(
 
 
 def build_api(paths: Iterable[APIRouter]) -> FastAPI:
-    """The application, with Connect's error bodies."""
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+    """The application, with Connect's error bodies. As Connect, it publishes no description of itself."""
+    app = FastAPI(
+        title="Kafka Connect's REST interface",
+        version=VERSION,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
     app.add_exception_handler(RestError, _answer_refusal)
     app.add_exception_handler(HTTPException, _answer_http_error)
     app.add_exception_handler(Exception, _answer_failure)
     for router in paths:
-        app.include_router(router)
+        app.include_router(router, responses=ERRORS)
     return app
 
 
@@ -120,7 +127,7 @@ def _about(herder: Herder, cluster_id: str, commit: str) -> APIRouter:
 def _plugins(herder: Herder) -> APIRouter:
     router = APIRouter(prefix="/connector-plugins", route_class=_Route)
 
-    @router.get("")
+    @router.get("", openapi_extra=query(connectorsOnly=FLAG))
     def plugins(request: Request) -> list[dict[str, str]]:
         return plugin_list(connectors_only=_flag(request, "connectorsOnly", default=True))
 
@@ -138,16 +145,13 @@ def _plugins(herder: Herder) -> APIRouter:
             raise bad_request(version_not_found(class_name, wanted))
         return plugin_config(class_name)
 
-    @router.put("/{plugin}/config/validate")
+    @router.put("/{plugin}/config/validate", openapi_extra=SETTINGS)
     def validate(plugin: str, body: Body) -> dict[str, object]:
         settings = read_settings(body)
         stated = settings.get("connector.class")
         if stated is not None and not without_suffix(stated).endswith(without_suffix(plugin)):
             raise bad_request(f"Included connector type {stated} does not match request type {plugin}")
-        try:
-            return herder.validate(settings).as_json()
-        except RestError as error:  # Connect fails here, while it refuses elsewhere
-            raise RestError(500, _WRAPPED + error.message) from None
+        return herder.validate(settings).as_json()
 
     return router
 
@@ -155,13 +159,13 @@ def _plugins(herder: Herder) -> APIRouter:
 def _connectors(herder: Herder) -> APIRouter:
     router = APIRouter(prefix="/connectors", route_class=_Route)
 
-    @router.get("")
+    @router.get("", openapi_extra=query(expand=EXPANSIONS))
     def connectors(request: Request) -> Any:
         if "expand" not in request.query_params:
             return herder.names()
         return _expanded(herder, request.query_params.getlist("expand"))
 
-    @router.post("", status_code=201)
+    @router.post("", status_code=201, openapi_extra=CREATION)
     def create(request: Request, response: Response, body: Body) -> dict[str, object]:
         creation = read_creation(body)
         info = herder.create(creation.name, creation.config, creation.initial)
@@ -181,7 +185,7 @@ def _connectors(herder: Herder) -> APIRouter:
     def config(name: str) -> dict[str, str]:
         return herder.config(name)
 
-    @router.put("/{name}/config")
+    @router.put("/{name}/config", openapi_extra=SETTINGS)
     def put(name: str, request: Request, response: Response, body: Body) -> dict[str, object]:
         created, info = herder.put(name, with_name(name, read_settings(body)))
         if created:
@@ -189,7 +193,7 @@ def _connectors(herder: Herder) -> APIRouter:
             response.headers["location"] = _location(request, name)
         return info
 
-    @router.patch("/{name}/config")
+    @router.patch("/{name}/config", openapi_extra=SETTINGS)
     def patch(name: str, body: Body) -> dict[str, object]:
         changes = read_settings(body)
         check_name(name, changes)
@@ -214,7 +218,7 @@ def _connectors(herder: Herder) -> APIRouter:
         herder.set_target(name, TargetState.STOPPED)
         return Response(status_code=204)
 
-    @router.post("/{name}/restart")
+    @router.post("/{name}/restart", openapi_extra=query(includeTasks=FLAG, onlyFailed=FLAG))
     def restart(name: str, request: Request) -> Response:
         include_tasks, only_failed = _flag(request, "includeTasks"), _flag(request, "onlyFailed")
         plan = herder.restart(name, include_tasks=include_tasks, only_failed=only_failed)
@@ -244,7 +248,7 @@ def _offsets(herder: Herder) -> APIRouter:
     def offsets(name: str) -> dict[str, object]:
         return {"offsets": [{"partition": part, "offset": offset} for part, offset in herder.offsets(name)]}
 
-    @router.patch("")
+    @router.patch("", openapi_extra=OFFSETS)
     def alter(name: str, body: Body) -> dict[str, str]:
         return {"message": herder.alter_offsets(name, read_offsets(body))}
 
@@ -292,7 +296,7 @@ def _loggers(herder: Herder, loggers: Loggers) -> APIRouter:
             raise not_found(f"Logger {name} not found.")
         return found
 
-    @router.put("/{name}")
+    @router.put("/{name}", openapi_extra={**LEVEL, **query(scope=SCOPE)})
     def set_level(name: str, request: Request, body: Body) -> Any:
         level = read_settings(body).get("level")
         if level is None:

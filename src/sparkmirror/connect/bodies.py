@@ -1,8 +1,9 @@
-"""Request bodies, read as Connect reads them; what it can't read it answers with 500, and so do we, in our words."""
+"""Request bodies, read as Connect reads them; what can't be read is refused with 400, where Connect answers 500."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +16,13 @@ _INITIAL_STATES = {
     "PAUSED": TargetState.PAUSED,
     "STOPPED": TargetState.STOPPED,
 }
+_MOST_SETTINGS = 1_000
+"""Of one connector: some three times what the three connectors and their clients know."""
+_MOST_REFERENCES, _MOST_BLANKS = 100, 100
+"""In one value; the latter in a row."""
+_DEEPEST = 20
+"""Lists and objects in one another; Connect's own bodies have four."""
+_TOO_DEEP = "its lists and objects are nested too deeply"
 _CREATION_FIELDS = ("name", "config", "initial_state")
 
 
@@ -29,8 +37,7 @@ class Creation:
 
 def read_settings(body: bytes) -> dict[str, str | None]:
     """A flat object of settings; numbers and booleans count as their text."""
-    content = _read_object(body)
-    return {key: _as_text(key, value) for key, value in content.items()}
+    return _settings(_read_object(body))
 
 
 def read_creation(body: bytes) -> Creation:
@@ -44,7 +51,20 @@ def read_creation(body: bytes) -> Creation:
     if initial is not None and state is None:
         raise _unreadable(f"initial_state {initial!r} is none of {', '.join(_INITIAL_STATES)}")
     name = (_as_text("name", content.get("name")) or "").strip("".join(map(chr, range(0x21))))
-    return Creation(name, with_name(name, {key: _as_text(key, value) for key, value in config.items()}), state)
+    return Creation(name, with_name(name, _settings(config)), state)
+
+
+def _settings(content: Mapping[str, object]) -> dict[str, str | None]:
+    """Settings as text, as long as they cost nothing to read: regular expressions go over them, many times."""
+    if len(content) > _MOST_SETTINGS:
+        raise bad_request(f"There are {len(content):,} settings, and may be {_MOST_SETTINGS:,}")
+    found = {key: _as_text(key, value) for key, value in content.items()}
+    for key, text in found.items():
+        if text and text.count("${") > _MOST_REFERENCES:
+            raise bad_request(f"{key} has more than {_MOST_REFERENCES} references to config providers")
+        if text and any(len(blanks) > _MOST_BLANKS for blanks in re.findall(r"\s+", text)):
+            raise bad_request(f"{key} has more than {_MOST_BLANKS} blanks in a row: take them out")
+    return found
 
 
 def with_name(name: str, config: dict[str, str | None]) -> dict[str, str | None]:
@@ -81,15 +101,42 @@ def read_offsets(body: bytes) -> list[Offset]:
 
 def _read_object(body: bytes) -> dict[str, object]:
     try:
-        content = json.loads(body)
+        content = json.loads(body, parse_constant=_refuse_constant, parse_float=_finite)
+    except RecursionError:
+        raise _unreadable(_TOO_DEEP) from None
     except ValueError as error:
         reason = "it is empty" if not body.strip() else str(error)
         raise _unreadable(reason) from None
     if not isinstance(content, dict):
         raise _unreadable("it is no object")
+    if _is_deep(content):
+        raise _unreadable(_TOO_DEEP)
     if re.search("[\ud800-\udfff]", json.dumps(content, ensure_ascii=False)):
         raise bad_request("The body holds half of a surrogate pair, which is no text")
     return content
+
+
+def _refuse_constant(word: str) -> object:
+    """NaN and infinities, which Python would take, and JSON doesn't have."""
+    raise ValueError(f"{word} is no JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text} is too large")
+    return number
+
+
+def _is_deep(content: object) -> bool:
+    """Whether something lies in more than `_DEEPEST` lists and objects."""
+    level = [content]
+    for _ in range(_DEEPEST):
+        inner: list[object] = []
+        for one in level:
+            inner += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        level = inner
+    return bool(level)
 
 
 def _as_text(key: str, value: object) -> str | None:
@@ -109,4 +156,4 @@ def _no_other_fields(content: Mapping[str, object], known: tuple[str, ...]) -> N
 
 
 def _unreadable(reason: str) -> RestError:
-    return RestError(500, f"the body can't be read as JSON of what is asked for: {reason}")
+    return bad_request(f"The body can't be read as JSON of what is asked for: {reason}")

@@ -3,6 +3,11 @@
 Keys are `connector-NAME`, `task-NAME-N`, `commit-NAME` and `target-state-NAME`; values are JSON without a schema.
 A real worker's topic is read as it is, and a real worker reads ours. Other records of Connect's (session keys,
 fencing, restarts) are left alone.
+
+A connector's place in the queue for its pair is the offset at which it was created. The topic is compacted, so that
+only a connector's last record is sure to be there: one that changes a connector says the place beside `properties`,
+where a real worker doesn't look; one without is a creation, or a real worker's, and its own offset is the place. So
+each process, also one that starts later, finds the same order.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ Record = tuple[bytes, bytes | None]
 
 CONNECTOR, TASK, COMMIT, TARGET_STATE = "connector-", "task-", "commit-", "target-state-"
 LOGGER = "logger-cluster-"
+PLACE = "sparkmirror-place"
 
 
 @dataclass
@@ -25,27 +31,29 @@ class ConfigState:
 
     configs: dict[str, dict[str, str]] = field(default_factory=dict)
     targets: dict[str, TargetState] = field(default_factory=dict)
+    places: dict[str, int] = field(default_factory=dict)
+    """Of connectors in the order of their creation."""
     tasks: dict[str, list[dict[str, str]]] = field(default_factory=dict)
     """By connector; one whose task records are incomplete has none."""
     log_levels: dict[str, str] = field(default_factory=dict)
     """Of loggers, as they were set for the whole cluster."""
     _uncommitted: dict[str, dict[int, dict[str, str]]] = field(default_factory=dict)
 
-    def take(self, key: bytes | None, value: bytes | None) -> bool:
-        """Take in the next record; False if it says nothing about connectors, or can't be read."""
+    def take(self, key: bytes | None, value: bytes | None, offset: int) -> bool:
+        """Take in the record at `offset`; False if it says nothing about connectors, or can't be read."""
         try:
             name = (key or b"").decode()
             content = None if value is None else json.loads(value)
-            return self._take(name, content)
-        except (ValueError, KeyError, TypeError, AttributeError):
+            return self._take(name, content, offset)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return False
 
-    def _take(self, key: str, content: Mapping[str, object] | None) -> bool:
+    def _take(self, key: str, content: Mapping[str, object] | None, offset: int) -> bool:
         # "connector-" also begins no other key; "restart-connector-…" and "tasks-fencing-…" begin otherwise.
         if key.startswith(TARGET_STATE):
             self._take_target(key.removeprefix(TARGET_STATE), content)
         elif key.startswith(CONNECTOR):
-            self._take_connector(key.removeprefix(CONNECTOR), content)
+            self._take_connector(key.removeprefix(CONNECTOR), content, offset)
         elif key.startswith(TASK):
             name, _, number = key.removeprefix(TASK).rpartition("-")
             if content is not None:
@@ -58,12 +66,14 @@ class ConfigState:
             return False
         return True
 
-    def _take_connector(self, name: str, content: Mapping[str, object] | None) -> None:
+    def _take_connector(self, name: str, content: Mapping[str, object] | None, offset: int) -> None:
         if content is None:
-            for table in (self.configs, self.tasks, self._uncommitted):
+            for table in (self.configs, self.tasks, self.places, self._uncommitted):
                 table.pop(name, None)
         else:
-            self.configs[name] = _properties(content)
+            properties, place = _properties(content), content.get(PLACE)
+            self.places[name] = place if type(place) is int else offset
+            self.configs[name] = properties
             self.targets.setdefault(name, TargetState.STARTED)
 
     def _take_target(self, name: str, content: Mapping[str, object] | None) -> None:
@@ -85,7 +95,9 @@ class ConfigState:
     def specs(self) -> dict[str, ConnectorSpec]:
         """All connectors that there shall be."""
         return {
-            name: ConnectorSpec(name, dict(config), self.targets.get(name, TargetState.STARTED))
+            name: ConnectorSpec(
+                name, dict(config), self.targets.get(name, TargetState.STARTED), self.places.get(name, 0)
+            )
             for name, config in self.configs.copy().items()
         }
 
@@ -97,10 +109,16 @@ def _properties(content: Mapping[str, object]) -> dict[str, str]:
     return {str(key): str(value) for key, value in properties.items() if value is not None}
 
 
-def connector_records(name: str, config: Mapping[str, str], target: TargetState | None = None) -> list[Record]:
-    """A connector's configuration, behind what it is asked to be, where that is said."""
+def connector_records(
+    name: str, config: Mapping[str, str], target: TargetState | None = None, place: int | None = None
+) -> list[Record]:
+    """A connector's configuration, behind what it is asked to be, where that is said.
+
+    `place` is the one that it keeps; None: it has the last one, as a new connector has.
+    """
     stated = [] if target is None else target_records(name, target)
-    return [*stated, _record(CONNECTOR + name, {"properties": dict(config)})]
+    kept = {} if place is None else {PLACE: place}
+    return [*stated, _record(CONNECTOR + name, {"properties": dict(config), **kept})]
 
 
 def removal_records(name: str) -> list[Record]:

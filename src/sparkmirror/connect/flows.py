@@ -2,6 +2,9 @@
 
 What is read, and whose value counts, is as in `formats.merge`. Here it is decided what each connector does of it: which
 one is at work, which can't be, and what is said about it. The same connectors give the same flows in every process.
+
+Of two connectors for the same work the older has it (`ConnectorSpec.place`): a newcomer never ends what runs. Who is
+stopped, or can't be run as configured, has nothing; who is paused, or whose cluster is away, keeps it.
 """
 
 from __future__ import annotations
@@ -11,7 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sparkmirror.config import Entry, FlowConfig, MirrorConfig, explain_entries
+from sparkmirror.config.providers import FAMILY, PROVIDERS_KEY
 from sparkmirror.config.scopes import WHOLE_NAMES
+from sparkmirror.connect.loadable import CLASSES_KEY, Loadable, read_loadable
 from sparkmirror.connect.model import ConnectorSpec, TargetState
 from sparkmirror.errors import ConfigError
 from sparkmirror.formats.connect import (
@@ -25,6 +30,7 @@ from sparkmirror.formats.connect import (
     readers,
 )
 from sparkmirror.formats.merge import as_mm2
+from sparkmirror.sync.topic_rules import group_filter, topic_rules
 
 DUTIES = {Role.SOURCE: "is copied", Role.CHECKPOINT: "has its checkpoints", Role.HEARTBEAT: "has its heartbeats"}
 
@@ -39,6 +45,8 @@ class Part:
     """`source->target`; nothing where that can't be told."""
     failure: str = ""
     """Why it can't run, in one line."""
+    unfit: bool = False
+    """It is its configuration that it can't run with, and no other connector."""
     note: str = ""
     """What is to be known though it runs: settings that disagree, or what it can't do alone."""
     idle: bool = False
@@ -59,25 +67,25 @@ class Flows:
 
 def read_flows(specs: Mapping[str, ConnectorSpec], worker: Worker) -> Flows:
     """What these connectors make. Nothing is raised: what is wrong with one is said of it, and the others go on."""
+    loadable = read_loadable(worker.settings)
+    file = replace(worker, settings={key: entry for key, entry in worker.settings.items() if key != CLASSES_KEY})
     parts: dict[str, Part] = {}
-    pairs: dict[str, dict[Role, Connector]] = defaultdict(dict)
-    # Of two for the same, one that is not stopped goes first; then the order is the same in every process.
-    for spec in sorted(specs.values(), key=lambda spec: (spec.target_state is TargetState.STOPPED, spec.name)):
+    pairs: dict[str, list[Connector]] = defaultdict(list)
+    queue = sorted(specs.values(), key=lambda spec: (spec.target_state is TargetState.STOPPED, spec.place, spec.name))
+    for spec in queue:
         try:
-            connector = _connector(spec)
+            connector = _connector(spec, loadable)
         except ConfigError as error:
-            parts[spec.name] = Part(failure=str(error))
+            parts[spec.name] = Part(failure=str(error), unfit=True)
             continue
-        flow = "->".join(connector.flow)
-        first = pairs[flow].setdefault(connector.role, connector)
-        parts[spec.name] = Part(connector.role, flow) if first is connector else _second(connector, first)
-    readings = {flow: _Reading(flow, connectors, worker) for flow, connectors in sorted(pairs.items())}
+        pairs["->".join(connector.flow)].append(connector)
+    readings = {flow: _Reading(flow, connectors, file, loadable) for flow, connectors in pairs.items()}
     for reading in readings.values():
         parts |= reading.parts
     _name_strangers(readings, parts)
     flows, beats, warnings = [], [], []
     targets: dict[tuple[str, str], _Reading] = {}
-    # Who copies goes before who only sends checkpoints.
+    # Who copies goes before who only sends checkpoints; then the older, as the queue has it.
     for reading in sorted(readings.values(), key=lambda one: Role.SOURCE not in one.connectors):
         if reading.flow is None:
             continue
@@ -90,7 +98,7 @@ def read_flows(specs: Mapping[str, ConnectorSpec], worker: Worker) -> Flows:
         if reading.is_beat:
             beats += [reading.flow] if started else []
             continue
-        if not started:
+        if all(specs[one.name].target_state is TargetState.STOPPED for one in reading.connectors.values()):
             continue
         rival = next(
             (rival for at in _places(reading.flow) if (rival := targets.setdefault(at, reading)) is not reading), None
@@ -98,11 +106,13 @@ def read_flows(specs: Mapping[str, ConnectorSpec], worker: Worker) -> Flows:
         if rival is not None:
             why = (
                 f"{rival.name} has the same source alias and the same target cluster: their offsets would be in one"
-                " topic; give both connectors the same target.cluster.alias, or the sources two"
+                " topic; give both connectors the same target.cluster.alias, or the sources two; or stop those of"
+                f" {rival.name}, and these take over"
             )
             parts |= {one.name: _failed(parts[one.name], why) for one in reading.connectors.values()}
             continue
-        flows.append(_with(reading.flow, started))
+        if started:
+            flows.append(_with(reading.flow, started))
     config = MirrorConfig(
         path=worker.path,
         flows=tuple(flows),
@@ -113,9 +123,16 @@ def read_flows(specs: Mapping[str, ConnectorSpec], worker: Worker) -> Flows:
     return Flows(config, parts, known)
 
 
-def _connector(spec: ConnectorSpec) -> Connector:
+def _connector(spec: ConnectorSpec, loadable: Loadable) -> Connector:
     where = f"connector {spec.name}"
-    settings = {key: Entry(key, value, where) for key, value in spec.config.items() if key != "clusters"}
+    for key, value in spec.config.items():
+        if refusal := loadable.refusal(key, value):
+            raise ConfigError(f"{value}: {refusal}", where=where, key=key)
+    settings = {
+        key: Entry(key, value, where)
+        for key, value in spec.config.items()
+        if key not in ("clusters", PROVIDERS_KEY) and not key.startswith(FAMILY)
+    }
     stated = settings.get("connector.class")
     short = (stated.value.strip() if stated else "").removeprefix(PACKAGE)
     role = next((role for role in Role if short in (role.value, role.value.removesuffix("Connector"))), None)
@@ -131,53 +148,65 @@ def _connector(spec: ConnectorSpec) -> Connector:
 def _second(connector: Connector, first: Connector) -> Part:
     flow = "->".join(connector.flow)
     words = f"{flow} {DUTIES[connector.role]} by {first.name} already"
+    later = f"when {first.name} is deleted or stopped, {connector.name} takes over"
     if connector.role is Role.SOURCE:
-        return Part(connector.role, flow, failure=f"{words}: put the topics of {connector.name} into that one")
-    words += ", so that there is nothing left to do"
+        return Part(connector.role, flow, failure=f"{words}: put the topics of {connector.name} into that one; {later}")
+    words += f", so that there is nothing left to do; {later}"
     if any(key.startswith(("emit.heartbeats.", "heartbeats.topic.")) for key in connector.settings):
         words += f"; its settings are those of a {Role.HEARTBEAT.value}"
     return Part(connector.role, flow, note=words, idle=True)
 
 
 class _Reading:
-    """One flow's connectors read together, as far as they can be."""
+    """One flow's connectors read together, as far as they can be; of `queue` the first of each role that can."""
 
-    def __init__(self, name: str, connectors: Mapping[Role, Connector], worker: Worker) -> None:
+    def __init__(self, name: str, queue: Sequence[Connector], worker: Worker, loadable: Loadable) -> None:
         self.name = name
-        self.connectors = dict(sorted(connectors.items(), key=lambda one: list(Role).index(one[0])))
+        self.connectors: dict[Role, Connector] = {}
+        """Those that have the work."""
         self.flow: FlowConfig | None = None
-        self.is_beat = set(connectors) == {Role.HEARTBEAT}
         self.warnings: list[str] = []
         self.parts: dict[str, Part] = {}
         self._worker = worker
-        self._read()
+        self._loadable = loadable
+        # The source connector's goes first, so that another that contradicts it is to blame.
+        for connector in sorted(queue, key=lambda one: list(Role).index(one.role)):
+            self.parts[connector.name] = self._part(connector)
+        self._note_checkpoints()
 
-    def _read(self) -> None:
-        """One connector after the other, so that it is known which one is to blame."""
-        taken: list[Connector] = []
-        for role, connector in self.connectors.items():
-            part = Part(role, self.name)
-            try:
-                self.flow, self.warnings = self._merged([*taken, connector])
-                taken.append(connector)
-            except ConfigError as error:
-                part = replace(part, failure=self._in_their_words(str(error)))
-            self.parts[connector.name] = part
+    @property
+    def is_beat(self) -> bool:
+        """Whether it only sends heartbeats."""
+        return set(self.connectors) == {Role.HEARTBEAT}
+
+    def _part(self, connector: Connector) -> Part:
+        first = self.connectors.get(connector.role)
+        if first is not None:
+            return _second(connector, first)
+        try:
+            self.flow, self.warnings = self._merged([*self.connectors.values(), connector])
+        except ConfigError as error:
+            return Part(connector.role, self.name, failure=self._in_their_words(str(error)), unfit=True)
+        self.connectors[connector.role] = connector
+        return Part(connector.role, self.name)
+
+    def _note_checkpoints(self) -> None:
+        """What is to be known of checkpoints: that they are of other topics than are copied, or of none."""
         source, checkpoint = self.connectors.get(Role.SOURCE), self.connectors.get(Role.CHECKPOINT)
-        if source in taken and checkpoint in taken and source is not None and checkpoint is not None:
+        if checkpoint is None:
+            return
+        if source is not None:
             disagreement = _disagreement(source, checkpoint)
             for one in (source, checkpoint) if disagreement else ():
                 self.parts[one.name] = replace(self.parts[one.name], note=disagreement)
-        elif source is None and checkpoint is not None:
-            words = (
-                f"waits for a {Role.SOURCE.value} of {self.name}: checkpoints are translated by what it has copied, and"
-                " until there is one only what was copied before is translated"
-            )
-            self.parts[checkpoint.name] = replace(self.parts[checkpoint.name], note=words)
-        elif source is not None and source not in taken:
-            words = f"{source.name} can't be run, and with it the others of {self.name}"
-            self.parts = {name: _failed(part, words) for name, part in self.parts.items()}
-            self.flow = None
+            return
+        unfit = [f"{name} can't be run" for name, part in self.parts.items() if part.role is Role.SOURCE]
+        words = (
+            f"waits for a {Role.SOURCE.value} of {self.name}: checkpoints are translated by what it has copied, and"
+            " until there is one only what was copied before is translated"
+        )
+        words = "; ".join([words, *unfit])
+        self.parts[checkpoint.name] = replace(self.parts[checkpoint.name], note=words)
 
     def _merged(self, connectors: Sequence[Connector]) -> tuple[FlowConfig, list[str]]:
         """The flow of these connectors; raises `ConfigError`."""
@@ -196,6 +225,10 @@ class _Reading:
         flow = next(iter((*config.flows, *config.beats)), None)
         if flow is None:
             raise ConfigError("asks for nothing to be done", where=connectors[0].path, key="enabled")
+        # What can't be built can't be run, and must not have the pair.
+        self._loadable.check(flow)
+        topic_rules(flow, flow.originals)
+        group_filter(flow, flow.originals)
         if Role.SOURCE in roles:
             connect = flow.connect.model_copy(update={"connector": roles[Role.SOURCE].name})
             flow = flow.model_copy(update={"connect": connect})
@@ -246,7 +279,7 @@ def _name_strangers(readings: Mapping[str, _Reading], parts: dict[str, Part]) ->
     """Connectors without a source connector of their own aliases, though there is one that they may belong to."""
     sources = [one for one in readings.values() if Role.SOURCE in one.connectors]
     for reading in readings.values():
-        if Role.SOURCE in reading.connectors:
+        if Role.SOURCE in reading.connectors or not reading.connectors:
             continue
         for other in sources:
             ours, theirs = next(iter(reading.connectors.values())), other.connectors[Role.SOURCE]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 import re
 import ssl
@@ -97,7 +98,7 @@ class Forwarding:
                 return answer.status, _headers(answer.headers), answer.read()
         except urllib.error.HTTPError as error:
             return error.code, _headers(error.headers), error.read()
-        except OSError as error:
+        except (OSError, http.client.HTTPException) as error:
             if isinstance(getattr(error, "reason", error), ConnectionRefusedError):
                 return None
             text = {"error_code": 500, "message": f"IO Error trying to forward REST request: {error}"}

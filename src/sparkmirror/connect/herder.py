@@ -20,6 +20,7 @@ from sparkmirror.connect.config_log import (
 )
 from sparkmirror.connect.errors import STALE, RestError, bad_request, conflict, not_found
 from sparkmirror.connect.java_maps import java_text
+from sparkmirror.connect.loadable import Loadable
 from sparkmirror.connect.masking import is_secret, masked, unmasked
 from sparkmirror.connect.model import ConnectorStatus, Offset, TargetState, TaskStatus, Worker
 from sparkmirror.connect.offset_checks import OffsetRefused, check_offsets
@@ -59,6 +60,7 @@ class Herder:
         url: str,
         on_log_level: Callable[[str, str], object],
         resolve: Callable[[str], str] = str,
+        loadable: Loadable | None = None,
     ) -> None:
         self._worker = worker
         self._configs, self._statuses = configs, statuses
@@ -67,6 +69,7 @@ class Herder:
         self._url = url
         self._on_log_level = on_log_level
         self._resolve = resolve
+        self._loadable = loadable or Loadable()
         self._writing = threading.RLock()
         self._closing = threading.Event()
         self._leading = False
@@ -166,7 +169,7 @@ class Herder:
             VersionRange(resolved.get("connector.plugin.version") or ANY_VERSION).check()
         except ValueError as error:
             raise bad_request(str(error)) from None
-        return validate(resolved, config)
+        return validate(resolved, config, self._loadable)
 
     def create(self, name: str, config: Config, initial: TargetState | None) -> dict[str, object]:
         """A new connector."""
@@ -194,11 +197,13 @@ class Herder:
             self._write(removal_records(name))
 
     def set_target(self, name: str, target: TargetState) -> None:
-        """Pause, resume or stop it."""
+        """Pause, resume or stop it. Who was stopped has given its place up: others may be at its work by now."""
         with self._writing:
             self._must_be_known(name, "Unknown connector {}")
-            tasks = task_records(name, []) if target is TargetState.STOPPED else []
-            self._write([*tasks, *target_records(name, target)])
+            stopping, stopped = target is TargetState.STOPPED, self._config_state.targets[name] is TargetState.STOPPED
+            tasks = task_records(name, []) if stopping else []
+            anew = connector_records(name, self._config_state.configs[name]) if stopped and not stopping else []
+            self._write([*tasks, *anew, *target_records(name, target)])
 
     def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
         """Start it again; returns what is being restarted."""
@@ -234,7 +239,7 @@ class Herder:
             try:
                 check_offsets(class_name.removeprefix(PACKAGE), offsets)
             except OffsetRefused as error:
-                raise RestError(500, str(error)) from None
+                raise bad_request(str(error)) from None
             try:
                 return self._worker.alter_offsets(name, offsets)
             except ValueError as error:
@@ -295,7 +300,9 @@ class Herder:
             settings = {key: value for key, value in meant.items() if value is not None}
             # What it answers is of before its tasks are known, as Connect's answer is.
             answer = self._info(name, settings)
-            self._write(connector_records(name, settings, initial))
+            # Who could not run had nothing to lose, and must not take what another is at by now.
+            place = self._config_state.places[name] if known and not self._is_unfit(name) else None
+            self._write(connector_records(name, settings, initial, place))
             return not known, answer
 
     def _info(self, name: str, config: Mapping[str, str]) -> dict[str, object]:
@@ -306,6 +313,12 @@ class Herder:
             "tasks": [{"connector": name, "task": number} for number in range(len(tasks))],
             "type": "source" if find_class(config.get("connector.class", "")) else "unknown",
         }
+
+    def _is_unfit(self, name: str) -> bool:
+        try:
+            return self._worker.is_unfit(name)
+        except KeyError:  # it was not told of it yet
+            return False
 
     def _own_status(self, name: str) -> ConnectorStatus | None:
         try:

@@ -24,6 +24,8 @@ class ConnectorSpec:
     name: str
     config: Mapping[str, str]
     target_state: TargetState
+    place: int = 0
+    """The lower it is, the longer it has been there: of two for the same work the lower one has it."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,9 @@ class Worker(Protocol):
 
     def restart_task(self, name: str, task: int) -> None:
         """Start one task again."""
+
+    def is_unfit(self, name: str) -> bool:
+        """Whether the connector can't be run as it is configured, whoever else is there."""
 
     def status(self, name: str) -> ConnectorStatus:
         """How the connector and its tasks are."""

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 ANY_VERSION = "latest"
+_LONGEST = 10_000
+"""Characters of a range; longer ones are refused before they cost anything."""
 _QUALIFIERS = ("alpha", "beta", "milestone", "rc", "snapshot", "", "sp")
 """In Maven's order; a release has none, and others come last."""
 _ALIASES = {"ga": "", "final": "", "release": "", "cr": "rc"}
@@ -61,6 +63,8 @@ class VersionRange:
         if self.text == ANY_VERSION:
             return None
         text = self.text.strip()
+        if len(text) > _LONGEST:
+            raise InvalidRange(f"Range of more than {_LONGEST} characters")
         return tuple(_parse(text if text.startswith(("[", "(")) else f"[{text}]"))
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import uvicorn
@@ -18,14 +19,16 @@ from sparkmirror.cluster.tls import server_context, ssl_context
 from sparkmirror.config import ClusterConfig
 from sparkmirror.connect.api import build_api, routers
 from sparkmirror.connect.basic_auth import BasicAuth, Users
+from sparkmirror.connect.body_limit import BodyLimit
 from sparkmirror.connect.config_log import ConfigState
+from sparkmirror.connect.connections import Connection, ListeningSocket, Loop
 from sparkmirror.connect.forwarding import Forwarding
 from sparkmirror.connect.herder import Herder
 from sparkmirror.connect.loggers import Loggers
 from sparkmirror.connect.manners import Manners
 from sparkmirror.connect.model import Worker
 from sparkmirror.connect.status_log import StatusState
-from sparkmirror.connect.storage_topic import StorageTopic
+from sparkmirror.connect.storage_topic import StorageTopic, Take
 from sparkmirror.connect.worker_properties import Listener, WorkerConfig
 from sparkmirror.engine.lease import Lease
 from sparkmirror.errors import ConfigError
@@ -67,7 +70,7 @@ class ConnectServer:
 
     def _open(self) -> None:
         config = self._config
-        sockets = [self._opened.enter_context(_listening(one, config.path)) for one in config.listeners]
+        sockets = [self._opened.enter_context(listening(one, config.path)) for one in config.listeners]
         config_state, status_state, loggers = ConfigState(), StatusState(), Loggers()
         configs = self._storage(config.configs.topic, config_state.take)
         statuses = self._storage(config.statuses.topic, status_state.take)
@@ -87,6 +90,7 @@ class ConnectServer:
             config.url,
             loggers.set,
             config.resolve,
+            config.loadable,
         )
         app = self._application(herder, loggers)
         lease.start()
@@ -94,10 +98,10 @@ class ConnectServer:
         herder.start()
         self._opened.callback(herder.close)
         for one, listener in zip(sockets, config.listeners, strict=True):
-            self._opened.enter_context(_serving(app, one, self._tls(listener)))
+            self._opened.enter_context(serving(app, one, self._tls(listener)))
         log.info("answering at %s", ", ".join(one.url for one in config.listeners))
 
-    def _storage(self, name: str, take: Callable[[bytes | None, bytes | None], object]) -> StorageTopic:
+    def _storage(self, name: str, take: Take) -> StorageTopic:
         topic = StorageTopic(self._config.cluster, name, take)
         self._opened.callback(topic.close)
         return topic
@@ -120,6 +124,7 @@ class ConnectServer:
         app = Manners(
             app, [route for router in paths for route in router.routes], config.cross_origin, config.response_headers
         )
+        app = BodyLimit(app)
         return app if self._users is None else BasicAuth(app, self._users)
 
     def _tls(self, listener: Listener) -> ssl.SSLContext | None:
@@ -140,9 +145,10 @@ class ConnectServer:
 
 
 @contextmanager
-def _listening(listener: Listener, path: str) -> Iterator[socket.socket]:
+def listening(listener: Listener, path: str) -> Iterator[socket.socket]:
+    """Bind and listen, or raise `ConfigError`."""
     family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
-    with socket.socket(family) as bound:
+    with ListeningSocket(family) as bound:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             bound.bind((listener.host, listener.port))
@@ -155,11 +161,13 @@ def _listening(listener: Listener, path: str) -> Iterator[socket.socket]:
 
 
 @contextmanager
-def _serving(app: ASGIApp, bound: socket.socket, tls: ssl.SSLContext | None) -> Iterator[None]:
-    """Answer on the socket, in a thread."""
+def serving(app: ASGIApp, bound: socket.socket, tls: ssl.SSLContext | None) -> Iterator[None]:
+    """Answer on the socket, in a thread. Of what is no HTTP nothing is logged: anybody could fill the log with it."""
     settings = uvicorn.Config(
         app,
+        http=Connection,
         log_config=None,
+        log_level="error",
         access_log=False,
         server_header=False,
         lifespan="off",
@@ -169,7 +177,12 @@ def _serving(app: ASGIApp, bound: socket.socket, tls: ssl.SSLContext | None) -> 
     settings.load()
     settings.ssl = tls
     server = uvicorn.Server(settings)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="connect-http", daemon=True)
+
+    def answer() -> None:
+        with asyncio.Runner(loop_factory=Loop) as runner:
+            runner.run(server.serve([bound]))
+
+    thread = threading.Thread(target=answer, name="connect-http", daemon=True)
     thread.start()
     try:
         yield

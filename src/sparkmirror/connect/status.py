@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from sparkmirror.connect.flows import Part
 from sparkmirror.connect.model import ConnectorSpec, ConnectorStatus, TargetState, TaskStatus
+from sparkmirror.connect.server_paths import without_paths
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.beats import HEARTBEATS
 from sparkmirror.engine.mirror import Mirror
@@ -75,10 +76,13 @@ def connector_status(spec: ConnectorSpec, part: Part, flow: FlowState, worker_id
 
     def status(state: str, trace: str = "", tasks: Iterable[tuple[str, str]] = ()) -> ConnectorStatus:
         numbered = tuple(TaskStatus(index, *task_state(one)) for index, one in enumerate(tasks))
-        return ConnectorStatus(spec.name, state, worker_id, trace, numbered)
+        return ConnectorStatus(spec.name, state, worker_id, shown(trace), numbered)
 
     def task_state(task: tuple[str, str]) -> tuple[str, str, str]:
-        return task[0], worker_id, task[1]
+        return task[0], worker_id, shown(task[1])
+
+    def shown(trace: str) -> str:
+        return without_paths(trace, spec.config.values())
 
     still = flow.copying or flow.copies
     if spec.target_state is not TargetState.STARTED and part.role is Role.SOURCE and still and not part.failure:

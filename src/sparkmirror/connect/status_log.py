@@ -40,12 +40,12 @@ class StatusState:
     leader: str = ""
     """URL of the process that works."""
 
-    def take(self, key: bytes | None, value: bytes | None) -> bool:
-        """Take in the next record; False if it is none of these, or can't be read."""
+    def take(self, key: bytes | None, value: bytes | None, _: int = 0) -> bool:
+        """Take in the next record, whatever its offset; False if it is none of these, or can't be read."""
         try:
             content = None if value is None else json.loads(value)
             return self._take((key or b"").decode(), content)
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return False
 
     def _take(self, key: str, content: Mapping[str, str] | None) -> bool:

@@ -18,6 +18,8 @@ from sparkmirror.errors import ClusterUnreachable, SparkMirrorError
 log = logging.getLogger(__name__)
 
 Record = tuple[bytes, bytes | None]
+Take = Callable[[bytes | None, bytes | None, int], object]
+"""Is given key, value and offset of a record."""
 
 _WAIT_MS = 500
 _RETRY_S = 1.0
@@ -32,7 +34,7 @@ class StorageTopic:
         self,
         cluster: ClusterConfig,
         name: str,
-        take: Callable[[bytes | None, bytes | None], object],
+        take: Take,
     ) -> None:
         self.name = name
         self._cluster = cluster
@@ -120,7 +122,7 @@ class StorageTopic:
     def _read(self, source: TopicLog, partition: int, offset: int, wait_ms: int = 0) -> int:
         entries, following = source.read(partition, offset, wait_ms=wait_ms)
         for entry in entries:
-            self._take(entry.key, entry.value)
+            self._take(entry.key, entry.value, entry.offset)
         return following
 
     def _follow(self, partition: int, offset: int) -> None:

@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -17,6 +18,7 @@ from sparkmirror.connect.active_topics import ActiveTopics
 from sparkmirror.connect.flows import Flows, Part, read_flows
 from sparkmirror.connect.model import ConnectorSpec, ConnectorStatus, Offset, TargetState
 from sparkmirror.connect.offsets import ConnectorOffsets, ZeroOffsets
+from sparkmirror.connect.server_paths import without_paths
 from sparkmirror.connect.status import connector_status, flow_state
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.mirror import Mirror, OnProgress
@@ -141,6 +143,10 @@ class ConnectWorker:
         part = state.flows.parts[name]
         return state.specs[name], part, state.flows.known.get(part.flow)
 
+    def is_unfit(self, name: str) -> bool:
+        """Whether the connector can't be run as it is configured."""
+        return self._state.flows.parts[name].unfit
+
     def status(self, name: str) -> ConnectorStatus:
         """How the connector and its tasks are."""
         return self._status(self._state, name)
@@ -148,7 +154,7 @@ class ConnectWorker:
     def _status(self, state: _State, name: str) -> ConnectorStatus:
         spec, part = state.specs[name], state.flows.parts[name]
         if self._ended:
-            return ConnectorStatus(name, "FAILED", self.worker_id, self._ended)
+            return ConnectorStatus(name, "FAILED", self.worker_id, without_paths(self._ended, spec.config.values()))
         return connector_status(spec, part, flow_state(self._mirror, part.flow), self.worker_id)
 
     def task_configs(self, name: str) -> list[Mapping[str, str]]:
@@ -187,28 +193,35 @@ class ConnectWorker:
     def offsets(self, name: str) -> list[Offset]:
         """How far the connector is, as Connect stores it; what is copied since then counts already."""
         _, part, flow = self._known(name)
-        if flow is None or part.role is None:
+        if flow is None or part.role is None or part.failure:
             return []
         return ConnectorOffsets(self._mirror, flow, name, part.role).read()
 
     def alter_offsets(self, name: str, offsets: Sequence[Offset]) -> str:
         """Set how far a stopped connector is; a source connector's copy goes on behind these offsets."""
-        self._stopped(name).alter(offsets)
+        with self._stopped(name) as stored:
+            stored.alter(offsets)
         return ALTERED
 
     def delete_offsets(self, name: str) -> str:
         """Forget how far a stopped connector is; a source connector copies as if it never had."""
-        self._stopped(name).reset()
+        with self._stopped(name) as stored:
+            stored.reset()
         return RESET
 
-    def _stopped(self, name: str) -> ConnectorOffsets:
+    @contextmanager
+    def _stopped(self, name: str) -> Iterator[ConnectorOffsets]:
+        """The offsets of a stopped connector; ValueError tells of no path of this machine."""
         spec, part, flow = self._known(name)
-        if spec.target_state is not TargetState.STOPPED:
-            raise ValueError(f"connector {name} must be stopped before its offsets can be set")
-        if flow is None or part.role is None or part.failure:
-            raise ValueError(part.failure or f"connector {name} can't be run")
-        self._others.forget(name)
-        return ConnectorOffsets(self._mirror, flow, name, part.role, use_lease=self._use_lease)
+        try:
+            if spec.target_state is not TargetState.STOPPED:
+                raise ValueError(f"connector {name} must be stopped before its offsets can be set")
+            if flow is None or part.role is None or part.failure:
+                raise ValueError(part.failure or f"connector {name} can't be run")
+            self._others.forget(name)
+            yield ConnectorOffsets(self._mirror, flow, name, part.role, use_lease=self._use_lease)
+        except ValueError as error:
+            raise ValueError(without_paths(str(error), spec.config.values())) from error
 
     # --- in the background ----------------------------------------------------------------------
 
@@ -252,7 +265,7 @@ class ConnectWorker:
 
 
 def _checkpoints_topic(flow: FlowConfig) -> str:
-    return topic_rules(flow, flow.originals).policy.checkpoints_topic(flow.source.alias)
+    return topic_rules(flow, flow.originals).policy.checkpoints_topic(flow.mm2_source)
 
 
 def _heartbeats_topic(flow: FlowConfig) -> str:

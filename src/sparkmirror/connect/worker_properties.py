@@ -18,6 +18,7 @@ from sparkmirror.config.providers import declared_providers, resolve
 from sparkmirror.config.settings import SSL_SETTINGS, TARGET_SERVERS
 from sparkmirror.config.values import FACTOR, PORT_MAX, Boolean, Choice, Integer, Kind, Names, Value
 from sparkmirror.connect.basic_auth import EXTENSION
+from sparkmirror.connect.loadable import CLASSES_KEY, Loadable, read_loadable
 from sparkmirror.connect.manners import CrossOrigin
 from sparkmirror.errors import ConfigError
 
@@ -34,8 +35,25 @@ _NEEDED = {
     "status.storage.topic": "where connectors' states are",
 }
 _PASSED_ON = ("producer.", "admin.")
-_READ_BY_FLOWS = ("offset.flush.interval.ms", "session.timeout.ms")
+_READ_BY_FLOWS = ("offset.flush.interval.ms", "session.timeout.ms", CLASSES_KEY)
 """What whoever runs the connectors reads for itself."""
+_FOR_CONNECTORS = (
+    *_READ_BY_FLOWS,
+    *_PASSED_ON,
+    "bootstrap.servers",
+    "security.protocol",
+    "ssl.",
+    "sasl.",
+    "offset.storage.",
+    "config.providers",
+    "group.id",
+    "key.converter",
+    "value.converter",
+    "header.converter",
+    "spark.",
+    "sparkmirror.",
+)
+"""How keys begin that connectors' flows have of this file; all others were obeyed or named when it was read."""
 _READ_ELSEWHERE = ("ssl.", "sasl.", "spark.", "offset.storage.", _HTTPS)
 _BYTES = "records are copied as bytes; where this is no ByteArrayConverter, each connector must name one"
 _WHOSE = "say for which client, with producer. or admin. before it"
@@ -108,7 +126,17 @@ class WorkerConfig:
     topic_reset: bool
     """Whether topics in use can be forgotten."""
     providers: tuple[ProviderConfig, ...]
+    loadable: Loadable
     warnings: tuple[str, ...]
+
+    @property
+    def for_connectors(self) -> dict[str, Entry]:
+        """The settings that connectors' flows have of this file."""
+        return {
+            key: entry
+            for key, entry in self.settings.items()
+            if key.startswith(_FOR_CONNECTORS) and key != "admin.listeners"
+        }
 
     @property
     def worker_id(self) -> str:
@@ -141,9 +169,11 @@ class _Reader:
 
     def read(self) -> WorkerConfig:
         lookup = self._lookup
+        self._refuse_others()
         for key, what in _NEEDED.items():
             if not self._text(key):
-                raise ConfigError(f"is missing: write {key}, {what}", where=lookup.path, key=key)
+                lookup.mistakes.add(ConfigError(f"is missing: write {key}, {what}", where=lookup.path, key=key))
+        lookup.mistakes.stop()
         listeners = self._listeners()
         encrypted = any(listener.scheme == "https" for listener in listeners)
         return WorkerConfig(
@@ -165,6 +195,7 @@ class _Reader:
             topic_tracking=bool(self._value("topic.tracking.enable", Boolean(), True)),
             topic_reset=bool(self._value("topic.tracking.allow.reset", Boolean(), True)),
             providers=lookup.providers,
+            loadable=read_loadable(lookup.properties),
             warnings=(*lookup.warnings, *self._unused()),
         )
 
@@ -172,6 +203,21 @@ class _Reader:
         cluster = read_cluster(self._lookup, TARGET_SERVERS, ALIAS, ("", ALIAS))
         self._lookup.mistakes.stop()
         return cluster
+
+    def _refuse_others(self) -> None:
+        """Say what to do with files of Connect's that are no distributed worker's. Raises `ConfigError`."""
+        lookup = self._lookup
+        alone = lookup.properties.get("offset.storage.file.filename")
+        if alone is not None and not self._text("group.id"):
+            raise alone.error(
+                "is of a standalone worker, which has no REST interface's topics: give this file and its connectors'"
+                " files, in one directory, to sparkmirror run; or write " + ", ".join(_NEEDED)
+            )
+        connector = lookup.properties.get("connector.class")
+        if connector is not None:
+            raise connector.error(
+                "is of a connector: put it to a running sparkmirror serve, or give it to sparkmirror run"
+            )
 
     def _text(self, key: str, default: str = "") -> str:
         self._known.add(key)

@@ -42,6 +42,7 @@ from sparkmirror.pump.orders import AddedRoutes, FlowOrder, FlowReport, Receipt,
 from sparkmirror.pump.quiet import GRACE_S
 from sparkmirror.pump.receipts import read_reports, receipts_topic
 from sparkmirror.sync.group_takeover import GroupTakeover
+from sparkmirror.sync.other_flows import OtherFlows
 from sparkmirror.sync.takeover import Takeover
 from sparkmirror.sync.topic_rules import group_filter, topic_rules
 from sparkmirror.sync.topic_sentinel import TopicSentinel
@@ -304,7 +305,8 @@ class FlowDriver:
             self.synced = self.looked_over = True
             return False
         self.looked_over = self.done_topics.changed = False
-        self.topics = TopicDuty(self._opened(self._source), self._opened(self._target), self._rules).sync_once()
+        others = OtherFlows(self._topics_client, self.flow)
+        self.topics = TopicDuty(self._opened(self._source), self._opened(self._target), self._rules, others).sync_once()
         assert self._topic_sentinel is not None  # noqa: S101 - open came first
         self.view.gone = self._topic_sentinel.look(self.topics, self.identity)
         self._weaknesses.say([topic.source.name for topic in self.topics.mirrored])

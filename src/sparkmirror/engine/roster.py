@@ -16,6 +16,7 @@ from sparkmirror.config import FlowConfig, MirrorConfig
 from sparkmirror.engine.beats import Beats
 from sparkmirror.engine.duties import LAST_TURNS_S
 from sparkmirror.engine.flow_driver import FlowDriver
+from sparkmirror.engine.start_checks import in_config, see_that_flows_fit
 from sparkmirror.errors import ConfigError, SparkMirrorError
 from sparkmirror.policy import shared_cluster
 
@@ -53,6 +54,8 @@ class Roster:
         self._opening: dict[str, tuple[FlowConfig, threading.Event]] = {}
         """By name: the flow, and what is set where it need not be opened any more."""
         self._failed: dict[str, str] = {}
+        self._said: set[str] = set()
+        """Warnings about flows that are asked for: each once, though they are tried again."""
         self._exchanging = False
 
     @property
@@ -65,6 +68,8 @@ class Roster:
         """Connect to all clusters, side by side; raises `ClusterUnreachable` and `ConfigError`."""
         for driver in self.drivers:
             self._check(driver.flow)
+        flows = [driver.flow for driver in self.drivers]
+        see_that_flows_fit(flows, in_config(self._path), [flow.name for flow in flows])
         with ThreadPoolExecutor(max(len(self.drivers), 1)) as pool:
             list(pool.map(lambda driver: driver.open(), self.drivers))
         self._refuse_shared_clusters(self.drivers)
@@ -121,6 +126,7 @@ class Roster:
             why = ""
             try:
                 self._check(flow)
+                self._warn(see_that_flows_fit([*self._before(flow), flow], in_config(self._path), [flow.name]))
                 driver = self._make(flow)
                 driver.open()
                 others = [other for other in self.drivers if self._wanted.get(other.name) == other.flow]
@@ -142,6 +148,21 @@ class Roster:
             if driver is not None:
                 driver.close()
             stop.wait(REOPEN_S)
+
+    def _before(self, flow: FlowConfig) -> list[FlowConfig]:
+        """The flows that a new one must fit to: those at work, and those that are asked for before it."""
+        with self._lock:
+            at_work = {driver.name for driver in self.drivers if self._wanted.get(driver.name) == driver.flow}
+            names = list(self._wanted)
+            earlier = names[: names.index(flow.name)] if flow.name in names else []
+            coming = {name for name in earlier if name not in self._failed}
+            return [other for name, other in self._wanted.items() if name in at_work | coming and name != flow.name]
+
+    def _warn(self, lines: Sequence[str]) -> None:
+        for line in lines:
+            if line not in self._said:
+                self._said.add(line)
+                log.warning("%s", line)
 
     @property
     def is_due(self) -> bool:

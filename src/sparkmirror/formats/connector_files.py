@@ -1,106 +1,137 @@
-"""Connectors' JSON files, as they are put through Connect's REST interface, and workers' properties files."""
+"""Connectors' files, JSON as Connect's REST interface has it or properties, and workers' properties files."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sparkmirror.config import Entry, read_entries
+from sparkmirror.config import Entry
+from sparkmirror.config.mistakes import Mistakes
 from sparkmirror.errors import ConfigError
 from sparkmirror.formats.connect import RUNNING, STATES, ConnectCluster, Connector, Role, Worker, resting
+from sparkmirror.formats.connector_shapes import Shape, shapes, spot
+from sparkmirror.formats.files import File, Kind
 from sparkmirror.formats.reading import Note, place
-from sparkmirror.formats.yaml_files import as_text, is_setting, read_text
+from sparkmirror.formats.yaml_files import as_text, is_setting
 
 _TOLD = ("tasks", "type")
 """Fields of a connector as it is read from Connect's REST interface."""
 _CLASSES = ", ".join(role.value for role in Role)
 
 
-def read_connect(paths: Sequence[str]) -> tuple[tuple[ConnectCluster, ...], list[Note]]:
-    """What lies in one directory is one Connect cluster: connectors, and their worker's file if it is given."""
-    clusters = []
+def read_connect(files: Sequence[File], wrong: Mistakes) -> tuple[tuple[ConnectCluster, ...], list[Note]]:
+    """What lies in one directory is one Connect cluster: connectors, and their worker's file if it is given.
+
+    Files that are left out are `wrong`. Raises `ConfigError` if no connector is left.
+    """
+    clusters: list[ConnectCluster] = []
     notes: list[Note] = []
-    for directory in dict.fromkeys(Path(path).parent for path in paths):
-        here = [path for path in paths if Path(path).parent == directory]
-        files = [_ConnectorsFile(path) for path in here if path.endswith(".json")]
-        connectors = tuple(one for file in files for one in file.connectors())
-        notes += [note for file in files for note in file.notes]
-        workers = [read_worker(path) for path in here if not path.endswith(".json")]
-        if len(workers) > 1:
-            raise ConfigError(
-                "is a second worker's file here: give one Connect cluster at a time", where=workers[1].path
+    first: dict[tuple[tuple[str, str], Role], Connector] = {}
+    for directory in dict.fromkeys(Path(file.path).parent for file in files):
+        here = [file for file in files if Path(file.path).parent == directory]
+        connectors: list[Connector] = []
+        for file in (one for one in here if one.kind is not Kind.WORKER):
+            with wrong.gathered():
+                reader = _ConnectorsFile(file)
+                for connector in list(reader.connectors()):
+                    _refuse_second(connector, first.setdefault((connector.flow, connector.role), connector))
+                    connectors.append(connector)
+                notes += reader.notes
+        workers = [file for file in here if file.kind is Kind.WORKER]
+        for worker in workers[1:]:
+            wrong.add(
+                ConfigError(
+                    f"is a second worker's file here, beside {workers[0].path}: give one Connect cluster at a time",
+                    where=worker.path,
+                )
             )
-        clusters.append(ConnectCluster(connectors, workers[0] if workers else None))
+        clusters.append(ConnectCluster(tuple(connectors), read_worker(workers[0]) if workers else None))
     if not any(cluster.connectors for cluster in clusters):
-        raise ConfigError(
-            "says how Connect's workers run, but not what: give the connectors' files, too", where=paths[0]
-        )
+        wrong.stop()
+        reason = "says how Connect's workers run, but not what: give the connectors' files, too"
+        raise ConfigError(reason, where=files[0].path)
     return tuple(clusters), notes
 
 
-def read_worker(path: str) -> Worker:
+def read_worker(file: File) -> Worker:
     """A worker's file; the last of each key counts."""
-    return Worker({entry.key: entry for entry in read_entries(path)}, path)
+    return Worker({entry.key: entry for entry in file.entries}, file.path)
 
 
-def is_worker(path: str) -> bool:
-    """Whether a properties file is a Connect worker's and not MirrorMaker 2's own."""
-    keys = {entry.key for entry in read_entries(path)}
-    return "clusters" not in keys and bool(keys & {"group.id", "offset.storage.topic", "config.storage.topic"})
+def _refuse_second(connector: Connector, first: Connector) -> None:
+    if first is not connector:
+        raise ConfigError(
+            f"{connector.name} is a second {connector.role.value} of {'->'.join(connector.flow)}; the first is"
+            f" {first.name} in {first.path}",
+            where=place(connector.path, connector.settings["connector.class"].line),
+            key="connector.class",
+        )
 
 
 class _ConnectorsFile:
-    """One's configuration, `{"name": …, "config": {…}}`, or a list of these."""
+    """The connectors of one file."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._text = read_text(path)
+    def __init__(self, file: File) -> None:
+        self._file = file
+        self._path = file.path
+        self._text = file.text
         self.notes: list[Note] = []
 
     def connectors(self) -> Iterator[Connector]:
         """All of them; `notes` are complete then. Raises `ConfigError`."""
-        for one, start in _each(self._text, self._parsed()):
-            config = self._config(one)
-            wrapped = "config" in one
-            inner = _spot(self._text, "config", start) if wrapped else start
-            settings = {key: self._entry(key, value, _spot(self._text, key, inner)) for key, value in config.items()}
-            name = str(one.get("name") or config.get("name") or Path(self._path).stem)
-            role = _role(self._path, settings)
-            state = RUNNING
-            if wrapped:
-                fields = {key: self._entry(key, value, _spot(self._text, key, start)) for key, value in one.items()}
-                state = self._state(fields)
-                if state != RUNNING:
-                    settings |= resting(role, fields["initial_state"])
-            yield Connector(role, name, settings, self._path, state)
+        if not self._file.is_json:
+            yield self._of_properties()
+            return
+        mistakes = Mistakes()
+        several = shapes(self._path, self._text, self._file.tree)
+        for shape in several:
+            connector = None
+            with mistakes.gathered():
+                connector = self._of_json(shape, alone=len(several) == 1)
+            if connector is not None:
+                yield connector
+        mistakes.stop()
 
-    def _parsed(self) -> Any:
-        try:
-            return json.loads(self._text)
-        except json.JSONDecodeError as error:
-            raise ConfigError(f"is no JSON: {error.msg}", where=f"{self._path}, line {error.lineno}") from None
-        except RecursionError:
-            raise ConfigError("is nested too deeply to be read", where=self._path) from None
-        except ValueError:  # an integer of thousands of digits
-            raise ConfigError("is no JSON: a number in it is too long", where=self._path) from None
+    def _of_properties(self) -> Connector:
+        """As `connect-standalone.sh` takes it."""
+        if self._file.kind is Kind.OTHER:
+            raise ConfigError("is neither a connector's file nor a worker's", where=self._path)
+        settings = {entry.key: entry for entry in self._file.entries}
+        name = settings["name"].value.strip() if "name" in settings else Path(self._path).stem
+        return Connector(_role(self._path, settings), name, settings, self._path)
 
-    def _config(self, one: Any) -> dict[str, Any]:
-        config = one.get("config", one) if isinstance(one, dict) else None
-        if not isinstance(config, dict):
-            raise ConfigError("is no connector's configuration: write a map of keys and values", where=self._path)
-        for key, value in config.items():
+    def _of_json(self, shape: Shape, *, alone: bool) -> Connector | None:
+        settings = dict(self._settings(shape))
+        name = str(shape.fields.get("name") or shape.config.get("name") or shape.name or Path(self._path).stem)
+        stated = settings.get("connector.class")
+        if not alone and stated is not None and "mirror" not in stated.value.rpartition(".")[2].lower():
+            self._note(stated, f"{name} is none of MirrorMaker 2's connectors, and is left out")
+            return None
+        role = _role(self._path, settings)
+        state = RUNNING
+        fields = {
+            key: self._entry(key, value, spot(self._text, key, shape.start)) for key, value in shape.fields.items()
+        }
+        if shape.fields:
+            state = self._state(fields, shape)
+        if state != RUNNING:
+            settings |= resting(role, fields.get("initial_state") or self._entry("state", state, shape.start))
+        return Connector(role, name, settings, self._path, state)
+
+    def _settings(self, shape: Shape) -> Iterable[tuple[str, Entry]]:
+        mistakes = Mistakes()
+        for key, value in shape.config.items():
+            at = spot(self._text, key, shape.config_start)
             if not is_setting(value):
-                raise ConfigError(
-                    "must be text, a number or a list of these: a connector's values are text",
-                    where=self._path,
-                    key=key,
-                )
-        return {key: value for key, value in config.items() if value is not None}
+                reason = "must be text, a number or a list of these: a connector's values are text"
+                mistakes.add(ConfigError(reason, where=place(self._path, self._entry(key, "", at).line), key=key))
+            elif value is not None:
+                yield key, self._entry(key, value, at)
+        mistakes.stop()
 
-    def _state(self, fields: Mapping[str, Entry]) -> str:
-        """What is wanted of it, by what stands beside its name and configuration (KIP-980)."""
+    def _state(self, fields: Mapping[str, Entry], shape: Shape) -> str:
+        """What is wanted of it, by what stands beside its name and configuration (KIP-980), or by its status."""
         for key, entry in fields.items():
             if key in ("name", "config", "initial_state"):
                 continue
@@ -109,48 +140,29 @@ class _ConnectorsFile:
             else:
                 self._note(entry, "is not read: beside name and config there is initial_state only")
         stated = fields.get("initial_state")
-        if stated is None or not stated.value:
-            return RUNNING
-        state = stated.value.lower()
-        if state not in STATES:
-            raise ConfigError(
-                "must be RUNNING, PAUSED or STOPPED", where=place(self._path, stated.line), key=stated.key
-            )
+        if stated is not None and stated.value:
+            state = stated.value.lower()
+            if state not in STATES:
+                raise ConfigError(
+                    "must be RUNNING, PAUSED or STOPPED", where=place(self._path, stated.line), key=stated.key
+                )
+        else:
+            # Other states of a status, such as FAILED, are of a connector that is to run.
+            state = shape.state.lower() if shape.state.lower() in STATES else RUNNING
+            stated = self._entry("state", shape.state, shape.start)
         if state != RUNNING:
             self._note(stated, f"is {stated.value}: the connector is not run")
         return state
 
-    def _entry(self, key: str, value: Any, spot: int) -> Entry:
+    def _entry(self, key: str, value: Any, at: int) -> Entry:
         text = as_text(value) if is_setting(value) else ""
-        return Entry(key, text, self._path, self._text.count("\n", 0, spot) + 1)
+        return Entry(key, text, self._path, self._text.count("\n", 0, at) + 1)
 
     def _note(self, at: Entry, reason: str, kind: str = "") -> None:
         self.notes.append(Note(self._path, at.line, at.key, reason, kind))
 
 
-def _each(text: str, found: Any) -> Iterator[tuple[Any, int]]:
-    """The items of a list, or the one that is there, and where each begins."""
-    if not isinstance(found, list):
-        yield found, 0
-        return
-    at = text.index("[") + 1
-    for _ in found:
-        at += len(text[at:]) - len(text[at:].lstrip(", \t\r\n"))
-        one, end = json.JSONDecoder().raw_decode(text, at)
-        yield one, at
-        at = end
-
-
-def _spot(text: str, key: str, start: int) -> int:
-    """Where a key stands, behind `start`: the first of its name with a colon behind it."""
-    quoted = json.dumps(key, ensure_ascii=False)
-    at = text.find(quoted, start)
-    while at >= 0 and not text[at + len(quoted) :].lstrip().startswith(":"):
-        at = text.find(quoted, at + 1)
-    return max(at, start)
-
-
-def _role(path: str, settings: dict[str, Entry]) -> Role:
+def _role(path: str, settings: Mapping[str, Entry]) -> Role:
     stated = settings.get("connector.class")
     if stated is None:
         raise ConfigError(f"names no connector: write one of {_CLASSES}", where=path, key="connector.class")
@@ -159,4 +171,4 @@ def _role(path: str, settings: dict[str, Entry]) -> Role:
     for role in Role:
         if word == role.value:
             return role
-    raise stated.error(f"is none of MirrorMaker 2's: {_CLASSES}")
+    raise ConfigError(f"is none of MirrorMaker 2's: {_CLASSES}", where=place(path, stated.line), key="connector.class")

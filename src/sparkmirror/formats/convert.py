@@ -51,7 +51,7 @@ def convert(reading: Reading, to: str, secrets: str | None = None) -> Conversion
         runs = not lone or (config is not None and len(lone) < len(config.flows))
         files = {_FILES[to]: properties_text(entries, reading.path)}
     elif to == reading.format == "strimzi":
-        text, unsaid = upgraded(reading.path)
+        text, unsaid = upgraded(reading.documents)
         notes += unsaid
         files = {_FILES[to]: text}
     else:
@@ -89,7 +89,7 @@ def _not_needed(reading: Reading, to: str) -> Iterator[Note]:
         kept |= {key for cluster in reading.connect if cluster.worker for key in cluster.worker.settings}
     for note in reading.notes:
         tasks = to != "properties" and note.key.endswith(".tasksMax")
-        if note.kind == "not needed" and note.key not in kept and not tasks:
+        if note.kind == "not needed" and (note.setting or note.key) not in kept and not tasks:
             yield note
 
 
@@ -112,7 +112,8 @@ def _lost(
             file.write_text(text, "latin-1" if name.endswith(".properties") else "utf-8")
         paths = [directory] if to == "connectors" else [str(Path(directory, name)) for name in files]
         try:
-            after = {(one.flow, one.key): one.value for one in explain(read(paths, secrets, lone_checkpoints=True))[1]}
+            written = read(paths, secrets, lone_checkpoints=True, without_secrets=True)
+            after = {(one.flow, one.key): one.value for one in explain(written)[1]}
         except SparkMirrorError as error:
             yield Note(path, 0, to, f"what was written can't be run: {str(error).replace(directory + '/', '')}")
             return

@@ -4,55 +4,109 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from dataclasses import replace
 
-from sparkmirror.config import EffectiveValue, MirrorConfig, explain_entries, read_entries
+from sparkmirror.config import EffectiveValue, MirrorConfig, explain_entries
+from sparkmirror.config.mistakes import Mistakes
 from sparkmirror.errors import ConfigError
+from sparkmirror.formats.brokers import with_brokers
+from sparkmirror.formats.choice import open_files
 from sparkmirror.formats.connect import ConnectCluster, Role
-from sparkmirror.formats.connector_files import is_worker, read_connect
+from sparkmirror.formats.connector_files import read_connect
+from sparkmirror.formats.fill import Filling
 from sparkmirror.formats.merge import as_mm2
 from sparkmirror.formats.reading import Reading
+from sparkmirror.formats.secrets import is_unknown
 from sparkmirror.formats.strimzi import read_strimzi
+from sparkmirror.formats.wording import Wording, in_order, places, wording_of
 
 SECRETS_VARIABLE = "SPARKMIRROR_SECRETS"
 """The environment variable that names the directory of Secrets, where no option does."""
+NOT_KNOWN = "not known"
+"""What is shown of a value that stands in a Secret that is not there."""
 
-_YAML = (".yaml", ".yml")
 
+def read(
+    paths: Sequence[str],
+    secrets: str | None = None,
+    *,
+    lone_checkpoints: bool = False,
+    partly: bool = False,
+    without_secrets: bool = False,
+    filling: Filling | None = None,
+) -> Reading:
+    """One format's files, or directories of these. Raises `ConfigError` for all that is wrong.
 
-def read(paths: Sequence[str], secrets: str | None = None, *, lone_checkpoints: bool = False) -> Reading:
-    """One format's files, or a directory of connectors'. Raises `ConfigError`.
-
-    `lone_checkpoints`: a connector's file may be a flow's only one, as a resource always may.
+    `lone_checkpoints`: a connector's file may be a flow's only one, as a resource always may. `partly`: what is wrong
+    is left out, or replaced by a stand-in, and told by the reading; nothing is raised but if nothing can be read.
+    `without_secrets`: values of Secrets that are not there are not known, and notes say so. `filling` is put over
+    each key and value.
     """
-    files = [file for path in paths for file in _files(path)]
+    form, files, wrong = open_files(paths, filling)
+    if not partly:
+        wrong.stop()
     shown = paths[0] if len(paths) == 1 else ", ".join(paths)
-    if len(files) == 1 and files[0].lower().endswith(_YAML):
+    if form == "properties":
+        return Reading(shown, form, files[0].entries, wrong=wrong.all)
+    mistakes = Mistakes()
+    if form == "strimzi":
         directory = secrets or os.environ.get(SECRETS_VARIABLE)
-        clusters, resources, providers, notes = read_strimzi(files[0], directory)
-        entries, more = as_mm2(shown, clusters, lone_checkpoints=True)
-        return Reading(shown, "strimzi", (*entries, *providers), (*notes, *more), clusters, resources)
-    if any(file.endswith(".json") for file in files) or (len(files) == 1 and _is_only_worker(files[0])):
-        for file in files:
-            if not file.endswith(".json") and not is_worker(file):
-                raise ConfigError("is neither a connector's file nor a worker's: give one format at a time", where=file)
-        connect, notes = read_connect(files)
-        entries, more = as_mm2(shown, connect, lone_checkpoints=lone_checkpoints)
-        return Reading(shown, "connectors", tuple(entries), (*notes, *more), connect)
-    if len(files) > 1:
-        raise ConfigError("give one file, or the files of one Connect cluster", where="command line", key=files[1])
-    return Reading(shown, "properties", tuple(read_entries(files[0])))
+        strimzi = read_strimzi(files, directory, mistakes, without_secrets=without_secrets)
+        entries, notes = as_mm2(shown, strimzi.clusters, lone_checkpoints=True, mistakes=mistakes)
+        reading = Reading(
+            path=shown,
+            format=form,
+            entries=(*entries, *strimzi.providers),
+            notes=(*strimzi.notes, *notes),
+            connect=strimzi.clusters,
+            resources=strimzi.resources,
+            documents=strimzi.documents,
+            fields=strimzi.fields,
+        )
+    else:
+        clusters, told = read_connect(files, wrong)
+        if not partly:
+            wrong.stop()
+        entries, notes = as_mm2(shown, clusters, lone_checkpoints=lone_checkpoints, mistakes=mistakes)
+        entries = with_brokers(entries, clusters, mistakes)
+        reading = Reading(shown, form, tuple(entries), (*told, *notes), clusters)
+    reading = replace(reading, mistakes=mistakes.all, wrong=wrong.all)
+    if reading.mistakes and not partly:
+        explain(reading)  # raises these, and what else is wrong
+    return reading
 
 
 def explain(
     reading: Reading, *, clusters: Sequence[str] = (), overrides: Mapping[str, str] | None = None
 ) -> tuple[MirrorConfig, tuple[EffectiveValue, ...]]:
     """What it comes to, and where each value comes from. Raises `ConfigError`."""
+    wording = wording_of(reading)
+    mistakes = Mistakes()
+    for mistake in reading.mistakes:
+        mistakes.add(mistake)
+    if not reading.entries or (reading.connect and wording is None):
+        mistakes.stop()  # nothing is left to look at
     notes = [str(note) for note in reading.notes if note.kind != "not needed"]
-    config, values = explain_entries(
-        reading.path, reading.entries, clusters=clusters, overrides=overrides or {}, notes=notes
-    )
-    return (_by_connectors(config, reading.connect) if reading.connect else config), values
+    try:
+        config, values = explain_entries(
+            reading.path, reading.entries, clusters=clusters, overrides=overrides or {}, notes=notes
+        )
+    except ConfigError as error:
+        mistakes.add(wording.error(error) if wording else error)
+    if mistakes.all:
+        raise in_order(mistakes.all)
+    if wording is None:
+        return config, values
+    config = _by_connectors(config, reading.connect)
+    warnings = tuple(dict.fromkeys(map(wording.warning, config.warnings)))
+    return config.model_copy(update={"warnings": warnings}), _as_written(reading, wording, values)
+
+
+def _as_written(reading: Reading, wording: Wording, values: Sequence[EffectiveValue]) -> tuple[EffectiveValue, ...]:
+    """The values with the keys that set them as they stand in the files; what a Secret holds that isn't there: not."""
+    written = places(reading.entries)
+    unknown = {f"{one.where}: {one.key}" for one in reading.entries if is_unknown(one.value)}
+    return tuple(wording.value(one, written, NOT_KNOWN if one.where in unknown else one.value) for one in values)
 
 
 def _by_connectors(config: MirrorConfig, clusters: Sequence[ConnectCluster]) -> MirrorConfig:
@@ -71,16 +125,3 @@ def _by_connectors(config: MirrorConfig, clusters: Sequence[ConnectCluster]) -> 
             update = {"connect": flow.connect.model_copy(update={"connector": name})}
         flows.append(flow.model_copy(update=update))
     return config.model_copy(update={"flows": tuple(flows)})
-
-
-def _files(path: str) -> list[str]:
-    if not Path(path).is_dir():
-        return [path]
-    found = sorted(str(one) for one in Path(path).rglob("*") if one.suffix in (".json", ".properties"))
-    if not any(one.endswith(".json") for one in found):
-        raise ConfigError("is a directory without connectors' JSON files", where=path)
-    return found
-
-
-def _is_only_worker(path: str) -> bool:
-    return Path(path).is_file() and is_worker(path)

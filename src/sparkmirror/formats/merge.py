@@ -10,19 +10,28 @@ import re
 from collections.abc import Iterable, Sequence
 
 from sparkmirror.config import Entry
+from sparkmirror.config.advice import of_no_client
 from sparkmirror.config.control_settings import STORAGE_SETTINGS
-from sparkmirror.config.known_keys import CLIENT, CONNECT, CONNECTOR_BASE, ROLES
+from sparkmirror.config.known_keys import CLIENT, CONNECT, CONNECT_FAMILIES, CONNECTOR_BASE, ROLES
+from sparkmirror.config.mistakes import Mistakes
 from sparkmirror.config.refusals import CONVERTERS
 from sparkmirror.config.scopes import WHOLE_NAMES
+from sparkmirror.config.settings import CLUSTERS_KEY
 from sparkmirror.errors import ConfigError
 from sparkmirror.formats.connect import IDENTITY, MUST_AGREE, ConnectCluster, Connector, Role, Worker, readers
 from sparkmirror.formats.reading import Note, place
+from sparkmirror.formats.written import Written, as_written
 
 SECURITY = re.compile(r"security\.protocol|(ssl|sasl)\..*")
 CONVERTER_KEYS = ("key.converter", "value.converter", "header.converter")
 
-_NO_CLIENT = "reaches no client, nor in MirrorMaker 2: write producer.override. or consumer. instead of {prefix}"
-_UNPREFIXED = "is for no cluster here, nor in MirrorMaker 2: write source.cluster. or target.cluster. before it"
+_OF_WORKERS = "has no effect: it is a setting of Connect's workers, which {place}"
+_UNPREFIXED = "is for no cluster here, nor in MirrorMaker 2: write "
+_STANDALONE = "offset.storage.file.filename"
+_IN_A_FILE = (
+    "is not read: where a standalone worker was is in that file only; sparkmirror goes on where offset syncs and the"
+    " target's records tell (docs/takeover.md)"
+)
 CONNECTS_OWN = {
     "group.id": "a flow's processes agree through a group of their own",
     "config.storage.topic": CONNECT["config.storage.topic"].reason,
@@ -32,62 +41,72 @@ _STORAGE = {setting.name for setting in STORAGE_SETTINGS}
 
 
 def as_mm2(
-    path: str, clusters: Sequence[ConnectCluster], *, lone_checkpoints: bool = False
+    path: str,
+    clusters: Sequence[ConnectCluster],
+    *,
+    lone_checkpoints: bool = False,
+    mistakes: Mistakes | None = None,
 ) -> tuple[list[Entry], list[Note]]:
-    """Keys and values, each key once, and notes about what is not among them. Raises `ConfigError`.
+    """Keys and values, each key once, and notes about what is not among them.
 
     `lone_checkpoints`: a checkpoint connector may be a flow's only one, which then copies nothing; no key says that, so
-    `formats.load` does.
+    `formats.load` does. Mistakes go where they are asked for; else `ConfigError` is raised.
     """
-    merged = _Merged(path, lone_checkpoints=lone_checkpoints)
+    merged = _Merged(path, mistakes or Mistakes(), lone_checkpoints=lone_checkpoints)
     flows: dict[tuple[str, str], dict[Role, Connector]] = {}
     for cluster in clusters:
         for connector in cluster.connectors:
+            if not connector.flow[0]:
+                reason = f"{connector.name} has no source.cluster.alias"
+                merged.mistakes.add(ConfigError(reason, where=connector.path, key="source.cluster.alias"))
+                continue
             first = flows.setdefault(connector.flow, {}).setdefault(connector.role, connector)
             if first is not connector:
-                raise ConfigError(
+                reason = (
                     f"{connector.name} is a second {connector.role.value} of {'->'.join(connector.flow)}; the first is"
-                    f" {first.name}",
-                    where=connector.path,
                 )
+                merged.mistakes.add(ConfigError(f"{reason} {first.name}", where=connector.path))
     aliases = dict.fromkeys(alias for flow in flows for alias in flow)
     merged.put("clusters", ", ".join(aliases))
     merged.put("emit.heartbeats.enabled", "false")
     for flow, connectors in flows.items():
-        merged.flow(flow, connectors)
+        with merged.mistakes.gathered():
+            merged.flow(flow, connectors)
     for cluster in clusters:
         if cluster.worker is not None:
             targets = {one.flow[1] for one in cluster.connectors} or ({cluster.target} if cluster.target else set())
             merged.worker(cluster.worker, sorted(targets), cluster.connectors)
     merged.tidy(flows)
+    if mistakes is None:
+        merged.mistakes.stop()
     return list(merged.entries.values()), merged.notes
 
 
 class _Merged:
-    def __init__(self, path: str, *, lone_checkpoints: bool) -> None:
+    def __init__(self, path: str, mistakes: Mistakes, *, lone_checkpoints: bool) -> None:
         self.path = path
+        self.mistakes = mistakes
         self._lone_checkpoints = lone_checkpoints
         self.entries: dict[str, Entry] = {}
         self.notes: list[Note] = []
 
-    def put(self, key: str, value: str, at: Entry | None = None) -> None:
-        """Take one value; two different ones stop the reading."""
-        entry = Entry(key, value, place(at.where, at.line) if at else self.path, at.line if at else 0)
+    def put(self, key: str, value: str, at: Entry | None = None, written: str = "") -> None:
+        """Take one value; two different ones are a mistake. `written` is what its writer knows it as."""
+        place_, line = (place(at.where, at.line), at.line) if at else (self.path, 0)
+        entry = Written(key, value, place_, line, written or (as_written(at) if at else key))
         first = self.entries.setdefault(key, entry)
         if first.value.strip() != value.strip():
-            raise entry.error(f"is something else in {first.where}; it can have one value only")
+            self.mistakes.add(entry.error(f"is something else in {first.where}; it can have one value only"))
 
     def note(self, at: Entry, reason: str, kind: str = "") -> None:
-        self.notes.append(Note(at.where, at.line, at.key, reason, kind))
+        self.notes.append(Note(at.where, at.line, as_written(at), reason, kind, at.key))
 
     # --- connectors -----------------------------------------------------------------------------
 
     def flow(self, flow: tuple[str, str], connectors: dict[Role, Connector]) -> None:
         source, checkpoint = connectors.get(Role.SOURCE), connectors.get(Role.CHECKPOINT)
         name = "->".join(flow)
-        first = next(iter(connectors.values()))
-        if not flow[0]:
-            raise ConfigError(f"{first.name} has no source.cluster.alias", where=first.path, key="source.cluster.alias")
+        first = next(iter(connectors.values())).settings["connector.class"]
         alone = source is None and checkpoint is not None and checkpoint.wants()
         if alone and checkpoint is not None:
             self._alone(checkpoint, name)
@@ -95,13 +114,19 @@ class _Merged:
             if connector.name not in (connector.role.value, f"{name}.{connector.role.value}"):
                 reason = f"is not needed: this is the {connector.role.word} connector of {name}"
                 self.notes.append(Note(connector.path, 0, connector.name, reason, "not needed"))
-        self.put(f"{name}.enabled", _word(alone or (source is not None and source.wants())))
+        wants = _word(alone or (source is not None and source.wants()))
+        stated = next(
+            (one.settings["enabled"] for one in (source, checkpoint) if one and "enabled" in one.settings), first
+        )
+        self.put(f"{name}.enabled", wants, stated)
         if checkpoint is None or not checkpoint.wants():
-            self.put(f"{name}.emit.checkpoints.enabled", "false")
+            at = checkpoint.settings["enabled"] if checkpoint else None
+            self.put(f"{name}.emit.checkpoints.enabled", "false", at, "" if at else f"no {Role.CHECKPOINT.value}")
         if Role.HEARTBEAT not in connectors:
-            self.put(f"{name}.emit.heartbeats.enabled", "false")
+            self.put(f"{name}.emit.heartbeats.enabled", "false", written=f"no {Role.HEARTBEAT.value}")
         elif "emit.heartbeats.enabled" not in connectors[Role.HEARTBEAT].settings:
-            self.put(f"{name}.emit.heartbeats.enabled", "true")
+            at = connectors[Role.HEARTBEAT].settings["connector.class"]
+            self.put(f"{name}.emit.heartbeats.enabled", "true", at)
         for connector in connectors.values():
             for entry in connector.settings.values():
                 self._cluster(connector, entry)
@@ -134,8 +159,14 @@ class _Merged:
             key = entry.key.removeprefix(prefix)
             if key == "bootstrap.servers" or SECURITY.fullmatch(key):
                 self.put(f"{alias}.{key}", entry.value, entry)
+            elif key in CONNECT or key in _STORAGE or key.startswith(tuple(CONNECT_FAMILIES)):
+                self._of_workers(entry)
             else:
-                self.note(entry, _NO_CLIENT.format(prefix=prefix), "idle")
+                self.note(entry, of_no_client(prefix, key), "idle")
+
+    def _of_workers(self, entry: Entry) -> None:
+        counts = "counts in the target's config only" if isinstance(entry, Written) else "stands in their file"
+        self.note(entry, _OF_WORKERS.format(place=counts), "idle")
 
     def _one(self, connector: Connector, entry: Entry, connectors: dict[Role, Connector]) -> None:
         key = entry.key
@@ -143,8 +174,15 @@ class _Merged:
             return
         if key == "config.providers" or key.startswith("config.providers."):
             self.put(key, entry.value, entry)
+        elif key in _STORAGE:
+            self._of_workers(entry)
+        elif key == CLUSTERS_KEY:
+            self.note(entry, "is not needed: a connector's clusters are its two aliases", "not needed")
         elif SECURITY.fullmatch(key):
-            self.note(entry, _UNPREFIXED, "idle")
+            instead = "source.cluster. or target.cluster. before it"
+            if isinstance(entry, Written):
+                instead = "tls and authentication of a cluster"
+            self.note(entry, _UNPREFIXED + instead, "idle")
         elif role_of(key):
             self._client(connector, entry, connectors.get(Role.SOURCE))
         else:
@@ -202,7 +240,9 @@ class _Merged:
             aliases = {one.flow[0] for one in sources if one.flow[1] == target}
             own = f"mm2-offsets.{min(aliases)}.internal" if len(aliases) == 1 else None
             for entry in worker.settings.values():
-                if entry.key in _STORAGE and not aliases:
+                if entry.key == _STANDALONE:
+                    self.note(entry, _IN_A_FILE)
+                elif entry.key in _STORAGE and not aliases:
                     self.note(entry, f"is not needed: nothing is copied to {target}", "not needed")
                 elif entry.key not in _STORAGE or not (elsewhere or entry.value.strip() == own):
                     self._of_worker(target, entry)

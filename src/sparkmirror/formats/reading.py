@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sparkmirror.config import Entry
+from sparkmirror.errors import ConfigError
 from sparkmirror.formats.connect import RUNNING, ConnectCluster
+from sparkmirror.formats.yaml_files import Document
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +21,11 @@ class Note:
     key: str
     reason: str
     kind: str = ""
-    """`mismatch`, `misplaced`, `idle` or `not needed`, where it is one of these; the last is no reason to warn."""
+    """`mismatch`, `misplaced`, `idle`, `not needed` or `secret`, where it is one of these.
+
+    `not needed` is no reason to warn; `secret` is a Secret that is not there."""
+    setting: str = ""
+    """Kafka Connect's key, where `key` is a resource's field for it."""
 
     def __str__(self) -> str:
         return f"{place(self.path, self.line)}: {self.key}: {self.reason}"
@@ -56,6 +62,14 @@ class Reading:
     notes: tuple[Note, ...] = ()
     connect: tuple[ConnectCluster, ...] = ()
     resources: tuple[Resource, ...] = ()
+    documents: tuple[Document, ...] = ()
+    """All that stands in the files of resources."""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """Where in a resource each alias is, such as `spec.target`."""
+    mistakes: tuple[ConfigError, ...] = ()
+    """What can't be run as it is; stand-ins are among `entries`, so that what else is wrong is found, too."""
+    wrong: tuple[ConfigError, ...] = ()
+    """What could not be read at all, and was left out."""
 
     @property
     def idle(self) -> str:

@@ -25,38 +25,75 @@ _NAME = re.compile(r"(?!\.\.)[-._a-zA-Z0-9]{1,253}")
 """What Kubernetes lets their names and keys be, and what can be looked for as a file."""
 
 
-class Secrets:
-    """What can be looked up by name and key."""
+UNKNOWN = "<{kind} {name}, key {key}: not known>"
+"""What stands for a value that is not there."""
 
-    def __init__(self, directory: str | None, manifests: Iterable[tuple[str, Mapping[str, Any]]] = ()) -> None:
-        """`manifests` are pairs of a path and a document. Raises `ConfigError`."""
+
+def is_unknown(text: str) -> bool:
+    """Whether a value that is not there is part of it."""
+    return re.search(r"<(Secret|ConfigMap) [^<>]*: not known>", text) is not None
+
+
+class _Missing(ValueError):
+    """A Secret or ConfigMap, or a key of it, is not there."""
+
+
+class Secrets:
+    """What can be looked up by name and key; what is not there is told by `missing`, and not known."""
+
+    def __init__(self, directory: str | None, manifests: Iterable[Mapping[str, Any]] = ()) -> None:
+        """`manifests` are Secrets and ConfigMaps. Raises `ConfigError`."""
+        self._missing: dict[str, bool] = {}
         self._directory = None if directory is None else Path(directory).absolute()
         if self._directory is not None and not self._directory.is_dir():
             raise ConfigError("is no directory", where="--secrets", key=directory)
-        self._manifests: dict[tuple[str, str], dict[str, str]] = {}
-        for path, document in manifests:
+        self._manifests: dict[tuple[str, str], dict[str, str | None]] = {}
+        for document in manifests:
             name = str((document.get("metadata") or {}).get("name") or "")
-            self._manifests[str(document["kind"]), name] = _values(path, name, document)
+            self._manifests[str(document["kind"]), name] = _values(document)
+
+    def missing(self) -> list[str]:
+        """Why something is not there, of all that was asked for in vain since the last time; each once."""
+        new = [reason for reason, told in self._missing.items() if not told]
+        self._missing |= dict.fromkeys(new, True)
+        return new
 
     def text(self, name: str, key: str, *, kind: str = "Secret") -> str:
-        """What to write for this value: itself, or a reference to it. Raises `ValueError`."""
+        """What to write for this value: itself, or a reference to it. Raises `ValueError` if it is no text."""
+        try:
+            return self._text(name, key, kind)
+        except _Missing as error:
+            self._missing.setdefault(str(error), False)
+            return UNKNOWN.format(kind=kind, name=name, key=key)
+
+    def _text(self, name: str, key: str, kind: str) -> str:
         values = self._manifests.get((kind, name))
         if values is not None:
             if key not in values:
-                raise ValueError(f"{kind} {name} has no key {key}; it has {', '.join(sorted(values)) or 'none'}")
-            return values[key]
+                raise _Missing(f"{kind} {name} has no key {key}; it has {', '.join(sorted(values)) or 'none'}")
+            if (value := values[key]) is None:
+                raise ValueError(f"{kind} {name}: {key} is not text in base64")
+            return value
         directory = self._mounted(kind, name)
         if not _NAME.fullmatch(key) or not (directory / key).is_file():
-            raise ValueError(f"{kind} {name} has no key {key}: there is no file {directory / key}")
+            raise _Missing(f"{kind} {name} has no key {key}: there is no file {directory / key}")
         return f"${{{DIRECTORY_PROVIDER}:{directory}:{key}}}"
 
     def path(self, name: str, key: str) -> str | None:
-        """The file of a mounted value; None if it is given by a manifest. Raises `ValueError`."""
-        self.text(name, key)
-        return None if ("Secret", name) in self._manifests else str(self._mounted("Secret", name) / key)
+        """The file of a mounted value; None if it is given by a manifest, or not known. Raises `ValueError`."""
+        if is_unknown(self.text(name, key)) or ("Secret", name) in self._manifests:
+            return None
+        return str(self._mounted("Secret", name) / key)
 
     def matching(self, name: str, pattern: str) -> list[str]:
-        """The keys that a glob pattern matches, sorted. Raises `ValueError`."""
+        """The keys that a glob pattern matches, sorted; the pattern itself if they are not known."""
+        try:
+            return self._matching(name, pattern)
+        except _Missing as error:
+            self._missing.setdefault(str(error), False)
+            return [pattern]
+
+    def _matching(self, name: str, pattern: str) -> list[str]:
         values = self._manifests.get(("Secret", name))
         keys: Iterable[str]
         if values is not None:
@@ -66,30 +103,32 @@ class Secrets:
             keys = (one.name for one in self._mounted("Secret", name).iterdir() if one.is_file())
         found = sorted(key for key in keys if fnmatchcase(key, pattern) and not key.startswith(".."))
         if not found:
-            raise ValueError(f"Secret {name} has no key like {pattern}")
+            raise _Missing(f"Secret {name} has no key like {pattern}")
         return found
 
     def _mounted(self, kind: str, name: str) -> Path:
         if self._directory is None:
-            raise ValueError(
+            raise _Missing(
                 f"{kind} {name} is needed: say with --secrets DIR (or SPARKMIRROR_SECRETS) where DIR/{name}/<key> is"
                 f" mounted, or where its manifest lies"
             )
         directory = self._directory / name
         if not _NAME.fullmatch(name) or not directory.is_dir():
-            raise ValueError(f"{kind} {name} is not there: neither {directory} nor a manifest of it")
+            raise _Missing(f"{kind} {name} is not there: neither {directory} nor a manifest of it")
         return directory
 
 
-def _values(path: str, name: str, document: Mapping[str, Any]) -> dict[str, str]:
-    """A manifest's values, decoded."""
-    plain = {**(document.get("stringData") or {})}
+def _values(document: Mapping[str, Any]) -> dict[str, str | None]:
+    """A manifest's values, decoded; None for what is no text, such as a PKCS12 store beside certificates."""
+    plain = {key: str(value) for key, value in (document.get("stringData") or {}).items()}
+    data = {key: str(value) for key, value in (document.get("data") or {}).items()}
     if document["kind"] == "ConfigMap":
-        return {key: str(value) for key, value in {**(document.get("data") or {}), **plain}.items()}
-    values = {}
-    for key, value in (document.get("data") or {}).items():
-        try:
-            values[key] = base64.b64decode(str(value), validate=True).decode()
-        except (binascii.Error, UnicodeDecodeError):
-            raise ConfigError("is not text in base64", where=path, key=f"Secret {name}, data.{key}") from None
-    return values | {key: str(value) for key, value in plain.items()}
+        return {**data, **plain}
+    return {**{key: _decoded(value) for key, value in data.items()}, **plain}
+
+
+def _decoded(value: str) -> str | None:
+    try:
+        return base64.b64decode("".join(value.split()), validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return None

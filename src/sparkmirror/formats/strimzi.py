@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sparkmirror.config import Entry
+from sparkmirror.config.mistakes import Mistakes
 from sparkmirror.config.providers import PROVIDERS_KEY
 from sparkmirror.errors import ConfigError
 from sparkmirror.formats.connect import (
@@ -21,15 +23,17 @@ from sparkmirror.formats.connect import (
     readers,
     resting,
 )
+from sparkmirror.formats.files import KIND, File
+from sparkmirror.formats.merge import SECURITY
 from sparkmirror.formats.reading import Note, Resource
 from sparkmirror.formats.secrets import KINDS, Secrets
 from sparkmirror.formats.strimzi_notes import FieldNotes
 from sparkmirror.formats.strimzi_providers import Providers
 from sparkmirror.formats.strimzi_security import FieldError, security_settings
-from sparkmirror.formats.strimzi_shapes import MANIFEST, RESOURCE, check_shape
-from sparkmirror.formats.yaml_files import Document, as_text, read_documents, shown
+from sparkmirror.formats.strimzi_shapes import MANIFEST, RESOURCE, without_wrong
+from sparkmirror.formats.written import Written
+from sparkmirror.formats.yaml_files import Document, Path_, as_text, documents_of, read_text, shown
 
-KIND = "KafkaMirrorMaker2"
 GROUP = "kafka.strimzi.io/"
 VERSIONS = ("v1", "v1beta2")
 
@@ -51,6 +55,8 @@ TAKEN_OUT = (
 """How keys begin that the operator takes out of a cluster's `config`."""
 LEFT_IN = ("ssl.endpoint.identification.algorithm", "ssl.cipher.suites", "ssl.protocol", "ssl.enabled.protocols")
 """Those that it leaves in nevertheless."""
+_STAND_IN = "cluster:9092"
+"""For brokers that are missing, so that what else is wrong is found."""
 _CONNECTORS_OWN = ("name", "connector.class", "tasks.max", "connector.plugin.version")
 _REPLICAS = (
     "this process is one, and Spark's tasks share the work; for {} that stand by, start as many more on this file"
@@ -70,50 +76,94 @@ WORKERS_OWN = {
 """What the operator's Connect is called by: v1's fields, with the keys of v1beta2's `config` and their defaults."""
 
 
+@dataclass(frozen=True, slots=True)
+class StrimziFiles:
+    """What resources came to."""
+
+    clusters: tuple[ConnectCluster, ...]
+    resources: tuple[Resource, ...]
+    providers: tuple[Entry, ...]
+    """What declares config providers."""
+    notes: tuple[Note, ...]
+    """What has no effect, or is not there."""
+    documents: tuple[Document, ...]
+    fields: Mapping[str, str]
+    """Where each alias is, such as `spec.target`."""
+
+
 def read_strimzi(
-    path: str, secrets_directory: str | None
-) -> tuple[tuple[ConnectCluster, ...], tuple[Resource, ...], list[Entry], list[Note]]:
-    """Every resource of the file, what declares config providers, and what has no effect. Raises `ConfigError`."""
-    documents = read_documents(path)
+    files: Sequence[File], secrets_directory: str | None, mistakes: Mistakes, *, without_secrets: bool = False
+) -> StrimziFiles:
+    """Every resource of the files; what is wrong is put among the mistakes. Raises `ConfigError` if there is none.
+
+    `without_secrets`: what is not there of Secrets is worth a note only.
+    """
+    documents = [document for file in files for document in file.documents]
     found = [document for document in documents if document.tree.get("kind") == KIND]
     if not found:
-        raise ConfigError(f"holds no resource of kind {KIND}", where=path)
-    secrets = Secrets(secrets_directory, _manifests(documents, secrets_directory))
+        kinds = ", ".join(dict.fromkeys(str(document.tree.get("kind") or "none") for document in documents))
+        there = f"; there is {kinds}" if kinds else ""
+        raise ConfigError(f"holds no resource of kind {KIND}{there}", where=files[0].path)
+    manifests: list[Mapping[str, Any]] = []
+    with mistakes.gathered():
+        manifests += _manifests(documents, secrets_directory, mistakes)
+    secrets = Secrets(secrets_directory, manifests)
     clusters, resources, providers, notes = [], [], Providers(secrets), []
+    fields: dict[str, str] = {}
     for document in found:
-        reader = _ResourceReader(document, secrets, providers)
-        cluster, resource = reader.read()
-        clusters.append(cluster)
-        resources.append(resource)
-        notes += reader.notes
-    return tuple(clusters), tuple(resources), providers.entries(path), notes
+        with mistakes.gathered():
+            reader = _ResourceReader(document, secrets, providers, mistakes, without_secrets=without_secrets)
+            cluster, resource = reader.read()
+            clusters.append(cluster)
+            resources.append(resource)
+            notes += reader.notes
+            fields |= reader.fields
+    if not clusters:
+        mistakes.stop()
+    declared = tuple(providers.entries(files[0].path))
+    return StrimziFiles(tuple(clusters), tuple(resources), declared, tuple(notes), tuple(documents), fields)
 
 
-def _manifests(documents: Iterable[Document], directory: str | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    files = sorted(Path(directory).glob("*.y*ml")) if directory else ()
-    beside = [document for file in files for document in read_documents(str(file))]
+def _manifests(documents: Iterable[Document], directory: str | None, mistakes: Mistakes) -> Iterator[Mapping[str, Any]]:
+    files = sorted(map(str, Path(directory).glob("*.y*ml"))) if directory else ()
+    beside = [document for file in files for document in documents_of(file, read_text(file))]
     for document in [*beside, *documents]:
         if document.tree.get("kind") in KINDS:
-            check_shape(document, MANIFEST)
-            yield document.path, document.tree
+            right, wrong = without_wrong(document, MANIFEST)
+            for mistake in wrong.values():
+                mistakes.add(mistake)
+            yield right.tree
 
 
 class _ResourceReader:
     """One resource."""
 
-    def __init__(self, document: Document, secrets: Secrets, providers: Providers) -> None:
-        self._document = document
+    def __init__(
+        self,
+        document: Document,
+        secrets: Secrets,
+        providers: Providers,
+        mistakes: Mistakes,
+        *,
+        without_secrets: bool,
+    ) -> None:
+        self._document, self._wrong = without_wrong(document, RESOURCE)
+        for mistake in self._wrong.values():
+            mistakes.add(mistake)
         self._secrets = secrets
         self._providers = providers
+        self._mistakes = mistakes
+        self._without_secrets = without_secrets
         self.notes: list[Note] = []
+        self.fields: dict[str, str] = {}
+        """Where each alias is."""
         self._worker: dict[str, Entry] = {}
-        check_shape(document, RESOURCE)
-        version = document.tree.get("apiVersion") or ""
+        version = self._document.tree.get("apiVersion") or ""
         if version.removeprefix(GROUP) not in VERSIONS:
             known = " or ".join(GROUP + one for one in VERSIONS)
             raise self._error(("apiVersion",), f"must be {known}")
         self._version = version.removeprefix(GROUP)
-        self._spec: dict[str, Any] = document.tree.get("spec") or {}
+        self._spec: dict[str, Any] = self._document.tree.get("spec") or {}
         if not self._spec:
             raise self._error((), "has no spec")
         self._old = "target" not in self._spec and self._version == "v1beta2"
@@ -123,16 +173,21 @@ class _ResourceReader:
         self.notes += FieldNotes(self._document, self._version, old=self._old).all()
         mirrors = self._spec.get("mirrors")
         if not mirrors:
-            raise self._error((), "mirrors is missing: write what is mirrored", "spec.mirrors")
-        target, target_steps = self._target()
+            reason = "mirrors is missing: write what is mirrored"
+            raise self._wrong.get(("spec", "mirrors")) or self._error((), reason, "spec.mirrors")
+        target: dict[str, Any] = {"alias": "target", "bootstrapServers": _STAND_IN}
+        target_steps: Path_ = ("spec",)
+        with self._mistakes.gathered():
+            target, target_steps = self._target()
         alias = self._alias(target, target_steps)
         common = self._cluster("target", target, target_steps)
         connectors: list[Connector] = []
         states = []
         for index in range(len(mirrors)):
-            for connector, state in self._mirror(index, alias, common):
-                connectors.append(connector)
-                states.append(("->".join(connector.flow), connector.name, state))
+            with self._mistakes.gathered():
+                for connector, state in self._mirror(index, alias, common):
+                    connectors.append(connector)
+                    states.append(("->".join(connector.flow), connector.name, state))
         replicas = self._replicas()
         if replicas > 1:
             kind = "" if self._spec.get("replicas") is not None else "not needed"
@@ -147,27 +202,27 @@ class _ResourceReader:
 
     # --- clusters -------------------------------------------------------------------------------
 
-    def _target(self) -> tuple[dict[str, Any], tuple[str | int, ...]]:
+    def _target(self) -> tuple[dict[str, Any], Path_]:
         if not self._old:
             target = self._need(self._spec, "target", ("spec",))
             for field in WORKERS_OWN:
-                self._need(target, field, ("spec", "target"))
+                self._text(target, field, ("spec", "target"), field)
             return target, ("spec", "target")
         alias = self._need(self._spec, "connectCluster", ("spec",))
         return self._listed(alias, ("spec", "connectCluster"))
 
-    def _source(self, mirror: dict[str, Any], steps: tuple[str | int, ...]) -> tuple[dict[str, Any], tuple[Any, ...]]:
+    def _source(self, mirror: dict[str, Any], steps: Path_) -> tuple[dict[str, Any], Path_]:
         if not self._old:
             return self._need(mirror, "source", steps), (*steps, "source")
-        into, connect = mirror.get("targetCluster"), self._spec["connectCluster"]
-        if into is not None and into != connect:
-            raise self._error(
-                (*steps, "targetCluster"),
-                f"is not {connect}, the connectCluster, which is where all records go; make connectCluster the target",
+        into, connect = mirror.get("targetCluster"), self._spec.get("connectCluster")
+        if into is not None and connect is not None and into != connect:
+            reason = (
+                f"is not {connect}, the connectCluster, which is where all records go; make connectCluster the target"
             )
+            self._tell((*steps, "targetCluster"), reason)
         return self._listed(self._need(mirror, "sourceCluster", steps), (*steps, "sourceCluster"))
 
-    def _listed(self, alias: Any, asked: tuple[str | int, ...]) -> tuple[dict[str, Any], tuple[str | int, ...]]:
+    def _listed(self, alias: Any, asked: Path_) -> tuple[dict[str, Any], Path_]:
         clusters = self._spec.get("clusters") or []
         for index, cluster in enumerate(clusters):
             if cluster.get("alias") == alias:
@@ -175,16 +230,18 @@ class _ResourceReader:
         there = ", ".join(str(cluster.get("alias")) for cluster in clusters) or "none"
         raise self._error(asked, f"{alias} is not among spec.clusters: {there}")
 
-    def _alias(self, cluster: Mapping[str, Any], steps: tuple[str | int, ...]) -> str:
-        alias = str(self._need(cluster, "alias", steps))
-        if not re.fullmatch(r"[a-zA-Z0-9._-]{1,100}", alias):
-            raise self._error((*steps, "alias"), "must be made of letters, digits, '.', '_' and '-'")
+    def _alias(self, cluster: Mapping[str, Any], steps: Path_) -> str:
+        alias = self._text(cluster, "alias", steps, shown(steps))
+        if not re.fullmatch(r"[a-zA-Z0-9._-]{1,100}", alias) and cluster.get("alias"):
+            reason = "must be made of letters, digits, '.', '_' and '-'"
+            self._tell((*steps, "alias"), reason)
+        self.fields.setdefault(alias, shown(steps))
         return alias
 
-    def _cluster(self, end: str, cluster: dict[str, Any], steps: tuple[str | int, ...]) -> dict[str, Entry]:
+    def _cluster(self, end: str, cluster: dict[str, Any], steps: Path_) -> dict[str, Entry]:
         """What each connector is told about one of its clusters."""
         prefix = f"{end}.cluster."
-        servers = self._need(cluster, "bootstrapServers", steps)
+        servers = self._text(cluster, "bootstrapServers", steps, _STAND_IN)
         given: dict[str, Entry] = {}
 
         def put(key: str, value: Any, *at: str | int) -> None:
@@ -194,9 +251,12 @@ class _ResourceReader:
         put("bootstrap.servers", servers, "bootstrapServers")
         try:
             for field, key, value in security_settings(cluster, self._secrets):
+                self._name_missing((*steps, *_steps(field)))
                 put(key, value, *_steps(field))
         except FieldError as error:
-            raise self._error((*steps, *_steps(error.field)), error.reason) from None
+            self._tell((*steps, *_steps(error.field)), error.reason)
+            # What else it would need is not looked for.
+            given = {key: one for key, one in given.items() if not SECURITY.fullmatch(key.removeprefix(prefix))}
         config = {key: self._entry(key, value, (*steps, "config", key)) for key, value in _map(cluster, "config")}
         if end == "target":
             self._workers(cluster, config, steps)
@@ -205,11 +265,11 @@ class _ResourceReader:
                 put(key, entry.value, "config", key)
         return given
 
-    def _workers(self, target: Mapping[str, Any], config: dict[str, Entry], steps: tuple[str | int, ...]) -> None:
+    def _workers(self, target: Mapping[str, Any], config: dict[str, Entry], steps: Path_) -> None:
         self._providers.take(config)
         for field, (key, default) in WORKERS_OWN.items():
             if not self._old:
-                self._worker[key] = self._entry(key, target[field], (*steps, field))
+                self._worker[key] = self._entry(key, target.get(field), (*steps, field))
             else:
                 self._worker[key] = config.get(key) or self._entry(key, default, steps)
         for key, entry in config.items():
@@ -226,13 +286,15 @@ class _ResourceReader:
     # --- mirrors --------------------------------------------------------------------------------
 
     def _mirror(self, index: int, target: str, common: Mapping[str, Entry]) -> Iterator[tuple[Connector, str]]:
-        steps: tuple[str | int, ...] = ("spec", "mirrors", index)
+        steps: Path_ = ("spec", "mirrors", index)
         mirror = self._spec["mirrors"][index]
         source, source_steps = self._source(mirror, steps)
         clusters = {**common, **self._cluster("source", source, source_steps)}
         alias = clusters["source.cluster.alias"].value
         if alias == target:
-            raise self._error((*source_steps, "alias"), f"{alias} is the target, too: they must be two clusters")
+            reason = f"{alias} is the target, too: they must be two clusters"
+            self._tell((*source_steps, "alias"), reason)
+            return
         patterns = dict(self._patterns(mirror, steps))
         for role in Role:
             field = f"{role.word}Connector"
@@ -247,14 +309,15 @@ class _ResourceReader:
             pause = spec.get("pause") is True and self._version == "v1beta2"
             state = spec.get("state") or ("paused" if pause else RUNNING)
             if state not in STATES:
-                raise self._error((*own, "state"), "must be paused, stopped or running")
+                self._tell((*own, "state"), "must be paused, stopped or running")
+                state = RUNNING
             wanted = "stopped" if state == RUNNING and self._replicas() == 0 else state
             if wanted != RUNNING:
                 settings |= resting(role, self._entry("state", wanted, (*own, "state")))
             name = f"{alias}->{target}.{role.value}"
             yield Connector(role, name, settings, self._document.path, wanted), state
 
-    def _connector(self, role: Role, spec: dict[str, Any], steps: tuple[str | int, ...]) -> Iterator[tuple[str, Entry]]:
+    def _connector(self, role: Role, spec: dict[str, Any], steps: Path_) -> Iterator[tuple[str, Entry]]:
         yield "connector.class", self._entry("connector.class", PACKAGE + role.value, steps)
         yield (
             "tasks.max",
@@ -266,7 +329,7 @@ class _ResourceReader:
             else:
                 yield key, self._entry(key, value, (*steps, "config", key))
 
-    def _patterns(self, mirror: Mapping[str, Any], steps: tuple[str | int, ...]) -> Iterator[tuple[str, Entry]]:
+    def _patterns(self, mirror: Mapping[str, Any], steps: Path_) -> Iterator[tuple[str, Entry]]:
         for key, fields in _PATTERNS.items():
             for field in fields:
                 if mirror.get(field) is not None and not (field.endswith("BlacklistPattern") and self._version == "v1"):
@@ -286,22 +349,48 @@ class _ResourceReader:
 
     # --- fields ---------------------------------------------------------------------------------
 
-    def _need(self, there: Mapping[str, Any], field: str, steps: Sequence[str | int]) -> Any:
+    def _need(self, there: Mapping[str, Any], field: str, steps: Path_) -> Any:
         if not there.get(field):
-            raise self._error(tuple(steps), "is missing", shown((*steps, field)))
+            raise self._wrong_in((*steps, field)) or self._error(steps, "is missing", shown((*steps, field)))
         return there[field]
 
-    def _entry(self, key: str, value: Any, steps: tuple[str | int, ...]) -> Entry:
+    def _text(self, there: Mapping[str, Any], field: str, steps: Path_, stand_in: str) -> str:
+        """The field's text; it is a mistake if there is none, and then the stand-in goes on."""
         try:
-            text = self._providers.resolved(as_text(value))
-        except ValueError as error:
-            raise self._error(steps, str(error)) from None
-        return Entry(key, text, self._document.path, self._document.line(*steps))
+            return str(self._need(there, field, steps))
+        except ConfigError as error:
+            self._mistakes.add(error)
+            return stand_in
 
-    def _note(self, steps: tuple[str | int, ...], reason: str, kind: str = "") -> None:
+    def _entry(self, key: str, value: Any, steps: Path_) -> Entry:
+        text = as_text(value)
+        try:
+            text = self._providers.resolved(text)
+        except ValueError as error:
+            self._tell(steps, str(error))
+        self._name_missing(steps)
+        return Written(key, text, self._document.path, self._document.line(*steps), shown(steps))
+
+    def _name_missing(self, steps: Path_) -> None:
+        """Say which Secrets are not there that were just asked for."""
+        for reason in self._secrets.missing():
+            if self._without_secrets:
+                self._note(steps, f"{reason}; until then its values are not known", "secret")
+            else:
+                self._tell(steps, reason)
+
+    def _wrong_in(self, steps: Path_) -> ConfigError | None:
+        """Why a field is not there, if it or what it would be in is of a wrong shape."""
+        return next((self._wrong[steps[:end]] for end in range(len(steps) + 1) if steps[:end] in self._wrong), None)
+
+    def _tell(self, steps: Path_, reason: str) -> None:
+        """Enter a mistake, unless that follows from another one."""
+        self._mistakes.add(self._wrong_in(steps) or self._error(steps, reason))
+
+    def _note(self, steps: Path_, reason: str, kind: str = "") -> None:
         self.notes.append(Note(self._document.path, self._document.line(*steps), shown(steps), reason, kind))
 
-    def _error(self, steps: tuple[str | int, ...], reason: str, field: str | None = None) -> ConfigError:
+    def _error(self, steps: Path_, reason: str, field: str | None = None) -> ConfigError:
         return self._document.error(steps, reason, field)
 
 
@@ -309,7 +398,7 @@ def _map(there: Mapping[str, Any], field: str) -> Iterable[tuple[str, Any]]:
     return (there.get(field) or {}).items()
 
 
-def _steps(field: str) -> tuple[str | int, ...]:
+def _steps(field: str) -> Path_:
     """`tls.trustedCertificates[0]` as steps; a config's key, with its dots, is one step."""
     head, config, key = field.partition("config.")
     steps = tuple(int(name) if name.isdigit() else name for name in re.findall(r"[^.\[\]]+", head))

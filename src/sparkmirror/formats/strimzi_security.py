@@ -84,7 +84,7 @@ def security_settings(cluster: Mapping[str, Any], secrets: Secrets) -> Iterator[
     sasl = kind in _PASSWORDS or kind == "oauth" or custom_sasl
     protocol = "PLAINTEXT" if tls is None else "SSL"
     yield (
-        "tls" if tls is not None else "bootstrapServers",
+        "tls" if tls is not None else "authentication" if sasl else "bootstrapServers",
         "security.protocol",
         f"SASL_{protocol}" if sasl else protocol,
     )

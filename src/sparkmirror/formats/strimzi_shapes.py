@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from enum import Enum
 from typing import Any, TypeAlias
 
+from sparkmirror.errors import ConfigError
 from sparkmirror.formats.yaml_files import Document, Path_, is_setting
 
 
@@ -88,10 +90,22 @@ MANIFEST: Shape = {"metadata": {"name": Kind.TEXT}, "data": Kind.TEXTS, "stringD
 _TYPES = {Kind.TEXT: str, Kind.NUMBER: int, Kind.FLAG: bool}
 
 
-def check_shape(document: Document, shape: Shape) -> None:
-    """Stop at the first field that holds something else. Raises `ConfigError`."""
-    for steps, words in _wrong(document.tree, shape, ()):
-        raise document.error(steps, words)
+def without_wrong(document: Document, shape: Shape) -> tuple[Document, dict[Path_, ConfigError]]:
+    """The document without the fields that hold something else, and these."""
+    wrong = {steps: document.error(steps, words) for steps, words in _wrong(document.tree, shape, ())}
+    return replace(document, tree=_without(document.tree, wrong, ())) if wrong else document, wrong
+
+
+def _without(value: Any, wrong: Mapping[Path_, ConfigError], steps: Path_) -> Any:
+    """What is wrong is null, or an empty item of a list, as if it were not there."""
+    if isinstance(value, dict):
+        return {
+            key: None if (*steps, key) in wrong else _without(below, wrong, (*steps, key))
+            for key, below in value.items()
+        }
+    if isinstance(value, list):
+        return [{} if (*steps, i) in wrong else _without(one, wrong, (*steps, i)) for i, one in enumerate(value)]
+    return value
 
 
 def _wrong(value: Any, shape: Shape, steps: Path_) -> Iterator[tuple[Path_, str]]:

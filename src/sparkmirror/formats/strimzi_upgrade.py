@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
 
 from sparkmirror.config.control_settings import CONFIG_EXCLUDE
 from sparkmirror.formats.additions import in_full
+from sparkmirror.formats.files import KIND
 from sparkmirror.formats.reading import Note
-from sparkmirror.formats.strimzi import GROUP, KIND, WORKERS_OWN
-from sparkmirror.formats.yaml_files import Document, Path_, read_documents, shown
+from sparkmirror.formats.strimzi import GROUP, WORKERS_OWN
+from sparkmirror.formats.yaml_files import Document, Path_, shown
 
 _SOURCES = ("source", "sourceCluster", "targetCluster")
 _CONNECTORS = ("sourceConnector", "checkpointConnector")
@@ -24,9 +25,8 @@ _NO_PLACE = {
 }
 
 
-def upgraded(path: str) -> tuple[str, list[Note]]:
-    """The file with all of its resources as v1, and what that can't say; the file has been read without an error."""
-    documents = read_documents(path)
+def upgraded(documents: Sequence[Document]) -> tuple[str, list[Note]]:
+    """The documents with all resources as v1, and what that can't say; they have been read without an error."""
     notes: list[Note] = []
     trees = []
     for document in documents:

@@ -11,9 +11,10 @@ import yaml
 from sparkmirror.config.originals import is_secret
 from sparkmirror.config.providers import CLASSES, FAMILY, PROVIDERS_KEY
 from sparkmirror.formats.connect import RUNNING, ConnectCluster, Connector, Role
+from sparkmirror.formats.files import KIND
 from sparkmirror.formats.merge import CONNECTS_OWN, CONVERTER_KEYS, SECURITY, role_of
 from sparkmirror.formats.reading import Note
-from sparkmirror.formats.strimzi import GROUP, KIND, LEFT_IN, TAKEN_OUT
+from sparkmirror.formats.strimzi import GROUP, LEFT_IN, TAKEN_OUT
 
 NAMESPACE = "kafka"
 """Of what is written: references to Secrets must name one. Change it to yours."""

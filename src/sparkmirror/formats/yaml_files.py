@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,8 @@ from sparkmirror.errors import ConfigError
 
 Path_ = tuple[str | int, ...]
 """Keys and indexes from a document's root."""
+Fill = Callable[[str], str]
+"""What is done with each text of a file before it is read: `formats.fill`."""
 
 DEEPEST = 50
 """What is nested deeper is refused; an alias within what its anchor names has no end."""
@@ -52,7 +54,7 @@ def shown(steps: Iterable[str | int]) -> str:
 def read_text(path: str) -> str:
     """A file's text. Raises `ConfigError`."""
     try:
-        return Path(path).read_text("utf-8")
+        return Path(path).read_text("utf-8-sig")
     except FileNotFoundError:
         raise ConfigError("there is no such file", where=path) from None
     except IsADirectoryError:
@@ -63,11 +65,13 @@ def read_text(path: str) -> str:
         raise ConfigError("is no text in UTF-8", where=path) from None
 
 
-def read_documents(path: str) -> list[Document]:
-    """All documents of a YAML file that are mappings. Raises `ConfigError`."""
+def documents_of(path: str, text: str, fill: Fill | None = None) -> list[Document]:
+    """All documents in a file's text that are mappings; of a `List` its items. Raises `ConfigError`."""
+    if text.lstrip().startswith("{"):
+        text = text.replace("\t", " ")  # JSON may be indented so, and has no tabs within its strings
     try:
-        nodes = list(yaml.compose_all(read_text(path), Loader=yaml.SafeLoader))
-        return list(_documents(path, nodes))
+        nodes = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
+        return [item for document in _documents(path, nodes, fill) for item in _items(document)]
     except RecursionError:
         raise ConfigError("is nested too deeply to be read", where=path) from None
     except yaml.MarkedYAMLError as error:
@@ -78,18 +82,34 @@ def read_documents(path: str) -> list[Document]:
         raise ConfigError(f"is no YAML: {' '.join(str(error).split())}", where=path) from None
 
 
-def _documents(path: str, nodes: list[Any]) -> Iterator[Document]:
+def _items(document: Document) -> Iterator[Document]:
+    """What kubectl prints as one `List`, `kubectl get -o yaml`; any other document as it is."""
+    kind, items = document.tree.get("kind"), document.tree.get("items")
+    if not (isinstance(kind, str) and kind.endswith("List") and isinstance(items, list)):
+        yield document
+        return
+    lines: list[dict[Path_, int]] = [{} for _ in items]
+    for steps, line in document.lines.items():
+        if len(steps) > 1 and steps[0] == "items" and isinstance(steps[1], int):
+            lines[steps[1]][steps[2:]] = line
+    for index, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise document.error(("items", index), "is not a mapping")
+        yield from _items(Document(document.path, item, lines[index]))
+
+
+def _documents(path: str, nodes: list[Any], fill: Fill | None) -> Iterator[Document]:
     for node in nodes:
         if node is None:
             continue
         lines: dict[Path_, int] = {}
-        tree = _value(path, node, (), lines)
+        tree = _value(path, node, (), lines, fill)
         if not isinstance(tree, dict):
             raise ConfigError("is not a mapping", where=f"{path}, line {node.start_mark.line + 1}")
         yield Document(path, tree, lines)
 
 
-def _value(path: str, node: yaml.Node, steps: Path_, lines: dict[Path_, int]) -> Any:
+def _value(path: str, node: yaml.Node, steps: Path_, lines: dict[Path_, int], fill: Fill | None) -> Any:
     lines.setdefault(steps, node.start_mark.line + 1)
     if len(steps) > DEEPEST:
         raise ConfigError(
@@ -100,23 +120,31 @@ def _value(path: str, node: yaml.Node, steps: Path_, lines: dict[Path_, int]) ->
     if isinstance(node, yaml.MappingNode):
         found: dict[str, Any] = {}
         for key_node, value_node in node.value:
-            key = str(key_node.value)
+            key = fill(str(key_node.value)) if fill else str(key_node.value)
             line = key_node.start_mark.line + 1
             if key in found:
                 raise ConfigError("is there twice", where=f"{path}, line {line}", key=key)
             lines[*steps, key] = line
-            found[key] = _value(path, value_node, (*steps, key), lines)
+            found[key] = _value(path, value_node, (*steps, key), lines, fill)
         return found
     if isinstance(node, yaml.SequenceNode):
-        return [_value(path, item, (*steps, index), lines) for index, item in enumerate(node.value)]
-    kind = node.tag.rpartition(":")[2]
+        return [_value(path, item, (*steps, index), lines, fill) for index, item in enumerate(node.value)]
+    if fill is not None and isinstance(node, yaml.ScalarNode) and (filled := fill(node.value)) != node.value:
+        # What stands without quotes may become a number, as if it had been written there.
+        plain = (node.style is None, False)
+        return _scalar(yaml.SafeLoader("").resolve(yaml.ScalarNode, filled, plain), filled)  # type: ignore[no-untyped-call]
+    return _scalar(node.tag, str(node.value))
+
+
+def _scalar(tag: str, text: str) -> Any:
+    kind = tag.rpartition(":")[2]
     if kind == "null":
         return None
     if kind == "bool":
-        return node.value.lower() in ("true", "yes", "on")
-    if kind == "int" and node.value.lstrip("+-").isdigit() and len(node.value) <= _LONGEST_NUMBER:
-        return int(node.value, 8 if re.fullmatch("[-+]?0[0-7]+", node.value) else 10)
-    return str(node.value)
+        return text.lower() in ("true", "yes", "on")
+    if kind == "int" and text.lstrip("+-").isdigit() and len(text) <= _LONGEST_NUMBER:
+        return int(text, 8 if re.fullmatch("[-+]?0[0-7]+", text) else 10)
+    return text
 
 
 def is_setting(value: Any) -> bool:

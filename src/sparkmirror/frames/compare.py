@@ -22,6 +22,7 @@ from sparkmirror.frames.alignment import align
 from sparkmirror.frames.equal_records import MOST_BEHIND, Lowest, Past, Step
 from sparkmirror.frames.report import SOURCE, TARGET, Side, Unmatched
 from sparkmirror.wire.batches import CODEC_MASK, HEADER_SIZE, MAGIC, TIMESTAMP_TYPE_BIT, BatchHeader
+from sparkmirror.wire.pieces import readable_pieces
 from sparkmirror.wire.records import Records
 from sparkmirror.wire.varints import read, unzigzag
 
@@ -68,6 +69,10 @@ class _Stream:
     def __init__(self, batches: Iterable[Batch], bounds: Bounds, expired: Sequence[Bounds]) -> None:
         self._batches: Iterator[Batch] = iter(batches)
         self._next = next(self._batches, None)
+        self._pieces: Iterator[Records] | None = None
+        """What is left of the next batch, once some of it is decoded."""
+        self._decoded = 0
+        """Records of it."""
         self._expired = expired
         self._last = bounds.first - 1
         """Offset of the last record that has an equal."""
@@ -85,7 +90,8 @@ class _Stream:
             return self.records.offsets[place]
         if self._next is None or self._next.header.magic != MAGIC:
             return self.bounds.end
-        return min(max(self._next.header.base_offset, self.bounds.first), self.bounds.end)
+        known = self.records.offsets[-1] + 1 if len(self.records) else self.bounds.first
+        return min(max(self._next.header.base_offset, known, self.bounds.first), self.bounds.end)
 
     def room_before(self, index: int) -> int:
         """How many offsets, at most, no record has between the last equal one and the one `index` places on."""
@@ -117,7 +123,7 @@ class _Stream:
     def whole(self) -> Batch | None:
         """The next batch, if it is next as a whole."""
         batch = self._next
-        if batch is None or self.at < len(self.records) or batch.header.magic != MAGIC:
+        if batch is None or self._pieces or self.at < len(self.records) or batch.header.magic != MAGIC:
             return None
         inside = self.bounds.first <= batch.header.base_offset and batch.header.next_offset <= self.bounds.end
         return batch if inside else None
@@ -153,15 +159,29 @@ class _Stream:
         return self._next is None
 
     def _decode(self) -> None:
+        """A piece of the next batch: mostly all of it."""
         if self._next is None:
             return
-        records, known = self.records, len(self.records)
-        records.add(*self._next)
-        below = bisect_left(records.offsets, self.bounds.first, known)
-        above = bisect_left(records.offsets, self.bounds.end, known)
-        _cut_out(records, above, len(records))
-        _cut_out(records, known, below)
-        self.skip()
+        if self._pieces is None:
+            self._pieces = readable_pieces(*self._next)
+            self._decoded = 0
+        header = self._next.header
+        piece = next(self._pieces, None)
+        if piece is not None:
+            self._decoded += len(piece)
+            done = self._decoded == header.records if header.magic == MAGIC else piece.offsets[-1] == header.base_offset
+            _cut_out(piece, bisect_left(piece.offsets, self.bounds.end), len(piece))
+            _cut_out(piece, 0, bisect_left(piece.offsets, self.bounds.first))
+            records = self.records
+            if len(piece) and len(records) and piece.offsets[0] <= records.offsets[-1]:
+                raise ValueError(f"offset {piece.offsets[0]} follows {records.offsets[-1]}")
+            records.offsets += piece.offsets
+            records.timestamps += piece.timestamps
+            records.attributes += piece.attributes
+            records.bodies += piece.bodies
+        if piece is None or done:
+            self._pieces = None
+            self.skip()
 
 
 class Comparer:
@@ -253,7 +273,15 @@ class Comparer:
         self._target.meet(theirs.header.base_offset + theirs.header.records - 1)
         if self._cleaned:
             size = len(ours.view) + len(theirs.view)
-            self._past.add(ours.header.records, size, partial(_steps_of_batches, ours, theirs, self._timestamps))
+            self._past.add(ours.header.records, size, partial(self._steps_of_batches, ours, theirs))
+
+    def _steps_of_batches(self, ours: Batch, theirs: Batch) -> Sequence[Step]:
+        """Of equal ones: they come in the same pieces, and of many the last will do."""
+        steps: Sequence[Step] = ()
+        for one, other in zip(readable_pieces(*ours), readable_pieces(*theirs), strict=True):
+            self._past.whole &= not steps
+            steps = _steps_of_records(_contents(one, slice(None), self._timestamps), one.offsets, other.offsets)
+        return steps
 
     def _pass_records(self, count: int) -> None:
         source, target = self._source, self._target
@@ -391,13 +419,6 @@ def _contents(records: Records, part: slice, timestamps: bool) -> Sequence[Hasha
     if timestamps:
         return list(zip(records.timestamps[part], records.bodies[part], strict=True))
     return records.bodies[part]
-
-
-def _steps_of_batches(ours: Batch, theirs: Batch, timestamps: bool) -> Sequence[Step]:
-    one, other = Records(), Records()
-    one.add(*ours)
-    other.add(*theirs)
-    return _steps_of_records(_contents(one, slice(None), timestamps), one.offsets, other.offsets)
 
 
 def _steps_of_records(contents: Iterable[Hashable], ours: Iterable[int], theirs: Iterable[int]) -> list[Step]:

@@ -15,7 +15,7 @@ from sparkmirror.frames.judge import Seen
 from sparkmirror.frames.log_reader import LogChanged, RangeReader
 from sparkmirror.frames.ranges import LogPlan, RangePlan
 from sparkmirror.frames.report import Model, RangeReport
-from sparkmirror.wire.records import raw_parts
+from sparkmirror.wire.pieces import raw_parts
 
 ANSWER = "answer string"
 

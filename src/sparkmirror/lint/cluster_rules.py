@@ -10,6 +10,8 @@ from sparkmirror.lint.findings import Rule, Severity, Spot
 from sparkmirror.lint.probe import FlowProbe, Side, lease_group, missing, named_groups
 from sparkmirror.lint.rights import allowed, principal
 from sparkmirror.offsets.identity import transactional_ids
+from sparkmirror.sync.other_flows import refusal_of_second
+from sparkmirror.sync.refused_properties import exclusion, property_refusal
 from sparkmirror.sync.unknown_properties import lacking
 
 MOST_SKEW_S = 5.0
@@ -153,7 +155,17 @@ def factor_too_high(probe: FlowProbe) -> Iterator[Spot]:
 def not_created(probe: FlowProbe) -> Iterator[Spot]:
     for name, (code, words) in (*probe.source.refusals.items(), *probe.target.refusals.items()):
         if code not in (0, TOPIC_ALREADY_EXISTS, INVALID_REPLICATION_FACTOR, *_REFUSED):
-            yield _spot(probe, name, refusal(code, words))
+            properties = probe.refused_properties.get(name, ())
+            if properties:
+                fix = f"write {exclusion(properties)}, if the copy can do without, or allow it at the target"
+                yield _spot(probe, name, property_refusal(code, words, properties), fix)
+            else:
+                yield _spot(probe, name, refusal(code, words))
+
+
+def copied_by_another(probe: FlowProbe) -> Iterator[Spot]:
+    for remote, other in sorted(probe.copiers.items()):
+        yield _spot(probe, remote, refusal_of_second(probe.flow.name, other, remote))
 
 
 def unknown_properties(probe: FlowProbe) -> Iterator[Spot]:
@@ -248,8 +260,8 @@ def append_check_proven(probe: FlowProbe) -> Iterator[Spot]:
         yield _spot(probe, probe.target.cluster.alias, appends.words)
 
 
-def _spot(probe: FlowProbe, key: str, detail: str = "") -> Spot:
-    return Spot(f"flow {probe.flow.name}", 0, key, detail)
+def _spot(probe: FlowProbe, key: str, detail: str = "", fix: str = "") -> Spot:
+    return Spot(f"flow {probe.flow.name}", 0, key, detail, fix)
 
 
 def _some(names: list[str]) -> str:
@@ -343,6 +355,14 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "its source is not copied; without one of our own nothing is",
         "as the reason says",
         not_created,
+    ),
+    Rule(
+        "copied-by-another",
+        _ERROR,
+        "two flows would copy into one topic",
+        "the second one's topic is refused, and stays uncopied",
+        "as the reason says; don't delete the topic while the other flow copies into it",
+        copied_by_another,
     ),
     Rule(
         "unknown-properties",

@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from sparkmirror.config.advice import TAKE_OUT
 from sparkmirror.config.control_settings import CONTROL_SETTINGS
 from sparkmirror.config.originals import is_secret
 from sparkmirror.config.settings import FLOW_SETTINGS
-from sparkmirror.formats.connect import Role
+from sparkmirror.formats import Note
+from sparkmirror.formats.connect import Role, readers
+from sparkmirror.formats.placeholders import is_placeholder
+from sparkmirror.formats.secrets import is_unknown
 from sparkmirror.formats.strimzi import WORKERS_OWN
+from sparkmirror.lint.client_rules import astray, broker_key, consumer_key
 from sparkmirror.lint.findings import Rule, Severity, Spot, at
 from sparkmirror.lint.subject import Subject, bare
 
@@ -28,8 +33,6 @@ POLLING = (
     "emit.checkpoints.interval.seconds",
     "sync.group.offsets.interval.seconds",
 )
-_SIZES = ("batch.size", "max.request.size", "buffer.memory", "receive.buffer.bytes", "send.buffer.bytes")
-_ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 
 
 def unusable(subject: Subject) -> Iterator[Spot]:
@@ -46,10 +49,7 @@ def _line_of(subject: Subject, key: str | None) -> int:
 
 def placeholder(subject: Subject) -> Iterator[Spot]:
     for entry in subject.entries():
-        value = entry.value.strip()
-        if re.fullmatch(r"\{[A-Z ]+\}|<[^<>]+>|BROKERS|GROUP", value) or re.search(
-            r'(username|password)="?(USERNAME|PASSWORD)\b', value
-        ):
+        if is_placeholder(entry.key, entry.value):
             yield at(entry)
 
 
@@ -70,52 +70,10 @@ def _alike(known: str, name: str) -> bool:
     return plain[0] == plain[1] and known != name
 
 
-def digit_lost(subject: Subject) -> Iterator[Spot]:
-    for entry in subject.named(*_SIZES):
-        text = entry.value.strip()
-        if not text.isdigit() or _round(int(text)):
-            continue
-        for last in range(10):
-            more = int(f"{text}{last}")
-            if _round(more):
-                yield at(entry, f"{text}, probably {more}")
-
-
-def _round(size: int) -> bool:
-    """A power of two from 16 KiB on."""
-    return size >= 1 << 14 and size & (size - 1) == 0
-
-
 def short_interval(subject: Subject) -> Iterator[Spot]:
     for entry in subject.named(*POLLING):
         if entry.value.strip().isdigit() and 0 < int(entry.value) < SHORT_S:
             yield at(entry, f"{entry.value.strip()} s")
-
-
-def wrong_prefix(subject: Subject) -> Iterator[Spot]:
-    """Sizes and codecs of the data's producer, said to another client."""
-    for entry in subject.entries():
-        for prefix in ("source.cluster.", "target.cluster."):
-            if entry.key.startswith(prefix) and bare(entry.key) in (*_SIZES, "compression.type"):
-                yield at(entry)
-        flow_level = subject.reading.connect or "->" in entry.key
-        name = entry.key.partition("->")[2].partition(".")[2] if "->" in entry.key else entry.key
-        is_workers = any(
-            cluster.worker and cluster.worker.settings.get(entry.key) is entry for cluster in subject.reading.connect
-        )
-        if flow_level and not is_workers and re.fullmatch(r"producer\.(?!override\.).*", name):
-            yield at(entry)
-
-
-def broker_key(subject: Subject) -> Iterator[Spot]:
-    for entry in subject.named("message.max.bytes"):
-        yield at(entry)
-
-
-def consumer_key(subject: Subject) -> Iterator[Spot]:
-    for entry in subject.named("max.poll.records", "max.partition.fetch.bytes", "fetch.max.bytes"):
-        if "producer." in entry.key:
-            yield at(entry)
 
 
 def replicator_key(subject: Subject) -> Iterator[Spot]:
@@ -125,7 +83,8 @@ def replicator_key(subject: Subject) -> Iterator[Spot]:
 
 
 def unprefixed_security(subject: Subject) -> Iterator[Spot]:
-    for _, connectors in subject.connectors():
+    # A resource has fields for it, which the reading's own warning names.
+    for _, connectors in subject.connectors() if subject.reading.format == "connectors" else ():
         for connector in connectors.values():
             for key, entry in connector.settings.items():
                 if key == "security.protocol" or key.startswith(("ssl.", "sasl.")):
@@ -138,7 +97,8 @@ def literal_secret(subject: Subject) -> Iterator[Spot]:
         name = bare(entry.key)
         # A class's name is none, and a JAAS line without a password neither.
         shown = "class" in name or ("jaas" in name and not re.search("password|secret", entry.value, re.IGNORECASE))
-        if is_secret(name) and entry.value.strip() and "${" not in entry.value and not shown:
+        elsewhere = "${" in entry.value or is_unknown(entry.value)
+        if is_secret(name) and entry.value.strip() and not elsewhere and not shown:
             spot = at(entry)
             if spot not in seen:
                 seen.add(spot)
@@ -153,8 +113,19 @@ def policy_mismatch(subject: Subject) -> Iterator[Spot]:
 
 def misplaced(subject: Subject) -> Iterator[Spot]:
     for note in subject.reading.notes:
-        if note.kind == "misplaced":
+        if note.kind == "misplaced" and not _said_by_reader(subject, note):
             yield Spot(note.path, note.line, note.key, note.reason)
+
+
+def _said_by_reader(subject: Subject, note: Note) -> bool:
+    """Whether the connector that reads a key, of the same flow, says the same."""
+    for _, connectors in subject.connectors():
+        holders = [one for one in connectors.values() if one.path == note.path and note.key in one.settings]
+        readers_there = [one for role, one in connectors.items() if role in readers(note.key)]
+        for holder in holders:
+            if any(one.text(note.key) == holder.text(note.key) and note.key in one.settings for one in readers_there):
+                return True
+    return False
 
 
 def no_target_alias(subject: Subject) -> Iterator[Spot]:
@@ -196,24 +167,39 @@ def said_otherwise(subject: Subject) -> Iterator[Spot]:
 
 def no_effect(subject: Subject) -> Iterator[Spot]:
     yield from _warnings(subject, idle=True)
+    for note in subject.reading.notes:
+        if note.kind == "misplaced" and _said_by_reader(subject, note):
+            yield Spot(note.path, note.line, note.key, "the connector that reads it says the same")
+    for one in astray(subject):
+        if one.stated:
+            yield at(one.entry, f"{one.stated} counts")
 
 
 def _warnings(subject: Subject, *, idle: bool) -> Iterator[Spot]:
     """What the reading itself warned about, unless a rule of its own says it better."""
-    told = {str(note) for note in subject.reading.notes if note.kind in ("mismatch", "misplaced")}
+    told = {str(note) for note in subject.reading.notes if note.kind in ("mismatch", "misplaced", "secret")}
     spots = {(entry.where, entry.key): entry for entry in subject.reading.entries}
-    better = {spot.key for rule in (misspelt_factor, replicator_key, wrong_prefix) for spot in rule(subject)}
+    better = {(spot.path, spot.line, spot.key) for rule in _SAY_IT_BETTER for spot in rule(subject)}
+    better |= {at(one.entry)[:3] for one in astray(subject)}
     for text in subject.config.warnings if subject.config else ():
         # Idle is what Kafka knows and has a place for in MirrorMaker 2; anything else was probably meant otherwise.
-        if text in told or (": has no effect: " in text) is not idle:
+        if text in told or (_IDLE.search(text) is not None) is not idle:
             continue
         where, key, reason = [*text.split(": ", 2), "", ""][:3]
         entry = spots.get((where, key))
         path, _, line = where.rpartition(", line ")
         number = entry.line if entry else int(line) if line.isdigit() else 0
-        if key not in better:
-            yield Spot(path or where, number, key, reason.removeprefix("has no effect: "))
+        own = subject.own_key(key)
+        if (path or where, number, own) not in better:
+            yield Spot(
+                path or where, number, own, reason.removeprefix("has no effect: ").replace(f": {TAKE_OUT}", ": ")
+            )
 
+
+_IDLE = re.compile(rf": has no effect: |: {TAKE_OUT}")
+_SAY_IT_BETTER = (misspelt_factor, replicator_key, broker_key, consumer_key, unprefixed_security)
+
+_ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 
 FILE_RULES: tuple[Rule[Subject], ...] = (
     Rule(
@@ -257,35 +243,11 @@ FILE_RULES: tuple[Rule[Subject], ...] = (
         misplaced,
     ),
     Rule(
-        "wrong-prefix",
-        _WARNING,
-        "does not reach the producer that writes the records",
-        "batches, sizes and codecs stay at their defaults, and large messages stop MirrorMaker 2's task",
-        "write producer.override. before the name (in mm2.properties <target>.producer.)",
-        wrong_prefix,
-    ),
-    Rule(
-        "broker-key",
-        _WARNING,
-        "is a broker's setting; clients don't know it",
-        "it has no effect: large messages are refused all the same",
-        "set max.message.bytes of the topic, and producer.override.max.request.size",
-        broker_key,
-    ),
-    Rule(
-        "consumer-key",
-        _WARNING,
-        "is a consumer's setting, said to a producer",
-        "it has no effect",
-        "write source.consumer. or consumer. before the name",
-        consumer_key,
-    ),
-    Rule(
         "replicator-key",
         _WARNING,
         "is a key of Confluent Replicator's",
         "MirrorMaker 2 ignores it: the connection is made without it",
-        "write source.cluster. or target.cluster.",
+        "write source.cluster. or target.cluster. before the name, of security.protocol as well",
         replicator_key,
     ),
     Rule(
@@ -293,16 +255,8 @@ FILE_RULES: tuple[Rule[Subject], ...] = (
         _WARNING,
         "is for neither cluster",
         "it has no effect: the clusters are spoken with in clear, and nobody signs in",
-        "write source.cluster. or target.cluster. before the name",
+        "write source.cluster. or target.cluster. before the name, of security.protocol as well",
         unprefixed_security,
-    ),
-    Rule(
-        "digit-lost",
-        _WARNING,
-        "looks as if its last digit was lost",
-        "a tenth of what was meant, and slower by as much",
-        "write the whole number, or one that is not so near to a power of two",
-        digit_lost,
     ),
     Rule(
         "short-interval",
@@ -325,7 +279,7 @@ FILE_RULES: tuple[Rule[Subject], ...] = (
         _ERROR,
         "is the same in two resources at one target",
         "their Connect workers form one group and overwrite each other's connectors and offsets",
-        "give each resource a group and topics of its own",
+        "give each resource a group and topics of its own, and a file of its own here",
         shared_workers,
     ),
     Rule(
@@ -365,7 +319,7 @@ FILE_RULES: tuple[Rule[Subject], ...] = (
         _INFO,
         "has no effect",
         "none",
-        "leave it for MirrorMaker 2, or take it out",
+        "take it out, or leave it for MirrorMaker 2",
         no_effect,
     ),
 )

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Generic, NamedTuple, TypeVar
 
 from sparkmirror.config import Entry
+from sparkmirror.formats.written import as_written
 
 _Looked = TypeVar("_Looked")
 
@@ -27,6 +28,8 @@ class Spot(NamedTuple):
     line: int
     key: str
     detail: str = ""
+    fix: str = ""
+    """What to do here; empty: what the rule says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,8 @@ class Finding:
     what: str
     effect: str
     fix: str
+    words: str
+    """What `what` begins with: the rule's own words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +63,12 @@ class Rule(Generic[_Looked]):
         """What it finds, in the order of the file."""
         for spot in self.look(looked):
             what = f"{self.what}: {spot.detail}" if spot.detail else self.what
-            yield Finding(self.name, self.severity.value, spot.path, spot.line, spot.key, what, self.effect, self.fix)
+            fix = spot.fix or self.fix
+            severity = self.severity.value
+            yield Finding(self.name, severity, spot.path, spot.line, spot.key, what, self.effect, fix, self.what)
 
 
-def at(entry: Entry, detail: str = "", key: str | None = None) -> Spot:
+def at(entry: Entry, detail: str = "", key: str | None = None, fix: str = "") -> Spot:
     """Where an entry stands."""
     path = entry.where.removesuffix(f", line {entry.line}")
-    return Spot(path, entry.line, key or entry.key, detail)
+    return Spot(path, entry.line, key or as_written(entry), detail, fix)

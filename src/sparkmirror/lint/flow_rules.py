@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from sparkmirror.cluster.tickets import check, check_keytab
 from sparkmirror.config import IDENTITY_POLICY, ClusterConfig, FlowConfig
@@ -10,10 +10,10 @@ from sparkmirror.config.credentials import Kerberos, LoginError
 from sparkmirror.config.login import GSSAPI, read_login
 from sparkmirror.config.providers import with_secrets
 from sparkmirror.errors import SparkMirrorError
-from sparkmirror.lint.echoes import echoes
 from sparkmirror.lint.findings import Rule, Severity, Spot, at
 from sparkmirror.lint.subject import Subject
 from sparkmirror.policy import DefaultReplicationPolicy
+from sparkmirror.sync.flow_troubles import EFFECTS, Kind, flow_troubles
 from sparkmirror.sync.topic_rules import group_filter, topic_rules
 from sparkmirror.wire.sasl import SaslError
 
@@ -55,12 +55,18 @@ def _lacks(cluster: ClusterConfig) -> str:
     return ""
 
 
-def echo_loop(subject: Subject) -> Iterator[Spot]:
-    for echo in echoes(subject.flows):
-        flows = [flow for flow in subject.flows if flow.name in echo.flows]
-        stated = (subject.stated("replication.policy.class", flow) for flow in flows)
-        spot = next(filter(None, stated), None) or subject.flow_spot(flows[0])
-        yield at(spot, f"{' and '.join(echo.flows)}: {echo.words}")
+def _troubles(kind: Kind) -> Callable[[Subject], Iterator[Spot]]:
+    """A rule for what a run looks for at its start, too."""
+
+    def look(subject: Subject) -> Iterator[Spot]:
+        for trouble in flow_troubles(subject.flows):
+            if trouble.kind is kind:
+                flows = [flow for flow in subject.flows if flow.name in trouble.flows]
+                stated = (subject.stated(trouble.key, flow) for flow in flows)
+                spot = next(filter(None, stated), None) or subject.flow_spot(flows[-1])
+                yield at(spot, trouble.detail, fix=trouble.remedy)
+
+    return look
 
 
 def _keeps_names(flow: FlowConfig) -> bool:
@@ -136,6 +142,11 @@ def _is_default(flow: FlowConfig) -> bool:
 
 _ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 
+
+def _shared(name: str, severity: Severity, kind: Kind, fix: str) -> Rule[Subject]:
+    return Rule(name, severity, kind.value, EFFECTS[kind], fix, _troubles(kind))
+
+
 FLOW_RULES: tuple[Rule[Subject], ...] = (
     Rule(
         "wrong-pattern",
@@ -153,14 +164,24 @@ FLOW_RULES: tuple[Rule[Subject], ...] = (
         "as the reason says; elsewhere it doesn't matter",
         kerberos_here,
     ),
-    Rule(
+    _shared(
         "echo-loop",
         _ERROR,
-        "flows send the same topics in a circle",
-        "each record comes back to where it was written, for ever: topics grow without end",
-        "mirror one way only, or use DefaultReplicationPolicy in all of these flows, or give each topics of its own",
-        echo_loop,
+        Kind.ECHO_LOOP,
+        "mirror one way only, or use DefaultReplicationPolicy in all of these flows, or give each topics of its own;"
+        " where an alias holds the separator, write another separator",
     ),
+    _shared(
+        "fan-in",
+        _ERROR,
+        Kind.FAN_IN,
+        "list the topic in one flow only, or use DefaultReplicationPolicy in both, or mirror one of them to another"
+        " cluster; what is copied already stays",
+    ),
+    _shared("nothing-listed", _ERROR, Kind.NOTHING_LISTED, "list topics that can be copied"),
+    _shared("comes-back", _WARNING, Kind.COMES_BACK, "as for echo-loop"),
+    _shared("never-copied", _WARNING, Kind.NEVER_COPIED, "take it out of topics, or out of topics.exclude"),
+    _shared("may-fan-in", _INFO, Kind.MAY_FAN_IN, "ask the clusters: lint --connect; or as for fan-in"),
     Rule(
         "same-brokers",
         _ERROR,

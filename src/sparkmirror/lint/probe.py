@@ -26,13 +26,15 @@ from sparkmirror.cluster.transactions import TransactionalId
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.lint.rights import EVERYTHING
-from sparkmirror.lint.sample_names import names_like
 from sparkmirror.offsets.connect_offsets import offsets_topics
 from sparkmirror.offsets.identity import transactional_ids
 from sparkmirror.offsets.losses import losses_topic
 from sparkmirror.offsets.segments import segments_topic
+from sparkmirror.policy.sample_names import names_like
 from sparkmirror.pump.control import control_topic
 from sparkmirror.pump.receipts import receipts_topic
+from sparkmirror.sync.other_flows import OtherFlows
+from sparkmirror.sync.refused_properties import refused_properties
 from sparkmirror.sync.topic_properties import config_change, creation_configs
 from sparkmirror.sync.topic_rules import TopicRules, topic_rules
 from sparkmirror.sync.unknown_properties import create_as_known, known_properties
@@ -106,6 +108,10 @@ class FlowProbe:
     factor_keys: dict[str, str] = field(default_factory=dict)
     unknown_properties: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Of copies: what their sources have, and the target's brokers don't know."""
+    copiers: dict[str, str] = field(default_factory=dict)
+    """Topics at the target that another flow of ours copies into, or is to by the same file, and which."""
+    refused_properties: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of copies that would be refused: the properties without which they would be created."""
     too_old: dict[str, int] = field(default_factory=dict)
     """Source topics with records older than the target takes, and the limit in ms."""
 
@@ -179,14 +185,21 @@ def _about_target(admin: ClusterAdmin, client: ClusterClient, found: FlowProbe, 
             configs = creation_configs(found.source.configs.get(source, {}).values(), rules)
             found.specs[remote] = NewTopicSpec(remote, partitions, flow.replication_factor, configs)
             found.factor_keys[remote] = "replication.factor"
+    copies = {remote: side.topics[remote] for remote in found.names.values() if remote in side.topics}
     if flow.copies:
+        found.copiers = OtherFlows(client, flow).copiers(copies, side.topics)
         side.appends = proof(client, software(client))
     _about_topics(admin, client, side, [*found.names.values(), *_own(found, side)])
-    side.refusals, found.unknown_properties = create_as_known(
-        missing(found, side),
-        lambda specs: try_creation(client, specs),
-        lambda: known_properties(admin, sorted(side.topics, key=lambda name: (name not in side.configs, name))),
-    )
+
+    def dry(specs: list[NewTopicSpec]) -> tuple[dict[str, tuple[int, str]], dict[str, tuple[str, ...]]]:
+        first_ours = sorted(side.topics, key=lambda name: (name not in side.configs, name))
+        return create_as_known(
+            specs, lambda some: try_creation(client, some), lambda: known_properties(admin, first_ours)
+        )
+
+    due = missing(found, side)
+    side.refusals, found.unknown_properties = dry(due)
+    found.refused_properties = refused_properties(due, side.refusals, lambda specs: dry(specs)[0])
     if flow.topic_sync.sync_topic_configs_enabled:
         found.unknown_properties |= dict(_not_synced(found, rules))
     groups = named_groups(flow) if flow.group.sync_group_offsets_enabled else []
@@ -270,14 +283,14 @@ def _name_internal(found: FlowProbe, rules: TopicRules) -> None:
         found.specs[name] = NewTopicSpec(name, 1, -1)
     if flow.group.emit_checkpoints_enabled:
         factor = flow.group.checkpoints_topic_replication_factor
-        _internal(found, rules.policy.checkpoints_topic(alias), target, "checkpoints", factor)
+        _internal(found, rules.policy.checkpoints_topic(flow.mm2_source), target, "checkpoints", factor)
     if flow.heartbeat.emit_heartbeats_enabled:
         factor = flow.heartbeat.heartbeats_topic_replication_factor
         _internal(found, rules.policy.heartbeats_topic(), target, "heartbeats", factor)
     syncs = flow.offset_sync
     if syncs.emit_offset_syncs_enabled:
         at_target = syncs.offset_syncs_topic_location == "target"
-        name = rules.policy.offset_syncs_topic(alias if at_target else flow.target.alias)
+        name = rules.policy.offset_syncs_topic(flow.mm2_source if at_target else flow.mm2_target)
         side = target if at_target else found.source
         _internal(found, name, side, "offset-syncs", syncs.offset_syncs_topic_replication_factor)
     if flow.copies and flow.legacy is None:

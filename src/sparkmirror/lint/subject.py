@@ -56,6 +56,11 @@ class Subject:
         entries = {entry.key: entry for entry in self.reading.entries}
         return entries.get(f"{flow.name}.{name}") or entries.get(name)
 
+    def own_key(self, key: str) -> str:
+        """A key as the user's file has it: connectors' have no flow before their names."""
+        flows = ("->".join(flow) + "." for flow, _ in self.connectors())
+        return key.removeprefix(next((flow for flow in flows if key.startswith(flow)), ""))
+
     def flow_spot(self, flow: FlowConfig) -> Entry:
         """The entry that makes the flow, for findings about what is not there."""
         for entry in self.reading.entries:

@@ -20,6 +20,8 @@ STRIMZIS_TOPIC = "mirrormaker2-cluster-offsets"
 """Where a Connect worker of Strimzi's keeps them, if its resource says nothing else."""
 
 _EXAMPLES = ("connect-offsets", STRIMZIS_TOPIC)
+_NO_OFFSET = (1 << 63) - 1
+"""One more than the last record can have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ def offset_value(last_copied: int) -> bytes:
 def read_value(value: bytes | None) -> int | None:
     """The upstream offset of the last record copied; None where the entry was deleted, or says nothing."""
     match _parsed(value):
-        case {"offset": int(offset)} if not isinstance(offset, bool) and offset >= 0:
+        case {"offset": int(offset)} if not isinstance(offset, bool) and 0 <= offset < _NO_OFFSET:
             return offset
     return None
 
@@ -84,5 +86,5 @@ def _json(content: object) -> bytes:
 def _parsed(content: bytes | None) -> object:
     try:
         return None if content is None else json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

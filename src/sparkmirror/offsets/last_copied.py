@@ -20,7 +20,7 @@ from sparkmirror.offsets.log_bounds import BothLogs, Bounds
 from sparkmirror.offsets.mirror_records import OffsetSync
 from sparkmirror.offsets.tail_match import ANY_TIME, LogRecord, Unclear, possible_ends
 from sparkmirror.wire.batches import TIMESTAMP_TYPE_BIT
-from sparkmirror.wire.records import Records
+from sparkmirror.wire.pieces import raw_parts
 
 CONTEXT = 256
 """So many source offsets before the stored one must be in the target too, where no offset sync helps."""
@@ -269,13 +269,11 @@ def _records(
 ) -> Iterator[LogRecord]:
     """`own_times`: where a broker has stamped records that is their time; in a copy it says nothing."""
     for header, view in read_batches(client, topic, partition, offset, read_committed=read_committed):
-        found = Records()
+        stamped = bool(header.attributes & TIMESTAMP_TYPE_BIT) and not own_times
         try:
-            found.add(header, view)
+            for at, timestamp, body in raw_parts(header, view):
+                if at >= offset:
+                    time = ANY_TIME if stamped else timestamp
+                    yield LogRecord(at, time, blake2b(body, digest_size=16).digest(), header.base_offset)
         except ValueError as error:
             raise RangeUnread(f"cluster {client.config.alias}: {topic.name}-{partition}: {error}") from error
-        stamped = bool(header.attributes & TIMESTAMP_TYPE_BIT) and not own_times
-        for at, timestamp, body in zip(found.offsets, found.timestamps, found.bodies, strict=True):
-            if at >= offset:
-                time = ANY_TIME if stamped else timestamp
-                yield LogRecord(at, time, blake2b(body, digest_size=16).digest(), header.base_offset)

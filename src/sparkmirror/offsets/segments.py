@@ -31,6 +31,7 @@ from sparkmirror.wire.splice import Run
 _VERSION = 1
 _IDENTITY, _SEGMENT, _LINK = 0, 1, 2
 _CONFIRMED, _SHARED, _HEALS, _ALTERED = 1, 2, 4, 8
+_LAST_OFFSET, _MOST_RECORDS = (1 << 63) - 1, (1 << 31) - 1
 _KIND = struct.Struct(">hb")
 _SEGMENT_KEY = struct.Struct(">hb16siqq")
 _SEGMENT_VALUE = struct.Struct(">hbqh16siqq")
@@ -315,12 +316,12 @@ class Retracted(NamedTuple):
 
 
 def read_record(key: bytes | None, value: bytes | None) -> Segment | Identity | Retracted | None:
-    """The record's meaning; None for what another version of sparkmirror wrote."""
+    """The record's meaning; None for what another version of sparkmirror wrote, or somebody else."""
     if key is None:
         return None
     try:
         return _read(key, value)
-    except (struct.error, IndexError, UnicodeDecodeError):
+    except (struct.error, IndexError, ValueError):  # UnicodeDecodeError is one
         return None
 
 
@@ -348,6 +349,8 @@ def _read(key: bytes, value: bytes | None) -> Segment | Identity | Retracted | N
         runs.append(Run(start, reader.uvarint()))
         upstream = start + runs[-1].length
     batches = [AnnouncedBatch(reader.uvarint(), *reader.unpack(_ANNOUNCED)) for _ in range(reader.uvarint())]
+    if not runs or upstream > _LAST_OFFSET or any(batch.records > _MOST_RECORDS for batch in batches):
+        return None
     return Segment(
         target_topic_id,
         partition,

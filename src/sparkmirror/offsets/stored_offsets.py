@@ -15,7 +15,7 @@ from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.cluster.log_range import RangeUnread, read_batches
 from sparkmirror.offsets.connect_offsets import SourcePartition, read_key, read_value
-from sparkmirror.wire.records import records
+from sparkmirror.wire.pieces import records
 from sparkmirror.wire.topic_partition import TopicPartition
 
 _UNKNOWN_TOPIC, _NOT_AUTHORIZED = 3, 29
@@ -88,8 +88,13 @@ def stored_entries(client: ClusterClient, topic: TopicLeaders) -> Iterator[tuple
                 )
             if start.offset < end.offset:
                 for header, view in read_batches(client, topic, partition, start.offset, read_committed=True):
-                    for record in records(header, view):
-                        yield record.key, record.value, record.timestamp
+                    try:
+                        for record in records(header, view):
+                            yield record.key, record.value, record.timestamp
+                    except ValueError as error:
+                        raise RangeUnread(
+                            f"cluster {client.config.alias}: {topic.name}-{partition}: {error}"
+                        ) from error
 
 
 def _warn(client: ClusterClient, topic: TopicLeaders) -> None:

@@ -77,6 +77,11 @@ class DefaultReplicationPolicy:
         self._checkpoints_end = f"{internal}checkpoints{internal}internal"
         self._offset_syncs_start = f"mm2-offset-syncs{internal}"
 
+    @property
+    def separator(self) -> str:
+        """What stands between alias and topic."""
+        return self._separator
+
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
         """The alias before the name."""
         return f"{source_alias}{self._separator}{topic}"

@@ -121,7 +121,7 @@ class ControlState:
                 continue
             try:
                 changed |= self._apply(key.decode(), json.loads(value) if value else {}, offset)
-            except (ValueError, TypeError, AttributeError, re.error) as error:
+            except (ValueError, TypeError, AttributeError, RecursionError, re.error) as error:
                 log.warning("control record at offset %d can't be read and is left out: %s", offset, error)
         return changed
 

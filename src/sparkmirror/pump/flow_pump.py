@@ -363,7 +363,8 @@ class FlowPump:
             self._limits.passed(len(part.records), backfill=copy.backfilling)
             copy.feed(frame, part.records, part.high_watermark, part.aborted)
             until_s = self._loop.now + PREPARE_S
-            if not (copy.backfilling and self._unprepared) and now_s() < until_s:  # else it is not its turn
+            its_turn = not (copy.backfilling and self._unprepared) and now_s() < until_s
+            if its_turn and self._may_prepare(copy):
                 self._prepare(copy, until_s)
             if copy.backlog.unprepared:
                 self._unprepared[copy] = None
@@ -371,27 +372,40 @@ class FlowPump:
 
     def _prepare(self, copy: PartitionCopy, until_s: float) -> None:
         try:
-            copy.prepare(self._loop.now, lambda: now_s() >= until_s)
+            copy.prepare(self._loop.now, lambda: now_s() >= until_s or not self._may_prepare(copy))
         except ValueError as error:
             copy.park(f"source: what was fetched can't be read: {error}", self._loop.now)
+
+    def _may_prepare(self, copy: PartitionCopy) -> bool:
+        """Whether there is memory for what is made of its answer, which may be far more than was fetched."""
+        idle = not copy.queue and not copy.in_flight
+        if self._limits.may_prepare(backfill=copy.backfilling, idle=idle):
+            return True
+        return idle and not any(other.queue or other.in_flight for other in self.copies)
 
     def _prepare_more(self) -> None:
         """Go on with what the last turns left: the live tail's first, but some of the backfill's in each turn."""
         until_s = min(now_s(), self._loop.now + PREPARE_S) + PREPARE_S
-        self._go_on([copy for copy in self._unprepared if not copy.backfilling], until_s)
-        self._go_on([copy for copy in self._unprepared if copy.backfilling], until_s)
-        self._loop.at(self._loop.now, lambda: None)  # what is ready now is handed out in a turn that waits for nothing
+        went_on = self._go_on([copy for copy in self._unprepared if not copy.backfilling], until_s)
+        went_on += self._go_on([copy for copy in self._unprepared if copy.backfilling], until_s)
+        if went_on:
+            self._loop.at(self._loop.now, lambda: None)  # what is ready now goes out in a turn that waits for nothing
 
-    def _go_on(self, copies: Sequence[PartitionCopy], until_s: float) -> None:
-        """At least a step."""
-        for number, copy in enumerate(copies):
+    def _go_on(self, copies: Sequence[PartitionCopy], until_s: float) -> int:
+        """At least a step, if there is memory for it; returns how many went on."""
+        number = 0
+        for copy in copies:
             if number and now_s() >= until_s:
                 break
+            if not self._may_prepare(copy):
+                continue
+            number += 1
             del self._unprepared[copy]
             self._prepare(copy, until_s)
             if copy.backlog.unprepared:
                 self._unprepared[copy] = None
             self._settle(copy)
+        return number
 
     def _on_ack(self, copy: PartitionCopy, ack: Ack) -> None:
         if verdict(ack.error) is Verdict.STOP:
@@ -549,7 +563,12 @@ class FlowPump:
         legs: list[Leg | None] = [source_leg]
         if copy.queue and copy.bearings is not None:
             legs.insert(0, self._target_legs.get(copy.bearings.target_leader))
-        return next((f"{leg.peer} is being connected to" for leg in legs if leg and leg.dialing_s > SLOW_S), "")
+        for leg in filter(None, legs):
+            if leg.throttled_s > SLOW_S:
+                return f"{leg.peer} throttles us (a quota there): it is asked again in {leg.throttled_s:.0f} s"
+            if leg.dialing_s > SLOW_S:
+                return f"{leg.peer} is being connected to"
+        return ""
 
     def close(self) -> None:
         for source_leg in self._source_legs.values():

@@ -6,12 +6,15 @@ emptied are passed over.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from sparkmirror.pump.batch import Batch
+from sparkmirror.pump.limits import MADE_BYTES
 from sparkmirror.wire.batches import (
     CODEC_MASK,
+    CODECS,
     MAGIC,
     TRANSACTIONAL_BIT,
     BatchHeader,
@@ -20,7 +23,18 @@ from sparkmirror.wire.batches import (
 )
 from sparkmirror.wire.buffers import Frame
 from sparkmirror.wire.joining import joined_lone_records
-from sparkmirror.wire.splice import RecordTooLarge, Run, Spliced, made_of, splice
+from sparkmirror.wire.pieces import LargeRecord, pieces
+from sparkmirror.wire.records import NotAtOnce
+from sparkmirror.wire.splice import (
+    RecordTooLarge,
+    Run,
+    Spliced,
+    kept_codec,
+    made_of,
+    splice,
+    splice_large,
+    splice_piece,
+)
 from sparkmirror.wire.transactions import Transactions
 
 TINY_BYTES = 4096
@@ -35,6 +49,10 @@ REMADE_BYTES = 96 << 10
 
 BACKLOG_BATCHES = 8
 """So many tiny batches in a row in one fetch answer are a backlog; fewer keep their batches."""
+
+
+_RAISE = "raise max.message.bytes of the target topic"
+_ANOTHER_CODEC = "a pump makes no larger one; set producer.compression.type to none, which leaves batches as they are"
 
 
 class Skipped(NamedTuple):
@@ -177,15 +195,14 @@ class Intake:
         self, frame: Frame, batches: Sequence[tuple[BatchHeader, memoryview]], upstream: int, most: int | None
     ) -> Iterator[Batch | Skipped]:
         sizes = [size for size in (self._max_bytes, most) if size is not None]
-        obstacle: Obstacle | None = None
         try:
-            spliced = self._within(batches, upstream, min(sizes) if sizes else None)
-        except RecordTooLarge as error:
-            spliced = error.before
-            obstacle = Obstacle(
-                f"the record at source offset {error.upstream} makes a batch of {error.size} bytes: "
-                "raise max.message.bytes of the target topic"
+            spliced, obstacle = self._within(
+                partial(splice, batches, from_offset=upstream, codec=self._codec), min(sizes, default=None)
             )
+        except NotAtOnce:
+            for header, view in batches:
+                yield from self._in_pieces(frame, header, view, upstream)
+            return
         except ValueError as error:
             raise Obstacle(f"the batch at source offset {batches[0][0].base_offset} can't be read: {error}") from error
         for one in spliced:
@@ -197,15 +214,71 @@ class Intake:
             yield Skipped(last.next_offset)
 
     def _within(
-        self, batches: Sequence[tuple[BatchHeader, memoryview]], upstream: int, max_bytes: int | None
-    ) -> list[Spliced]:
-        """Spliced to that size, or to that of a larger record, which the target may take; not if it refused as much."""
+        self, make: Callable[..., list[Spliced]], max_bytes: int | None
+    ) -> tuple[list[Spliced], Obstacle | None]:
+        """Made to that size, or to that of a larger record, which the target may take; not if it refused as much.
+
+        Then with what follows those that could be made.
+        """
         try:
-            return splice(batches, from_offset=upstream, codec=self._codec, max_bytes=max_bytes)
+            return make(max_bytes=max_bytes), None
         except RecordTooLarge as error:
             if self._refused is not None and error.size >= self._refused:
-                raise
-            return self._within(batches, upstream, error.size)
+                return error.before, Obstacle(
+                    f"the record at source offset {error.upstream} makes a batch of {error.size} bytes: {_RAISE}"
+                )
+            return self._within(make, error.size)
+
+    def _in_pieces(
+        self, frame: Frame, header: BatchHeader, view: memoryview, upstream: int
+    ) -> Iterator[Batch | Skipped]:
+        """One batch that is too much to be unpacked at once: a new one of each piece.
+
+        Where nothing comes of a part it says so, too: each is a step.
+        """
+        codec = kept_codec(header, view) if self._codec is None else self._codec
+        at = upstream
+        try:
+            for piece in pieces(header, view):
+                if isinstance(piece, LargeRecord):
+                    wanted = piece.offset >= upstream
+                    for one in self._large(header, view, piece, codec) if wanted else map(_none, piece.body):
+                        at = at if one is None else one.next_upstream
+                        yield Skipped(at) if one is None else _made(frame, one)
+                    continue
+                make = partial(splice_piece, header, piece, from_offset=upstream, codec=codec)
+                spliced, obstacle = self._within(make, self._max_bytes)
+                for one in spliced:
+                    at = one.next_upstream
+                    yield _made(frame, one)
+                if obstacle is not None:
+                    raise obstacle
+                yield Skipped(at)
+        except Obstacle:
+            raise
+        except ValueError as error:
+            raise Obstacle(f"the batch at source offset {header.base_offset} can't be read: {error}") from error
+        if header.magic == MAGIC:
+            yield Skipped(header.next_offset)
+
+    def _large(
+        self, header: BatchHeader, view: memoryview, record: LargeRecord, codec: int
+    ) -> Iterator[Spliced | None]:
+        most = max(MADE_BYTES, 2 * len(view))
+        if self._refused is not None:
+            most = min(most, self._refused - 1)
+        try:
+            yield from splice_large(header, record, codec, most)
+        except RecordTooLarge as error:
+            remedy = _RAISE if self._refused is not None and most < self._refused else _ANOTHER_CODEC
+            raise Obstacle(
+                f"the record at source offset {record.offset}, which has {record.size} bytes, makes a batch of more "
+                f"than {most} bytes with {CODECS[codec]}: {remedy}"
+            ) from error
+
+
+def _none(_: object) -> None:
+    return None
 
 
 def _made(frame: Frame, spliced: Spliced) -> Batch:

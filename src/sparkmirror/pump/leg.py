@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
+from sparkmirror.pump.limits import LONGEST_THROTTLE_S
 from sparkmirror.pump.loop import Loop
 from sparkmirror.wire.channel import Channel, ChannelClosed
 
@@ -23,6 +24,17 @@ class Leg(ABC):
         self._dialing_since: float | None = None
         self._renewing = False
         self._lost = False
+        self._throttled_until = 0.0
+
+    def _throttle(self, ms: int) -> float:
+        """The broker asks to be left alone for so long: until when that is done."""
+        self._throttled_until = max(self._throttled_until, self._loop.now + min(ms / 1000, LONGEST_THROTTLE_S))
+        return self._throttled_until
+
+    @property
+    def throttled_s(self) -> float:
+        """How long it is still left alone, as it asked; 0: it is not."""
+        return max(self._throttled_until - self._loop.now, 0.0)
 
     @property
     def dialing_s(self) -> float:

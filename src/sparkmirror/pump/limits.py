@@ -18,8 +18,15 @@ FETCH_BYTES = 4 << 20
 
 SMALLEST_FETCH_BYTES = 64 * 1024
 
+MADE_BYTES = 16 << 20
+"""The largest batch that is made of one record which was unpacked piece by piece; of a larger batch, twice its size."""
+
 STEP_S = 0.25
 """Under a cap one fetch asks for what may pass in this time."""
+
+LONGEST_THROTTLE_S = 300.0
+"""A broker that says to wait longer (`throttle_time_ms`, KIP-219) is asked again after this. A quota of 14 kB/s
+asks for as much after one fetch of `FETCH_BYTES`."""
 
 LIVE_SHARE, BACKFILL_SHARE = 1 / 2, 3 / 8
 """Of the pump's memory: nothing is fetched while more than this is held."""
@@ -99,6 +106,10 @@ class Limits:
     def has_memory(self, *, backfill: bool) -> bool:
         """Whether enough of what was fetched before has gone."""
         return self._pool.in_use <= self._memory_bytes * (BACKFILL_SHARE if backfill else LIVE_SHARE)
+
+    def may_prepare(self, *, backfill: bool, idle: bool) -> bool:
+        """Whether more batches may be made of what was fetched; `idle`: of a partition with none on its way."""
+        return self.has_memory(backfill=backfill) or (idle and self._pool.in_use <= self._memory_bytes)
 
     def wait_s(self, *, backfill: bool) -> float:
         """How long until the caps allow a fetch; 0: they do now."""

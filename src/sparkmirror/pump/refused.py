@@ -13,8 +13,8 @@ from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.pump.batch import Batch
 from sparkmirror.pump.verdicts import explanation
 from sparkmirror.wire.batches import batch_headers
+from sparkmirror.wire.pieces import raw_parts
 from sparkmirror.wire.produce import Ack
-from sparkmirror.wire.records import raw_parts
 
 TOO_LARGE = 10
 INVALID_TIMESTAMP = 32

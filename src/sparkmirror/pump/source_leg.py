@@ -17,6 +17,7 @@ from sparkmirror.wire.fetch import (
     FetchPosition,
     FetchSession,
 )
+from sparkmirror.wire.primitives import Garbled
 from sparkmirror.wire.topic_partition import TopicPartition
 
 SESSION_ERRORS = frozenset({70, 71, 106})
@@ -146,20 +147,25 @@ class SourceLeg(Leg):
         try:
             for frame in channel.receive():
                 self._asked_at = None
-                head, parts = session.read(frame.view)
-                if head.throttle_ms:
-                    self.not_before = max(self.not_before, self._loop.now + head.throttle_ms / 1000)
-                if session.accept(head):
-                    self._refusals, self.refusal = 0, ""
-                    for part in parts:
-                        self._on_fetched(part, frame)
-                else:
-                    self._refused(head.error)
-                frame.release()
-        except ChannelClosed as error:
+                try:
+                    self._take(session, frame)
+                finally:
+                    frame.release()
+        except (ChannelClosed, Garbled) as error:
             self._lose(str(error))
             return
         self.pump()
+
+    def _take(self, session: FetchSession, frame: Frame) -> None:
+        head, parts = session.read(frame.view)
+        if head.throttle_ms:
+            self.not_before = max(self.not_before, self._throttle(head.throttle_ms))
+        if session.accept(head):
+            self._refusals, self.refusal = 0, ""
+            for part in parts:
+                self._on_fetched(part, frame)
+        else:
+            self._refused(head.error)
 
     def _refused(self, error: int) -> None:
         """The whole request was: ask later, later each time, and say why nothing comes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from sparkmirror.pump.clock import now_s
@@ -11,6 +11,7 @@ from sparkmirror.pump.leg import Leg
 from sparkmirror.pump.loop import SUSPENDED_S, Loop
 from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.wire.channel import Channel, ChannelClosed
+from sparkmirror.wire.primitives import Garbled
 from sparkmirror.wire.produce import Ack, TopicPartitionKey, produce_request, read_answer, topic_field
 
 MAX_PARTITIONS_PER_REQUEST = 256
@@ -171,17 +172,31 @@ class TargetLeg(Leg):
             return
         try:
             for frame in channel.receive():
-                _, acks, throttle_ms = read_answer(self._version, frame.view)
-                frame.release()
+                try:
+                    _, acks, throttle_ms = read_answer(self._version, frame.view)
+                finally:
+                    frame.release()
                 if throttle_ms:
-                    self._muted_until = max(self._muted_until, self._loop.now + throttle_ms / 1000)
-                request = self._requests.popleft()
-                for ack in acks:
-                    self._on_ack(request.copies.pop(ack.key), ack)
-        except ChannelClosed as error:
+                    self._muted_until = self._throttle(throttle_ms)
+                self._take(acks)
+        except (ChannelClosed, Garbled) as error:
             self._lose(str(error))
             return
         self.pump()
+
+    def _take(self, acks: Iterable[Ack]) -> None:
+        """What is answered twice, or not at all, is in doubt with all the rest."""
+        if not self._requests:
+            raise Garbled("an answer to a Produce that was not sent")
+        request = self._requests[0]
+        for ack in acks:
+            copy = request.copies.pop(ack.key, None)
+            if copy is None:
+                raise Garbled("an answer to a Produce names a partition that it was not asked for")
+            self._on_ack(copy, ack)
+        if request.copies:
+            raise Garbled("an answer to a Produce leaves out a partition")
+        self._requests.popleft()
 
     def _lose(self, reason: str) -> None:
         self._lost = True

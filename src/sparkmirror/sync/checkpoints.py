@@ -53,7 +53,7 @@ class Checkpoints:
         # share groups have a duty of their own, if any: sync/share_group_offsets.py
         self._looked_after = TYPES | {SHARE} if flow.group.sync_group_offsets_enabled else TYPES
         self._places = Places(flow, policy, self._source, self._target, receipts)
-        topic = policy.checkpoints_topic(flow.source.alias)
+        topic = policy.checkpoints_topic(flow.mm2_source)
         self._store = CheckpointStore(TopicLog(self._target, topic))
         self._topic = InternalTopic(
             flow.target,

@@ -61,7 +61,7 @@ class ConnectOffsets:
         records: dict[str, list[tuple[bytes, bytes | None]]] = defaultdict(list)
         for where, upstream in moved.items():
             for topic, connector in names.of(where):
-                key = SourcePartition(connector, self._flow.source.alias, *where).key()
+                key = SourcePartition(connector, self._flow.mm2_source, *where).key()
                 records[topic].append((key, offset_value(upstream)))
         failed: list[LogUnavailable] = []
         for topic in sorted(records, key=self._order):

@@ -16,7 +16,7 @@ class Heartbeats:
     """To be run every `emit.heartbeats.interval.seconds`, also for a pair that copies nothing."""
 
     def __init__(self, flow: FlowConfig, policy: ReplicationPolicy) -> None:
-        self._source, self._target = flow.source.alias, flow.target.alias
+        self._source, self._target = flow.mm2_source, flow.mm2_target
         self._topic = InternalTopic(
             flow.target,
             policy.heartbeats_topic(),

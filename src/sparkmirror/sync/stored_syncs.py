@@ -26,7 +26,7 @@ class SyncsPlace(NamedTuple):
 def syncs_place(flow: FlowConfig, policy: ReplicationPolicy) -> SyncsPlace:
     """The cluster and the topic, which is named by the other cluster."""
     at_source = flow.offset_sync.offset_syncs_topic_location == "source"
-    return SyncsPlace(at_source, policy.offset_syncs_topic(flow.target.alias if at_source else flow.source.alias))
+    return SyncsPlace(at_source, policy.offset_syncs_topic(flow.mm2_target if at_source else flow.mm2_source))
 
 
 def read_syncs(client: ClusterClient, topic: str) -> list[OffsetSync]:

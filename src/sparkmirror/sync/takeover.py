@@ -84,7 +84,7 @@ class Takeover:
         if not foreign and not unread:
             return
         topics = offsets_topics(self._flow.source.alias, self._flow.connect.offset_storage_topic)
-        stored = read_stored_offsets(self._target, topics, self._flow.source.alias)
+        stored = read_stored_offsets(self._target, topics, self._flow.mm2_source)
         syncs = self._offset_syncs()
         copied = {where: _Copied(some[0].upstream, some[0].of.connector) for where, some in stored.items()}
         copied = {where: _Copied(sync.upstream, _BY_SYNCS) for where, sync in syncs.items()} | copied

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec, TopicDescription, creation_refusal
+from sparkmirror.sync.other_flows import OtherFlows, refusal_of_second
+from sparkmirror.sync.refused_properties import property_refusal, refused_properties
 from sparkmirror.sync.topic_properties import creation_configs
 from sparkmirror.sync.topic_rules import TopicRules
 from sparkmirror.sync.unknown_properties import by_property, create_as_known, known_properties
@@ -23,7 +25,8 @@ logger = logging.getLogger(__name__)
 SETTLE_S = 10.0
 """How long a topic may take from its creation until the target lists it with its leaders."""
 SETTLE_PAUSE_S = 0.1
-LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_LONGEST_NAME = 249
+LEGAL_NAME = re.compile(rf"[a-zA-Z0-9._-]{{1,{_LONGEST_NAME}}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +70,14 @@ class TopicSync:
 class TopicDuty:
     """Keeps the remote topics of one flow in step with the source's topics."""
 
-    def __init__(self, source: ClusterAdmin, target: ClusterAdmin, rules: TopicRules) -> None:
+    def __init__(
+        self, source: ClusterAdmin, target: ClusterAdmin, rules: TopicRules, others: OtherFlows | None = None
+    ) -> None:
+        """`others`: whose copies are left alone; None, and there are none."""
         self._source = source
         self._target = target
         self._rules = rules
+        self._others = others
 
     def sync_once(self) -> TopicSync:
         """Look at both clusters and put the target right; raises `ClusterUnreachable`."""
@@ -78,6 +85,7 @@ class TopicDuty:
         remotes = self._target.topics()
         refused: dict[str, str] = {}
         names = self._remote_names(sources, refused)
+        self._leave_to_others(names, remotes, refused)
         missing = [name for name, remote in names.items() if remote not in remotes]
         small = [
             name
@@ -114,14 +122,27 @@ class TopicDuty:
         owners: dict[str, str] = {}
         for name in sorted(filter(self._rules.wanted, sources)):
             remote = self._rules.remote_name(name)
-            if not LEGAL_NAME.fullmatch(remote) or remote in (".", ".."):
-                refused[name] = _illegal(remote)
+            if why := illegal(remote):
+                refused[name] = why
             elif remote in owners:
                 refused[name] = f"topic {owners[remote]} has the same remote name, {remote}"
             else:
                 names[name] = remote
                 owners[remote] = name
         return names
+
+    def _leave_to_others(
+        self, names: dict[str, str], remotes: Mapping[str, TopicDescription], refused: dict[str, str]
+    ) -> None:
+        """Take out of `names` what another flow copies into already."""
+        if self._others is None:
+            return
+        there = {remote: remotes[remote] for remote in names.values() if remote in remotes}
+        others = self._others.copiers(there, remotes)
+        flow = f"{self._rules.source_alias}->{self._rules.target_alias}"
+        for name in [name for name, remote in names.items() if remote in others]:
+            remote = names.pop(name)
+            refused[name] = refusal_of_second(flow, others[remote], remote)
 
     def _create(
         self,
@@ -157,7 +178,24 @@ class TopicDuty:
                 by_property(unknown),
             )
         outcomes = {remote: creation_refusal(code, words) for remote, (code, words) in answers.items()}
+        outcomes |= self._refused_for_properties(specs.values(), answers, names, remotes)
         return self._successes(specs, names, outcomes, "created", refused), unknown
+
+    def _refused_for_properties(
+        self,
+        specs: Iterable[NewTopicSpec],
+        answers: Mapping[str, tuple[int, str]],
+        names: Mapping[str, str],
+        remotes: Iterable[str],
+    ) -> dict[str, str]:
+        """Why topics were refused, by remote names, where it is for properties: those and what to write are named."""
+
+        def dry(some: list[NewTopicSpec]) -> Mapping[str, tuple[int, str]]:
+            known = self._known_properties
+            return create_as_known(some, self._target.would_create, lambda: known(names, remotes))[0]
+
+        culprits = refused_properties(specs, answers, dry)
+        return {remote: property_refusal(*answers[remote], properties) for remote, properties in culprits.items()}
 
     def _known_properties(self, names: Mapping[str, str], remotes: Iterable[str]) -> frozenset[str]:
         """What the target's brokers know; asked of copies first, whose properties we surely may read."""
@@ -208,7 +246,10 @@ def _led(topic: TopicDescription) -> int:
     return sum(partition.leader >= 0 for partition in topic.partitions)
 
 
-def _illegal(remote: str) -> str:
-    if len(remote) > 249:
-        return f"its remote name would have {len(remote)} characters, and Kafka allows 249: {remote}"
-    return f"its remote name would not be legal in Kafka: {remote!r}"
+def illegal(remote: str) -> str:
+    """Why no topic can have this remote name; empty if one can."""
+    if len(remote) > _LONGEST_NAME:
+        return f"its remote name would have {len(remote)} characters, and Kafka allows {_LONGEST_NAME}: {remote}"
+    if not LEGAL_NAME.fullmatch(remote) or remote in (".", ".."):
+        return f"its remote name would not be legal in Kafka: {remote!r}"
+    return ""

@@ -29,6 +29,9 @@ SEQUENCE_MODULUS = 1 << 31
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
+_LAST_OFFSET = (1 << 63) - 1
+"""What follows it is no offset."""
+
 _BASE_OFFSET = struct.Struct(">q")
 _CRC = struct.Struct(">I")
 _ATTRIBUTES = struct.Struct(">h")
@@ -97,6 +100,9 @@ def batch_headers(records: memoryview, position: int = 0) -> Iterator[tuple[int,
         size = header.length + LENGTH_OVERHEAD
         if size <= _MAGIC_AT or (header.magic >= MAGIC and size < HEADER_SIZE):
             raise ValueError(f"a batch of {size} bytes")
+        last_delta = header.last_offset_delta if header.magic >= MAGIC else 0
+        if header.base_offset < 0 or last_delta < 0 or header.base_offset + last_delta >= _LAST_OFFSET:
+            raise ValueError(f"a batch at offset {header.base_offset} whose last one is {last_delta} further")
         if position + size > end:
             return
         yield position, header

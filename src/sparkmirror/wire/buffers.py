@@ -5,6 +5,8 @@ Fresh pages cost the kernel more than the bytes cost to copy; large buffers are 
 
 from __future__ import annotations
 
+from mmap import mmap
+
 POOLED_SHARE = 4
 """Frames smaller than this part of a block get memory of their own: a block would be mostly empty."""
 
@@ -12,11 +14,13 @@ POOLED_SHARE = 4
 class Frame:
     """One received frame. `hold()` for each batch that points into it, `release()` when it is done."""
 
-    __slots__ = ("_block", "_holders", "_pool", "size", "view")
+    __slots__ = ("_block", "_counted", "_holders", "_pool", "size", "view")
 
-    def __init__(self, pool: FramePool, block: bytearray, size: int) -> None:
+    def __init__(self, pool: FramePool, block: bytearray | mmap, size: int) -> None:
         self._pool = pool
         self._block = block
+        self._counted = 0
+        """Bytes that it counts for in the pool."""
         self._holders = 1
         self.size = size
         self.view = memoryview(block)[:size]
@@ -25,13 +29,19 @@ class Frame:
         """A frame of other bytes, counted in the same pool."""
         return self._pool.adopt(data)
 
+    def fill(self, size: int) -> None:
+        """So many bytes of it are used by now: of memory that is mapped only those count."""
+        size = size if isinstance(self._block, mmap) else len(self._block)
+        self._pool.in_use += size - self._counted
+        self._counted = size
+
     def hold(self) -> None:
         self._holders += 1
 
     def release(self) -> None:
         self._holders -= 1
         if self._holders == 0:
-            self._pool.give_back(self._block)
+            self._pool.give_back(self._block, self._counted)
 
 
 class FramePool:
@@ -45,24 +55,32 @@ class FramePool:
         """Bytes of the buffers that somebody still holds."""
 
     def take(self, size: int) -> Frame:
-        if size < self._block_size // POOLED_SHARE or size > self._block_size:
+        """Memory for a frame of this size. If that is more than a block, pages are taken as they are written to: the
+        size is only what a broker says.
+        """
+        block: bytearray | mmap
+        if size > self._block_size:
+            block = mmap(-1, size)
+        elif size < self._block_size // POOLED_SHARE:
             block = bytearray(size)
         else:
             block = self._free.pop() if self._free else bytearray(self._block_size)
-        self.in_use += len(block)
-        return Frame(self, block, size)
+        frame = Frame(self, block, size)
+        frame.fill(0)
+        return frame
 
     def adopt(self, data: bytearray) -> Frame:
         """Count bytes that were made elsewhere, until their frame is released."""
-        self.in_use += len(data)
-        return Frame(self, data, len(data))
+        frame = Frame(self, data, len(data))
+        frame.fill(len(data))
+        return frame
 
     def clear(self) -> None:
         """Keep no buffer any more."""
         self._free.clear()
         self._keep = 0
 
-    def give_back(self, block: bytearray) -> None:
-        self.in_use -= len(block)
-        if len(block) == self._block_size and len(self._free) < self._keep:
+    def give_back(self, block: bytearray | mmap, counted: int) -> None:
+        self.in_use -= counted
+        if isinstance(block, bytearray) and len(block) == self._block_size and len(self._free) < self._keep:
             self._free.append(block)

@@ -16,7 +16,8 @@ from sparkmirror.wire.buffers import Frame, FramePool
 
 _SIZE = struct.Struct(">i")
 _MAX_BUFFERS = 1024  # IOV_MAX of Linux
-_MAX_FRAME = 1 << 30
+MAX_FRAME = 1 << 28
+"""Bytes; a larger answer is none: whatever listens there does not speak Kafka. A single batch may make one large."""
 
 Buffer = bytes | bytearray | memoryview
 
@@ -124,11 +125,13 @@ class Channel:
                 if not self._read(self._size_view, 4):
                     return
                 size = _SIZE.unpack(self._size_bytes)[0]
-                if not 0 <= size <= _MAX_FRAME:
+                if not 0 <= size <= MAX_FRAME:
                     raise ChannelClosed(f"a frame of {size} bytes: this is not a Kafka broker")
                 frame = self._frame = self._pool.take(size)
                 self._got = 0
-            if not self._read(frame.view, frame.size):
+            whole = self._read(frame.view, frame.size)
+            frame.fill(self._got)
+            if not whole:
                 return
             self._frame = None
             self._got = 0

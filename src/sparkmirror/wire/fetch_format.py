@@ -13,6 +13,7 @@ from sparkmirror.wire.primitives import (
     Reader,
     compact_string,
     length,
+    read_from,
     request_header,
     string,
 )
@@ -40,6 +41,7 @@ _PARTITION_BEFORE_9 = struct.Struct(">iqqi")
 _ANSWER_HEAD = struct.Struct(">ihi")
 _ANSWER_PARTITION = struct.Struct(">ihqqq")
 _ABORTED = struct.Struct(">qq")
+_NAME = "an answer to a Fetch"
 _NOT_A_REPLICA = INT32.pack(-1)
 _UNKNOWN = -1
 
@@ -148,15 +150,28 @@ def _append_topics(parts: list[bytes], topics: Mapping[bytes, list[bytes]], *, f
 
 
 def decode(version: int, frame: memoryview) -> tuple[FetchAnswer, Iterator[AnsweredPartition]]:
-    """An answer's head and its partitions, which are read as they are asked for."""
+    """An answer's head and its partitions, which are read as they are asked for; either may raise `Garbled`."""
     reader = Reader(frame)
-    reader.int32()  # correlation id: answers come in the order of requests
-    if version >= FLEXIBLE_FROM:
-        reader.tags()
-        return FetchAnswer(*reader.unpack(_ANSWER_HEAD)), _partitions(version, reader)
-    if version >= SESSIONS_FROM:
-        return FetchAnswer(*reader.unpack(_ANSWER_HEAD)), _partitions_before_12(version, reader)
-    return FetchAnswer(reader.int32(), 0, 0), _partitions_before_12(version, reader)
+    with read_from(_NAME):
+        reader.int32()  # correlation id: answers come in the order of requests
+        if version >= FLEXIBLE_FROM:
+            reader.tags()
+        if version >= SESSIONS_FROM:
+            throttle_ms, error, session_id = reader.unpack(_ANSWER_HEAD)
+        else:
+            throttle_ms, error, session_id = reader.int32(), 0, 0
+    read = _partitions if version >= FLEXIBLE_FROM else _partitions_before_12
+    return FetchAnswer(max(throttle_ms, 0), error, session_id), _each(read(version, reader))
+
+
+def _each(partitions: Iterator[AnsweredPartition]) -> Iterator[AnsweredPartition]:
+    """What goes wrong with those that have them is no fault of the answer."""
+    while True:
+        with read_from(_NAME):
+            part = next(partitions, None)
+        if part is None:
+            return
+        yield part
 
 
 def _partitions(version: int, reader: Reader) -> Iterator[AnsweredPartition]:

@@ -14,7 +14,8 @@ from crc32c import crc32c
 
 from sparkmirror.wire.batches import ATTRIBUTES_AT, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC, BatchHeader
 from sparkmirror.wire.codecs import Buffer, Compressor
-from sparkmirror.wire.records import lone_head, section
+from sparkmirror.wire.records import PIECE_RECORDS, SMALLEST_RECORD, NotAtOnce, lone_head, section
+from sparkmirror.wire.unpacking import PIECE_BYTES
 from sparkmirror.wire.varints import CONTINUED, SHORT, read, written, zigzag
 
 _LONE = struct.Struct(">qiibIhiqq14xi")
@@ -38,12 +39,20 @@ class Joined(NamedTuple):
 def joined_records(batches: Iterable[tuple[BatchHeader, memoryview]], codec: int) -> Joined | None:
     """All records of these batches, compressed with `codec`; None if there are none, or they can't be read so.
 
-    They must be of magic 2, without the bit of LogAppendTime.
+    They must be of magic 2, without the bit of LogAppendTime. Raises `NotAtOnce` where they are more than that.
     """
     joined = _Joining(codec)
+    unpacked = 0
     try:
         for header, batch in batches:
-            if header.records and not joined.add(header, section(header, batch)):
+            if not header.records:
+                continue
+            data = section(header, batch)
+            unpacked += len(data)
+            count = joined.count + min(header.records, len(data) // SMALLEST_RECORD)
+            if unpacked > PIECE_BYTES or count > PIECE_RECORDS:
+                raise NotAtOnce
+            if not joined.add(header, data):
                 return None
     except (IndexError, ValueError):
         return None

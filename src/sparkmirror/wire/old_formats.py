@@ -8,12 +8,14 @@ message; in v1 the offsets inside count from the first one (KIP-31), in v0 they 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 from zlib import crc32
 
 from sparkmirror.wire.batches import CODEC_MASK, TIMESTAMP_TYPE_BIT
-from sparkmirror.wire.codecs import decompress
+from sparkmirror.wire.codecs import LZ4
+from sparkmirror.wire.unpacking import WHOLE_BYTES, Oversized, decompress, size_of
 from sparkmirror.wire.varints import written
 
 NO_TIMESTAMP = -1
@@ -26,7 +28,6 @@ _INT64 = struct.Struct(">q")
 _INT32 = struct.Struct(">i")
 _NULL, _NO_HEADERS = b"\x01", b"\x00"
 """As varints: a length of -1, a count of 0."""
-_LZ4 = 3
 _LZ4_DESCRIPTOR_AT, _LZ4_CONTENT_SIZE_BIT = 4, 0x08
 
 
@@ -47,11 +48,12 @@ def codec_of(batch: memoryview) -> int:
     return batch[_ATTRIBUTES_AT] & CODEC_MASK
 
 
-def messages(batch: memoryview) -> list[tuple[int, int, bytes]]:
+def messages(batch: memoryview) -> Iterator[tuple[int, int, bytes]]:
     """Each message of a v0 or v1 batch (one message, or a wrapper with many) as a record of magic 2 has it.
 
     (offset, timestamp, body), see `records.Records`. A message of v0 has timestamp -1, one in a wrapper
-    that its broker stamped (LogAppendTime) has the wrapper's. Raises ValueError for damaged messages, by their CRC too.
+    that its broker stamped (LogAppendTime) has the wrapper's. Raises ValueError for damaged messages, by their CRC
+    too, and `Oversized` where a wrapper unpacks to more than `WHOLE_BYTES`: its last message places the first.
     """
     try:
         data = bytes(batch)
@@ -61,43 +63,54 @@ def messages(batch: memoryview) -> list[tuple[int, int, bytes]]:
         if crc32(batch[_CRC_FROM:]) != _HEAD.unpack_from(data)[_CRC_FIELD]:
             raise ValueError("its CRC does not match")
         if outer.attributes & CODEC_MASK:
-            return _unwrapped(outer)
-        return [(outer.offset, outer.timestamp, _body(outer.key, outer.value))]
+            yield from _unwrapped(outer)
+        else:
+            yield outer.offset, outer.timestamp, _body(outer.key, outer.value)
     except struct.error as error:
         raise ValueError(f"a message is cut off ({error})") from error
 
 
-def _unwrapped(outer: _Message) -> list[tuple[int, int, bytes]]:
+def _unwrapped(outer: _Message) -> Iterator[tuple[int, int, bytes]]:
     if outer.value is None:
         raise ValueError("a compressed message without a value")
-    codec = outer.attributes & CODEC_MASK
-    broken_lz4 = codec == _LZ4 and outer.magic == 0
-    data = decompress(codec, _repaired_lz4(outer.value) if broken_lz4 else outer.value)
-    inner: list[_Message] = []
+    data = _unpacked(outer, outer.value)
+    last = -1
     at = 0
     while at < len(data):
-        inner.append(message := _message(data, at))
+        message = _message(data, at)
         at = message.end
+        last = message.offset
         if message.magic != outer.magic or message.attributes & CODEC_MASK:
             raise ValueError(
                 f"a message of format v{message.magic}, attributes {message.attributes}, "
                 f"in a compressed one of v{outer.magic}"
             )
-    if not inner:
+    if not data:
         raise ValueError("a compressed message with nothing inside")
-    shift = outer.offset - inner[-1].offset if outer.magic else 0
+    shift = outer.offset - last if outer.magic else 0
+    if last + shift != outer.offset:
+        raise ValueError(f"a compressed message that ends with offset {last + shift}")
     stamp = outer.timestamp if outer.magic and outer.attributes & TIMESTAMP_TYPE_BIT else None
-    found = []
     previous = -1
-    for message in inner:
+    at = 0
+    while at < len(data):
+        message = _message(data, at)
+        at = message.end
         offset = message.offset + shift
         if offset <= previous:
             raise ValueError(f"offset {offset} follows {previous}")
         previous = offset
-        found.append((offset, message.timestamp if stamp is None else stamp, _body(message.key, message.value)))
-    if previous != outer.offset:
-        raise ValueError(f"a compressed message that ends with offset {previous}")
-    return found
+        yield offset, message.timestamp if stamp is None else stamp, _body(message.key, message.value)
+
+
+def _unpacked(outer: _Message, value: bytes) -> bytes:
+    codec = outer.attributes & CODEC_MASK
+    packed = _repaired_lz4(value) if codec == LZ4 and outer.magic == 0 else value
+    try:
+        return decompress(codec, packed, WHOLE_BYTES)
+    except Oversized:
+        size, exact = size_of(codec, packed)
+        raise Oversized(size, WHOLE_BYTES, exact=exact) from None
 
 
 def _message(data: bytes, start: int) -> _Message:

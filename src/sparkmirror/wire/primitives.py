@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 INT8 = struct.Struct(">b")
 INT16 = struct.Struct(">h")
@@ -10,6 +12,22 @@ INT32 = struct.Struct(">i")
 INT64 = struct.Struct(">q")
 
 NO_TAGS = b"\x00"
+
+_LONGEST_VARINT = 10
+"""Bytes of 64 bits."""
+
+
+class Garbled(ConnectionError):
+    """A broker's answer can't be read; whatever else comes over that connection can't be trusted."""
+
+
+@contextmanager
+def read_from(what: str) -> Iterator[None]:
+    """Raise `Garbled` where a `Reader` finds that `what` is none."""
+    try:
+        yield
+    except (struct.error, IndexError, ValueError) as error:
+        raise Garbled(f"{what} can't be read ({error})") from error
 
 
 def uvarint(value: int) -> bytes:
@@ -50,7 +68,10 @@ def request_header(
 
 
 class Reader:
-    """A cursor over one response frame; a read past its end raises `struct.error` or `IndexError`."""
+    """A cursor over one response frame.
+
+    A read past its end raises `struct.error` or `IndexError`, a number that is none `ValueError`: see `read_from`.
+    """
 
     __slots__ = ("at", "view")
 
@@ -91,15 +112,15 @@ class Reader:
         if byte < 0x80:
             self.at = at
             return byte
-        value, shift = byte & 0x7F, 7
-        while True:
+        value = byte & 0x7F
+        for shift in range(7, 7 * _LONGEST_VARINT, 7):
             byte = view[at]
             at += 1
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 self.at = at
                 return value
-            shift += 7
+        raise ValueError("a number of more than 64 bits")
 
     def compact_length(self) -> int:
         """Of a compact array, string or records field; -1 where it is null."""
@@ -107,7 +128,7 @@ class Reader:
 
     def slice(self, size: int) -> memoryview:
         piece = self.view[self.at : self.at + size]
-        if len(piece) < size:
+        if size < 0 or len(piece) < size:
             raise IndexError(f"{size} bytes are due, and {len(piece)} are left")
         self.at += size
         return piece

@@ -10,7 +10,17 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from sparkmirror.wire.primitives import INT16, INT32, NO_TAGS, Reader, compact_string, length, request_header, string
+from sparkmirror.wire.primitives import (
+    INT16,
+    INT32,
+    NO_TAGS,
+    Reader,
+    compact_string,
+    length,
+    read_from,
+    request_header,
+    string,
+)
 
 API_KEY = 0
 VERSIONS = (5, 13)
@@ -84,15 +94,19 @@ def produce_request(
 
 
 def read_answer(version: int, frame: memoryview) -> tuple[int, list[Ack], int]:
-    """(correlation id, acks, throttle in ms) of a Produce response. The acks are in no particular order."""
+    """(correlation id, acks, throttle in ms) of a Produce response. The acks are in no particular order.
+
+    Raises `Garbled`.
+    """
     reader = Reader(frame)
-    correlation_id = reader.int32()
-    if version >= FLEXIBLE_FROM:
-        reader.tags()
-        acks = list(_acks(version, reader))
-    else:
-        acks = list(_acks_before_9(version, reader))
-    return correlation_id, acks, reader.int32()
+    with read_from("an answer to a Produce"):
+        correlation_id = reader.int32()
+        if version >= FLEXIBLE_FROM:
+            reader.tags()
+            acks = list(_acks(version, reader))
+        else:
+            acks = list(_acks_before_9(version, reader))
+        return correlation_id, acks, max(reader.int32(), 0)
 
 
 def _acks(version: int, reader: Reader) -> Iterator[Ack]:

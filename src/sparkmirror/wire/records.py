@@ -1,31 +1,29 @@
-"""The records of a batch, of any message format: walked over, not decoded.
+"""The records of a batch, of any message format: walked over, not decoded. `pieces` is for those that may be large.
 
 A record of magic 2 is: varint length, int8 attributes, varlong timestamp delta, varint offset delta, and then its
-body: key, value and headers, which only `records` looks into. Old formats are read as if they were magic 2.
+body: key, value and headers, which only `pieces.records` looks into. Old formats are read as if they were magic 2.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple
 
 from sparkmirror.wire.batches import CODEC_MASK, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC, TIMESTAMP_TYPE_BIT, BatchHeader
-from sparkmirror.wire.codecs import decompress
 from sparkmirror.wire.old_formats import messages
-from sparkmirror.wire.varints import read, unzigzag, written, zigzag
+from sparkmirror.wire.unpacking import PIECE_BYTES, Oversized, decompress
+from sparkmirror.wire.varints import read, written, zigzag
+
+PIECE_RECORDS = 1 << 15
+"""So many records are taken from a batch at once: each becomes objects of more than 100 bytes in all."""
+
+SMALLEST_RECORD = 7
+"""Bytes: of one without key, value and headers."""
 
 
-class RawRecord(NamedTuple):
-    """A record as a consumer sees it; the timestamp is in ms, -1 where there is none (message format v0)."""
-
-    offset: int
-    timestamp: int
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[bytes, bytes | None], ...]
+class NotAtOnce(Exception):
+    """A batch, or several, with more than is taken at once; `pieces` gives the records of each one by and by."""
 
 
 @dataclass(slots=True)
@@ -38,12 +36,14 @@ class Records:
     attributes: bytearray = field(default_factory=bytearray)
     bodies: list[bytes] = field(default_factory=list)
     """Key, value and headers."""
+    unpacked: int = 0
+    """Bytes that they were in, not compressed."""
 
     def __len__(self) -> int:
         return len(self.offsets)
 
     def add(self, header: BatchHeader, batch: memoryview) -> None:
-        """Add those of the next batch; ValueError if it can't be read."""
+        """Add those of the next batch; ValueError if it can't be read, `NotAtOnce` if it is more than one takes."""
         known = len(self.offsets)
         before = self.offsets[-1] if known else -1
         try:
@@ -63,32 +63,49 @@ class Records:
         cut = bisect_left(self.offsets, offset)
         del self.offsets[:cut], self.timestamps[:cut], self.attributes[:cut], self.bodies[:cut]
 
+    def append(self, offset: int, timestamp: int, attributes: int, body: bytes) -> None:
+        """Add one more."""
+        self.offsets.append(offset)
+        self.timestamps.append(timestamp)
+        self.attributes.append(attributes)
+        self.bodies.append(body)
+        self.unpacked += len(body)
+
     def _add_old(self, batch: memoryview) -> None:
+        known, unpacked = len(self), self.unpacked
         for offset, timestamp, body in messages(batch):
-            self.offsets.append(offset)
-            self.timestamps.append(timestamp)
-            self.attributes.append(0)
-            self.bodies.append(body)
+            if len(self) - known == PIECE_RECORDS or self.unpacked - unpacked > PIECE_BYTES:
+                raise NotAtOnce
+            self.append(offset, timestamp, 0, body)
 
     def _add_magic_2(self, header: BatchHeader, batch: memoryview) -> None:
-        attributes = header.attributes
         data = section(header, batch)
+        if min(header.records, len(data) // SMALLEST_RECORD) > PIECE_RECORDS:
+            raise NotAtOnce
+        self.unpacked += len(data)
         if header.records == 1 and data.startswith(head := lone_head(len(data))):  # tiny batches, by the million
+            stamped = header.attributes & TIMESTAMP_TYPE_BIT
             self.offsets.append(header.base_offset)
-            self.timestamps.append(header.max_timestamp if attributes & TIMESTAMP_TYPE_BIT else header.base_timestamp)
+            self.timestamps.append(header.max_timestamp if stamped else header.base_timestamp)
             self.attributes.append(0)
             self.bodies.append(data[len(head) :])
             return
-        known = len(self.offsets)
+        known = len(self)
+        end = self.walk(header, data)
+        found = len(self) - known
+        if end != len(data) or found != header.records or (found and self.offsets[-1] >= header.next_offset):
+            raise ValueError(f"{header.records} records announced, {found} found in {len(data)} bytes")
+
+    def walk(self, header: BatchHeader, data: bytes) -> int:
+        """Add the records in `data`, whole ones of this batch; returns where they end, -1 if one is damaged."""
+        known = len(self)
         try:
             end = self._walk(data, header.base_offset, header.base_timestamp)
         except IndexError:
             end = -1
-        found = len(self.offsets) - known
-        if end != len(data) or found != header.records or (found and self.offsets[-1] >= header.next_offset):
-            raise ValueError(f"{header.records} records announced, {found} found in {len(data)} bytes")
-        if attributes & TIMESTAMP_TYPE_BIT:
-            self.timestamps[known:] = [header.max_timestamp] * found
+        if header.attributes & TIMESTAMP_TYPE_BIT:
+            self.timestamps[known:] = [header.max_timestamp] * (len(self.timestamps) - known)
+        return end
 
     def _walk(self, data: bytes, base_offset: int, base_timestamp: int) -> int:
         """Append the records in `data`; returns where they end. The hot loop: varints of 1 to 3 bytes are read inline.
@@ -145,13 +162,26 @@ def unreadable(header: BatchHeader, why: ValueError) -> ValueError:
 
 
 def section(header: BatchHeader, batch: memoryview) -> bytes:
-    """What follows the header of a magic-2 batch, not compressed; ValueError if it can't be had."""
-    if len(batch) != header.length + LENGTH_OVERHEAD:
-        raise ValueError(f"it is cut off, {len(batch)} of {header.size} bytes")
+    """What follows the header of a magic-2 batch, not compressed; ValueError if it can't be had.
+
+    Raises `NotAtOnce` if it is more than `PIECE_BYTES`.
+    """
+    see_that_it_is_whole(header, batch)
     codec = header.attributes & CODEC_MASK
     if codec and header.records:  # one that compaction has emptied has nothing to decompress
-        return decompress(codec, batch[HEADER_SIZE:])
+        try:
+            return decompress(codec, batch[HEADER_SIZE:], PIECE_BYTES)
+        except Oversized:
+            raise NotAtOnce from None
+    if len(batch) - HEADER_SIZE > PIECE_BYTES:
+        raise NotAtOnce
     return bytes(batch[HEADER_SIZE:])
+
+
+def see_that_it_is_whole(header: BatchHeader, batch: memoryview) -> None:
+    """Raises ValueError where it is cut off."""
+    if len(batch) != header.length + LENGTH_OVERHEAD:
+        raise ValueError(f"it is cut off, {len(batch)} of {header.size} bytes")
 
 
 @lru_cache(1 << 12)
@@ -159,44 +189,3 @@ def lone_head(size: int) -> bytes:
     """What precedes the body of a section's only record, where that has no attributes and both deltas are 0."""
     length = next((size - width for width in range(1, 6) if len(written(zigzag(size - width))) == width), 0)
     return written(zigzag(length)) + b"\0\0\0"
-
-
-def raw_parts(header: BatchHeader, batch: memoryview) -> Iterator[tuple[int, int, bytes]]:
-    """Each record's offset, timestamp and body; records with equal bodies have equal keys, values and headers.
-
-    ValueError if the batch is damaged. An old message's body is what it is in magic 2.
-    """
-    found = Records()
-    found.add(header, batch)
-    return zip(found.offsets, found.timestamps, found.bodies, strict=True)
-
-
-def records(header: BatchHeader, batch: memoryview) -> Iterator[RawRecord]:
-    """Each record, decoded; ValueError if the batch is damaged."""
-    for offset, timestamp, body in raw_parts(header, batch):
-        try:
-            key, at = _nullable(body, 0)
-            value, at = _nullable(body, at)
-            count, at = read(body, at)
-            headers = []
-            for _ in range(unzigzag(count)):
-                name, at = _nullable(body, at)
-                content, at = _nullable(body, at)
-                if name is None:
-                    raise ValueError("a header without a name")
-                headers.append((name, content))
-            if at != len(body) or count & 1:
-                raise ValueError(f"its headers end at {at} of {len(body)} bytes")
-        except (IndexError, ValueError) as error:
-            raise ValueError(f"the record at offset {offset} is damaged: {error}") from error
-        yield RawRecord(offset, timestamp, key, value, tuple(headers))
-
-
-def _nullable(body: bytes, at: int) -> tuple[bytes | None, int]:
-    length, at = read(body, at)
-    size = unzigzag(length)
-    if size < 0:
-        return None, at
-    if at + size > len(body):
-        raise ValueError(f"{size} bytes announced, {len(body) - at} there")
-    return body[at : at + size], at + size

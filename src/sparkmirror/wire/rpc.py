@@ -24,6 +24,12 @@ _SIZE = struct.Struct(">i")
 MAX_FRAME = 1 << 28
 """Bytes; a larger answer is none: whatever listens there does not speak Kafka."""
 
+_AT_ONCE = 8 << 20
+"""Bytes: memory for a larger answer is taken as it comes, its size is only what the broker says."""
+
+_UNDECODABLE = (struct.error, IndexError, KeyError, TypeError, ValueError, OverflowError, EOFError)
+"""What kafka-python's decoders raise for bytes that are no answer; it has no name for it."""
+
 TLS_ALERT = 0x1503
 """How a TLS alert begins (RFC 8446, section 5.1): what a TLS port says to those that speak in clear."""
 
@@ -231,7 +237,10 @@ class RpcConnection:
         self._correlation_id += 1
         request.with_header(correlation_id=self._correlation_id, client_id=self._client_id)
         frame = self._round_trip(request.encode(framed=True, header=True))
-        return request.header.get_response_class().decode(memoryview(frame), header=True)
+        try:
+            return request.header.get_response_class().decode(memoryview(frame), header=True)
+        except _UNDECODABLE as error:
+            raise BrokerUnreachable(f"its answer to {request.name} can't be read ({error})") from error
 
     def exchange_raw(self, buffers: list[bytes | memoryview]) -> memoryview:
         """Send one ready-made request and give the frame that answers it."""
@@ -257,15 +266,16 @@ class RpcConnection:
             raise ConnectionError("it wants TLS; write security.protocol = SSL for this cluster, or take another port")
         if not 0 <= size <= MAX_FRAME:
             raise ConnectionError(f"a frame of {size} bytes: this is not a Kafka broker")
-        data = bytearray(size)
-        view = memoryview(data)
-        got = 0
+        data, got = bytearray(), 0
         while got < size:
+            if got == len(data):
+                data += bytes(min(size - got, _AT_ONCE))
             left_s = deadline - time.monotonic()
             if left_s <= 0:
                 raise TimeoutError(f"timed out after {self._timeout_s:.0f} s")
             self._sock.settimeout(left_s)
-            received = self._sock.recv_into(view[got:])
+            with memoryview(data)[got:] as view:
+                received = self._sock.recv_into(view)
             if received == 0:
                 raise ConnectionResetError("the broker closed the connection" + self._hint())
             got += received

@@ -134,7 +134,7 @@ class OAuthBearer:
             return None
         try:
             status = json.loads(challenge).get("status")
-        except (ValueError, AttributeError):
+        except (ValueError, AttributeError, RecursionError):
             status = None
         self._refusal = f"the broker refuses the token ({status or 'without a reason'})"
         return b"\x01"

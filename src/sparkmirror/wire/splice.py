@@ -8,7 +8,7 @@ a batch, another codec, batches that are too large, and many tiny ones.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import accumulate, pairwise
@@ -23,11 +23,13 @@ from sparkmirror.wire.batches import (
     TIMESTAMP_TYPE_BIT,
     BatchHeader,
 )
-from sparkmirror.wire.codecs import Buffer, compress
+from sparkmirror.wire.codecs import Buffer, Compressor, compress
 from sparkmirror.wire.joining import Joined, joined_records
 from sparkmirror.wire.old_formats import codec_of
-from sparkmirror.wire.records import Records, section, unreadable
-from sparkmirror.wire.varints import CONTINUED, SHORT, written
+from sparkmirror.wire.pieces import LargeRecord
+from sparkmirror.wire.records import PIECE_RECORDS, NotAtOnce, Records, section, unreadable
+from sparkmirror.wire.unpacking import PIECE_BYTES
+from sparkmirror.wire.varints import CONTINUED, SHORT, written, zigzag
 
 _UNKNOWN = -1
 _INT64_END = 1 << 63
@@ -72,13 +74,16 @@ class Spliced:
 class RecordTooLarge(Exception):
     """The record at source offset `upstream` makes a batch of `size` bytes, all alone: more than `max_bytes`.
 
-    `before` is what could be made of the records before it, to be sent first.
+    `before` is what could be made of the records before it, to be sent first. `unpacked`: the bytes of a record that
+    was given up before all of it was made; then `size` is how far it had come. -1: all of it was.
     """
 
-    def __init__(self, upstream: int, size: int) -> None:
-        super().__init__(f"the record at offset {upstream} makes a batch of {size} bytes")
+    def __init__(self, upstream: int, size: int, unpacked: int = -1) -> None:
+        more = "more than " if unpacked >= 0 else ""
+        super().__init__(f"the record at offset {upstream} makes a batch of {more}{size} bytes")
         self.upstream = upstream
         self.size = size
+        self.unpacked = unpacked
         self.before: list[Spliced] = []
 
 
@@ -95,13 +100,13 @@ def splice(
     Each source batch is its header and all of its bytes, its CRC already checked if it is magic 2. The new ones have
     offset deltas from 0 without gaps, their records' own timestamps (CreateTime), and one `codec` (an index into
     `CODECS`; None: that of the first source batch). `max_bytes` counts whole batches, as max.message.bytes does.
-    Returns [] if no record is left. Raises `RecordTooLarge`, and ValueError for what can't be read.
+    Returns [] if no record is left. Raises `RecordTooLarge`, ValueError for what can't be read, and `NotAtOnce` for
+    what is spliced piece by piece (`splice_piece`, `splice_large`).
     """
     if not batches:
         return []
     if codec is None:
-        header, batch = batches[0]
-        codec = header.attributes & CODEC_MASK if header.magic >= MAGIC else codec_of(batch)
+        codec = kept_codec(*batches[0])
     if len(batches) == 1:
         header, batch = batches[0]
         if _is_fine(header, batch, from_offset) and header.records <= (max_records or header.records):
@@ -118,6 +123,43 @@ def splice(
     for header, batch in batches:
         source.add(header, batch, from_offset)
     return _cut(source, codec, max_bytes, max_records)
+
+
+def splice_piece(
+    header: BatchHeader, piece: Records, *, from_offset: int, codec: int, max_bytes: int | None
+) -> list[Spliced]:
+    """As `splice`, of some of a batch's records; where the batch ends is for the caller to say."""
+    piece.drop_before(from_offset)
+    source = _Source(piece, [0], [_UNKNOWN if header.magic < MAGIC else header.leader_epoch])
+    return _cut(source, codec, max_bytes, None)
+
+
+def splice_large(header: BatchHeader, record: LargeRecord, codec: int, most: int) -> Iterator[Spliced | None]:
+    """A batch of one record that is never held as a whole; None after each part of it, and at last the batch.
+
+    Raises `RecordTooLarge` when it comes to more than `most` bytes, as far as it was made.
+    """
+    if not -_INT64_END <= record.timestamp < _INT64_END:
+        raise ValueError(f"timestamp {record.timestamp} at offset {record.offset}")
+    head = bytes((record.attributes, 0, 0))
+    section = Compressor(codec)
+    section.add([written(zigzag(len(head) + record.size)) + head], 0)
+    for part in record.body:
+        section.add([part], len(part))
+        if section.made > most:
+            raise RecordTooLarge(record.offset, section.made, record.size)
+        yield None
+    data = _batch(section.ended(), codec, 1, record.timestamp, record.timestamp)
+    if len(data) > most:
+        raise RecordTooLarge(record.offset, len(data), record.size)
+    runs = (Run(record.offset, 1),)
+    next_upstream = record.offset + 1
+    yield Spliced(data, runs, 1, record.timestamp, record.timestamp, next_upstream, header.leader_epoch, codec)
+
+
+def kept_codec(header: BatchHeader, batch: memoryview) -> int:
+    """That of a batch of any format."""
+    return header.attributes & CODEC_MASK if header.magic >= MAGIC else codec_of(batch)
 
 
 def made_of(joined: Joined, codec: int, next_upstream: int, leader_epoch: int) -> Spliced:
@@ -195,6 +237,8 @@ class _Source:
                 self.starts.append(len(records.offsets))
                 self.leader_epochs.append(leader_epoch)
             records.add(header, batch)
+            if len(records) > PIECE_RECORDS or records.unpacked > PIECE_BYTES:
+                raise NotAtOnce
             if records.offsets[0] < from_offset:
                 records.drop_before(from_offset)
         if not records.offsets or records.offsets[-1] + 1 != next_offset:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 
 from sparkmirror.wire.batches import HEADER_SIZE, TRANSACTIONAL_BIT, BatchHeader
@@ -18,7 +19,7 @@ class Transactions:
         self._open: set[int] = set()
 
     def is_aborted(self, header: BatchHeader, view: memoryview) -> bool:
-        """Whether a batch is aborted data; batches must be given in order, markers too."""
+        """Whether a batch is aborted data; batches must be given in order, markers too. Raises ValueError."""
         while self._ahead and self._ahead[-1][0] < header.next_offset:
             self._open.add(self._ahead.pop()[1])
         if header.is_control:
@@ -29,12 +30,18 @@ class Transactions:
 
 
 def _marker_type(view: memoryview) -> int:
-    """Of a control batch's only record: its key is int16 version, int16 type (0 abort, 1 commit)."""
+    """Of a control batch's only record: its key is int16 version, int16 type (0 abort, 1 commit).
+
+    Raises ValueError.
+    """
     reader = Reader(view, HEADER_SIZE)
-    reader.uvarint()  # length
-    reader.int8()  # attributes
-    reader.uvarint()  # timestamp delta
-    reader.uvarint()  # offset delta
-    reader.uvarint()  # key length
-    reader.int16()  # key version
-    return reader.int16()
+    try:
+        reader.uvarint()  # length
+        reader.int8()  # attributes
+        reader.uvarint()  # timestamp delta
+        reader.uvarint()  # offset delta
+        reader.uvarint()  # key length
+        reader.int16()  # key version
+        return reader.int16()
+    except (struct.error, IndexError) as error:
+        raise ValueError("a transaction marker that is none") from error

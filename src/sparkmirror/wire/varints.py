@@ -31,7 +31,7 @@ def written(unsigned: int) -> bytes:
     return CONTINUED[unsigned & 0x3FFF] + written(unsigned >> 14)
 
 
-def read(data: bytes, at: int) -> tuple[int, int]:
+def read(data: bytes | bytearray, at: int) -> tuple[int, int]:
     """(a zigzag value that begins at `at`, where it ends); IndexError where the data ends, ValueError if too long."""
     value = shift = 0
     for end in range(at, at + _LONGEST):

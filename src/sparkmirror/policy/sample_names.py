@@ -15,21 +15,32 @@ _PART = re.compile(
     r"|[*+?][+?]?|\{\d+(?:,\d*)?\}[+?]?|[\^$]|.",
     re.DOTALL,
 )
+_NAMES = re.compile(r"[\w.|()^$-]*")
+"""Expressions without anything but names and alternatives; a dot is meant as one."""
+_MOST_NAMED = 1000
 _CLASSES = {"d": "1", "w": "a", "s": " ", "D": "a", "W": "-", "S": "a"}
 _NOTHING = frozenset("bBAzZGQE")
 """What matches a place, behind a backslash; and quotes."""
 
 
-def names_like(pattern: str) -> list[str]:
+def named(pattern: str) -> list[str] | None:
+    """The names that an expression lists, as `orders` or `(bills|orders)`; None if it is meant for others, too."""
+    plain = pattern.replace("(?:", "(").replace(r"\.", ".").replace("[.]", ".").replace(r"\-", "-")
+    if not _NAMES.fullmatch(plain):
+        return None
+    return names_like(plain.replace(".", r"\."), _MOST_NAMED)
+
+
+def names_like(pattern: str, most: int = MOST) -> list[str]:
     """Some names, with each alternative if there are few."""
     try:
-        names, _ = _alternatives(_PART.findall(pattern), 0)
+        names, _ = _alternatives(_PART.findall(pattern), 0, most)
     except RecursionError:
         return []
     return [name for name in dict.fromkeys(names) if name]
 
 
-def _alternatives(split: list[str], at: int) -> tuple[list[str], int]:
+def _alternatives(split: list[str], at: int, most: int) -> tuple[list[str], int]:
     """What stands from `at` to the end of the group, and where that is."""
     found: list[str] = []
     parts: list[list[str]] = []
@@ -37,10 +48,10 @@ def _alternatives(split: list[str], at: int) -> tuple[list[str], int]:
         part = split[at]
         at += 1
         if part == "|":
-            found += _joined(parts)
+            found += _joined(parts, most)
             parts = []
         elif part.startswith("(") and not part.endswith(")"):
-            inner, end = _alternatives(split, at)
+            inner, end = _alternatives(split, at, most)
             at = end + 1
             parts.append([""] if part.endswith(("=", "!")) else inner)
         elif part[0] == "{" and len(part) > 1 and parts:
@@ -48,11 +59,11 @@ def _alternatives(split: list[str], at: int) -> tuple[list[str], int]:
             parts[-1] = [(name * min(int(times), _LONGEST))[:_LONGEST] for name in parts[-1]]
         elif part[0] not in "*+?^$" and not part.startswith("(?"):
             parts.append([_one(part)])
-    return [*found, *_joined(parts)][:MOST], at
+    return [*found, *_joined(parts, most)][:most], at
 
 
-def _joined(parts: list[list[str]]) -> list[str]:
-    return list(islice(map("".join, product(*parts)), MOST))
+def _joined(parts: list[list[str]], most: int) -> list[str]:
+    return list(islice(map("".join, product(*parts)), most))
 
 
 def _one(part: str) -> str:

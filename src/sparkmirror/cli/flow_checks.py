@@ -1,0 +1,54 @@
+"""What a run looks for in its flows before anything is created, with the places in the user's files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sparkmirror.cli.logs import warn
+from sparkmirror.config import EffectiveValue, MirrorConfig
+from sparkmirror.engine.start_checks import Place, see_that_flows_fit
+from sparkmirror.errors import ConfigError
+from sparkmirror.formats import Reading, explain
+from sparkmirror.sync.flow_troubles import Trouble
+
+_ENABLED = "enabled"
+
+
+def check_flows(
+    reading: Reading, config: MirrorConfig, values: Iterable[EffectiveValue], clusters: Sequence[str]
+) -> None:
+    """Warn of what is odd about the flows, and raise `ConfigError` for what is fatal.
+
+    With `clusters`, the file's other flows count too: other processes run those.
+    """
+    flows = config.flows
+    if clusters:
+        try:
+            whole, values = explain(reading)
+            flows = whole.flows
+        except ConfigError:
+            """What only other processes need is theirs to complain about."""
+    for line in see_that_flows_fit(flows, _in_files(reading, values), {flow.name for flow in config.flows}):
+        warn(line)
+
+
+def _in_files(reading: Reading, values: Iterable[EffectiveValue]) -> Place:
+    """By the line that states the setting to blame for one of the flows, or that enables the last of them."""
+    stated = {(value.flow, _name(value)): value.where for value in values}
+    lines = {entry.key: entry.line for entry in reading.entries}
+
+    def place(trouble: Trouble) -> tuple[str, str]:
+        asked = [(flow, trouble.key) for flow in trouble.flows] + [(trouble.flows[-1], _ENABLED)]
+        for one in asked:
+            file, colon, rest = stated.get(one, "").rpartition(": ")
+            key = rest.partition(" = ")[0]
+            if colon:
+                line = f", line {lines[key]}" if lines.get(key) else ""
+                return file.removesuffix(line) + line, key
+        return reading.path, f"{trouble.flows[-1]}.{trouble.key}"
+
+    return place
+
+
+def _name(value: EffectiveValue) -> str:
+    return value.key.removeprefix(f"{value.flow}.")

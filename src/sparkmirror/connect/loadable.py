@@ -1,0 +1,79 @@
+"""What connectors may have loaded into this process: what the worker's own file allows, and nothing else.
+
+Who may put a connector is not who runs the server. Importing a Python module runs it, and a config provider reads files
+and variables of the server (CVE-2024-31141), so that both are the file's to allow: `sparkmirror.classes` and
+`config.providers`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from sparkmirror.config import Entry, FlowConfig
+from sparkmirror.config.providers import FAMILY, PROVIDERS_KEY
+from sparkmirror.config.values import is_python_class
+from sparkmirror.errors import ConfigError
+
+CLASSES_KEY = "sparkmirror.classes"
+
+_NOT_LISTED = f"a Python class is loaded only if the worker's file lists it in {CLASSES_KEY}"
+_NOT_DECLARED = "config providers are those of the worker's own file only: declare it there, and take it out here"
+
+_CLASS_KEY = re.compile(r"(.*\.)?(class|classes|metric\.reporters)")
+"""Where Kafka's clients and Connect take classes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loadable:
+    """The worker's file, as far as it allows something."""
+
+    classes: frozenset[str] = frozenset()
+    """Python classes, `module:Class`."""
+    providers: Mapping[str, str] = field(default_factory=dict)
+    """`config.providers` and the keys that begin so."""
+
+    def refusal(self, key: str, value: str) -> str:
+        """Why a connector may not have this, without the value; nothing if it may."""
+        if key == PROVIDERS_KEY or key.startswith(FAMILY):
+            return self._refused_provider(key, value)
+        refused = _CLASS_KEY.fullmatch(key) and any(map(self._refuses, _items(value)))
+        return _NOT_LISTED if refused else ""
+
+    def check(self, flow: FlowConfig) -> None:
+        """Raise `ConfigError` for a class that may not be loaded, also where a reference stands for it."""
+        for key, name in _classes_of(flow):
+            if self._refuses(name):
+                raise ConfigError(f"{name}: {_NOT_LISTED}", where=f"flow {flow.name}", key=key)
+
+    def _refuses(self, name: str) -> bool:
+        return is_python_class(name) and name not in self.classes
+
+    def _refused_provider(self, key: str, value: str) -> str:
+        stated = self.providers.get(key, "")
+        same = set(_items(value)) <= set(_items(stated)) if key == PROVIDERS_KEY else value.strip() == stated.strip()
+        return "" if same else _NOT_DECLARED
+
+
+def read_loadable(settings: Mapping[str, Entry]) -> Loadable:
+    """What a worker's file allows. Raises `ConfigError` for what is no Python class."""
+    stated = settings.get(CLASSES_KEY)
+    names = _items(stated.value) if stated else []
+    for name in names:
+        if stated and not is_python_class(name):
+            raise stated.error(f"{name!r} is not allowed, it must be a Python class: module:Class")
+    providers = {key: entry.value for key, entry in settings.items() if key == PROVIDERS_KEY or key.startswith(FAMILY)}
+    return Loadable(frozenset(names), providers)
+
+
+def _classes_of(flow: FlowConfig) -> Iterator[tuple[str, str]]:
+    """The keys that Python classes are loaded for, and what they say."""
+    yield "replication.policy.class", flow.replication_policy_class
+    yield "topic.filter.class", flow.topic_filter_class
+    yield "group.filter.class", flow.group.group_filter_class
+    yield "config.property.filter.class", flow.topic_sync.config_property_filter_class
+
+
+def _items(value: str) -> list[str]:
+    return [item.strip() for item in value.split(",") if item.strip()]

@@ -1,0 +1,94 @@
+"""The one format of several files, and those that are not of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sparkmirror.config.mistakes import Mistakes
+from sparkmirror.errors import ConfigError
+from sparkmirror.formats.files import File, Kind, files_below, open_file
+from sparkmirror.formats.fill import Filling
+
+_OF = {
+    "connectors": (Kind.CONNECTORS, Kind.WORKER),
+    "strimzi": (Kind.RESOURCE, Kind.KUBERNETES),
+    "properties": (Kind.MM2,),
+}
+_STRANGERS = (Kind.CONNECTORS, Kind.RESOURCE, Kind.MM2)
+"""What says by itself what is to be mirrored: beside another format it is never passed over."""
+
+_KNOWN = "connectors' files, a KafkaMirrorMaker2, or mm2.properties"
+
+
+@dataclass(frozen=True, slots=True)
+class _Unreadable:
+    path: str
+    error: ConfigError
+
+
+def open_files(paths: Sequence[str], filling: Filling | None) -> tuple[str, list[File], Mistakes]:
+    """The format, its files, and which files are wrong. Raises `ConfigError` if nothing can be read.
+
+    In a directory files of no format of ours are passed over; what was named is wrong then.
+    """
+    named = set(paths)
+    files: list[File] = []
+    unreadable: list[_Unreadable] = []
+    for path in dict.fromkeys(path for each in paths for path in files_below(each)):
+        try:
+            files.append(open_file(path, filling.of(path) if filling else None))
+        except ConfigError as error:
+            unreadable.append(_Unreadable(path, error))
+    if filling is not None:
+        filling.stop()
+    form = _format(files, unreadable)
+    wrong = Mistakes()
+    for one in unreadable:
+        if one.path in named or _concerns(form, one.path):
+            wrong.add(one.error)
+    ours: list[File] = []
+    for file in files:
+        if _is_of(form, file) or len(files) == 1:
+            ours.append(file)
+        elif file.path in named or file.kind in _STRANGERS:
+            other = next((one for kind in _OF[form] for one in files if one.kind is kind), None)
+            beside = f", and {other.path} is {other.kind.value}: give one format at a time" if other else ""
+            wrong.add(ConfigError(f"is {file.kind.value}{beside}", where=file.path))
+    for file in ours[1:] if form == "properties" else ():
+        reason = f"is a second file of MirrorMaker 2's own, beside {ours[0].path}: give one file"
+        wrong.add(ConfigError(reason, where=file.path))
+    if not ours:
+        wrong.stop()
+        raise ConfigError(f"holds nothing that says what to mirror: {_KNOWN}", where=paths[0])
+    return form, ours, wrong
+
+
+def _format(files: Sequence[File], unreadable: Sequence[_Unreadable]) -> str:
+    kinds = {file.kind for file in files}
+    for kind, form in (
+        (Kind.CONNECTORS, "connectors"),
+        (Kind.RESOURCE, "strimzi"),
+        (Kind.MM2, "properties"),
+        (Kind.WORKER, "connectors"),
+        (Kind.KUBERNETES, "strimzi"),
+    ):
+        if kind in kinds:
+            return form
+    paths = [file.path for file in files] or [one.path for one in unreadable]
+    return "connectors" if any(path.endswith(".json") for path in paths) else "properties"
+
+
+def _concerns(form: str, path: str) -> bool:
+    """Whether a file that can't be read could have been of the format."""
+    suffixes = {
+        "connectors": (".json", ".properties"),
+        "strimzi": (".yaml", ".yml", ".json"),
+        "properties": (".properties",),
+    }
+    return path.lower().endswith(suffixes[form])
+
+
+def _is_of(form: str, file: File) -> bool:
+    # What tells nothing is looked at as a connector's: one without a class is a mistake.
+    return file.kind in _OF[form] or (form == "connectors" and file.kind is Kind.OTHER)

@@ -1,0 +1,213 @@
+"""Rules about clients' settings: which client a key reaches, and what its value costs. One small function each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from sparkmirror.config import Entry
+from sparkmirror.config.advice import counting_prefixes
+from sparkmirror.formats.connect import Connector, Role
+from sparkmirror.formats.merge import SECURITY, role_of
+from sparkmirror.lint.findings import Rule, Severity, Spot, at
+from sparkmirror.lint.subject import Subject
+
+_SIZES = ("batch.size", "max.request.size", "buffer.memory", "receive.buffer.bytes", "send.buffer.bytes")
+_NOT_COPYING = ("source.cluster.", "target.cluster.", "producer.", "source.producer.", "target.producer.")
+"""Roles in a connector that its data's clients are not given."""
+_OF_BOTH = frozenset({"receive.buffer.bytes"})
+"""Consumers' settings that producers know, too."""
+_WORKERS_OTHERS = ("producer.", "consumer.", "admin.")
+_STORES = {
+    "brokers that ask for a certificate refuse the workers": (
+        "ssl.keystore.location",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+    ),
+    "brokers with a certificate of your own authority are not trusted": (
+        "ssl.truststore.location",
+        "ssl.truststore.certificates",
+    ),
+}
+"""What a client is without a store, and the settings that give it one."""
+_CODECS = frozenset({"gzip", "snappy", "lz4", "zstd"})
+
+
+class Astray(NamedTuple):
+    """A client's setting that doesn't reach the client that it is meant for."""
+
+    entry: Entry
+    name: str
+    right: tuple[str, ...]
+    """Keys that would count."""
+    stated: str
+    """The one of them that is there already; empty: none is."""
+
+
+def wrong_prefix(subject: Subject) -> Iterator[Spot]:
+    """Settings that would count elsewhere, and are not said there."""
+    for one in astray(subject):
+        if not one.stated:
+            places = " or ".join(key.removesuffix(one.name) for key in one.right)
+            yield at(one.entry, fix=f"write {places} before the name, instead of what is there")
+
+
+def consumer_key(subject: Subject) -> Iterator[Spot]:
+    sources = {flow.source.alias for flow in subject.flows}
+    source = min(sources) if len(sources) == 1 else "<source>"
+    for entry in subject.entries():
+        _, producer, name = entry.key.rpartition("producer.")
+        name = name.removeprefix("override.")
+        if producer and counting_prefixes(name) == ("consumer.",) and name not in _OF_BOTH:
+            place = "consumer." if subject.reading.connect else f"{source}.consumer."
+            yield at(entry, fix=f"write {place} before the name, instead of what is there")
+
+
+def broker_key(subject: Subject) -> Iterator[Spot]:
+    for entry in subject.named("message.max.bytes"):
+        yield at(entry)
+
+
+def digit_lost(subject: Subject) -> Iterator[Spot]:
+    for entry in subject.named(*_SIZES):
+        text = entry.value.strip()
+        if not text.isdigit() or _round(int(text)):
+            continue
+        for last in range(10):
+            more = int(f"{text}{last}")
+            if _round(more):
+                yield at(entry, f"{text}, probably {more}")
+
+
+def _round(size: int) -> bool:
+    """A power of two from 16 KiB on."""
+    return size >= 1 << 14 and size & (size - 1) == 0
+
+
+def recompresses(subject: Subject) -> Iterator[Spot]:
+    for flow in subject.flows:
+        if flow.copies and flow.produce.compression_type in _CODECS:
+            entry = _codec_entry(subject, flow.source.alias, flow.target.alias) or subject.flow_spot(flow)
+            detail = f"{flow.name} compresses with {flow.produce.compression_type}"
+            yield at(entry, detail)
+
+
+def _codec_entry(subject: Subject, source: str, target: str) -> Entry | None:
+    entries = {entry.key: entry for entry in subject.reading.entries}
+    keys = (f"{source}->{target}.producer.override.compression.type", f"{target}.producer.compression.type")
+    return next((entries[key] for key in keys if key in entries), None)
+
+
+def worker_without_stores(subject: Subject) -> Iterator[Spot]:
+    """Of the worker's own clients: those of its producers and of connectors are none of theirs."""
+    for cluster in subject.reading.connect:
+        worker = cluster.worker.settings if cluster.worker is not None else {}
+        protocol = worker.get("security.protocol")
+        if protocol is None or not protocol.value.strip().upper().endswith("SSL"):
+            continue
+        for store, settings in _STORES.items():
+            own = any(name in worker for name in settings)
+            others = [f"{role}{name}" for role in _WORKERS_OTHERS for name in settings if f"{role}{name}" in worker]
+            others += [key for one in cluster.connectors for key in _stores_at_target(one, worker, settings)]
+            if others and not own:
+                yield at(protocol, f"{others[0]} has one", key=settings[0], fix=f"write {settings[0]} as well: {store}")
+
+
+def _stores_at_target(connector: Connector, worker: Mapping[str, Entry], settings: tuple[str, ...]) -> list[str]:
+    """What a connector says of the cluster that the workers stand at, if it is that of its target."""
+    brokers = worker.get("bootstrap.servers")
+    if brokers is None or connector.text("target.cluster.bootstrap.servers") != brokers.value.strip():
+        return []
+    keys = (f"target.cluster.{name}" for name in settings)
+    return [key for key in keys if key in connector.settings]
+
+
+def astray(subject: Subject) -> Iterator[Astray]:
+    """Settings of clients, with names that count, where no client takes them from."""
+    if not subject.reading.connect:
+        yield from _astray_in_properties(subject)
+    for _, connectors in subject.connectors():
+        if Role.SOURCE in connectors:
+            yield from _astray_in_connector(connectors[Role.SOURCE])
+
+
+def _astray_in_connector(connector: Connector) -> Iterator[Astray]:
+    for key, entry in connector.settings.items():
+        role = role_of(key)
+        name = key.removeprefix(role)
+        if role not in _NOT_COPYING or name == "bootstrap.servers" or SECURITY.fullmatch(name):
+            continue
+        right = tuple(prefix + name for prefix in counting_prefixes(name))
+        if not right or ("producer." in role and right == (f"consumer.{name}",)):
+            continue
+        stated = (one for one in (*right, f"source.consumer.{name}") if one in connector.settings)
+        yield Astray(entry, name, right, next(stated, ""))
+
+
+def _astray_in_properties(subject: Subject) -> Iterator[Astray]:
+    """Of flows, `producer.` is the producer of offset syncs."""
+    keys = {entry.key for entry in subject.reading.entries}
+    for entry in subject.reading.entries:
+        flow, arrow, rest = entry.key.partition("->")
+        target, _, setting = rest.partition(".")
+        name = setting.removeprefix("producer.")
+        if not arrow or name == setting or name.startswith("override."):
+            continue
+        if "producer.override." in counting_prefixes(name):
+            right = (f"{flow}->{target}.producer.override.{name}", f"{target}.producer.{name}")
+            yield Astray(entry, name, right, next((key for key in right if key in keys), ""))
+
+
+_WARNING = Severity.WARNING
+
+CLIENT_RULES: tuple[Rule[Subject], ...] = (
+    Rule(
+        "worker-without-stores",
+        _WARNING,
+        "Connect's workers speak TLS, and have no store of their own for it",
+        "they can't reach the topics that they keep connectors in, and never start; nor does sparkmirror serve",
+        "write the worker's ssl. settings without producer. before them as well",
+        worker_without_stores,
+    ),
+    Rule(
+        "wrong-prefix",
+        _WARNING,
+        "does not reach the client that it is meant for",
+        "sizes and codecs stay at their defaults, and large messages stop MirrorMaker 2's task",
+        "write producer.override. before the name, or consumer. where a consumer knows it (in mm2.properties"
+        " <target>.producer. and <source>.consumer.)",
+        wrong_prefix,
+    ),
+    Rule(
+        "broker-key",
+        _WARNING,
+        "is a broker's setting; clients don't know it",
+        "it has no effect: large messages are refused all the same",
+        "take it out; the topic's max.message.bytes is what counts, and producer.override.max.request.size",
+        broker_key,
+    ),
+    Rule(
+        "consumer-key",
+        _WARNING,
+        "is a consumer's setting, said to a producer",
+        "it has no effect",
+        "write consumer. before the name (in mm2.properties <source>.consumer.)",
+        consumer_key,
+    ),
+    Rule(
+        "recompresses",
+        _WARNING,
+        "every batch of another codec is unpacked and packed again",
+        "it costs CPU, and the copy is not the source's bytes any more",
+        "take it out: then batches travel as they are",
+        recompresses,
+    ),
+    Rule(
+        "digit-lost",
+        _WARNING,
+        "looks as if its last digit was lost",
+        "a tenth of what was meant, and slower by as much",
+        "write the whole number, or one that is not so near to a power of two",
+        digit_lost,
+    ),
+)

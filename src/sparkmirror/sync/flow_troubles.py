@@ -1,0 +1,145 @@
+"""What is wrong with flows, told from their settings alone: lint reports it, and a run looks for it at its start.
+
+What is fatal stops a run before anything is created; of the rest it warns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from sparkmirror.config import FlowConfig
+from sparkmirror.errors import SparkMirrorError
+from sparkmirror.sync.echoes import Echo, echoes
+from sparkmirror.sync.fan_in import FanIn, fan_ins
+from sparkmirror.sync.listed_topics import listed_topics
+from sparkmirror.sync.topic_rules import topic_rules
+
+_SEPARATORS = (".", "_", "-", "__", "--", "..", "-_-")
+"""What topics' names may hold, in the order in which it is proposed."""
+_POLICY, _SEPARATOR = "replication.policy.class", "replication.policy.separator"
+
+
+class Kind(Enum):
+    """What is wrong, in the words that lint and run share."""
+
+    ECHO_LOOP = "flows send the same topics in a circle"
+    COMES_BACK = "a flow brings copies back to the cluster that they come from"
+    FAN_IN = "two flows would copy into one topic"
+    MAY_FAN_IN = "two flows could copy into one topic"
+    NEVER_COPIED = "a listed topic is never copied"
+    NOTHING_LISTED = "none of the listed topics is ever copied"
+
+
+FATAL = frozenset({Kind.ECHO_LOOP, Kind.FAN_IN, Kind.NOTHING_LISTED})
+SAID_BY_RUN = FATAL | {Kind.COMES_BACK, Kind.NEVER_COPIED}
+"""Whether two flows' patterns have a topic in common is told by the clusters; then the second one's is refused."""
+
+EFFECTS = {
+    Kind.ECHO_LOOP: "each record comes back to where it was written, for ever: topics grow without end",
+    Kind.COMES_BACK: "each record is copied back once more than anybody wants, under another name",
+    Kind.FAN_IN: "records of both would mix in it, and offsets and groups of neither could be translated",
+    Kind.MAY_FAN_IN: "if both sources have a topic of the same name, that of the second flow is refused",
+    Kind.NEVER_COPIED: "it stays where it is, without another word",
+    Kind.NOTHING_LISTED: "the flow runs and copies nothing",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One thing that is wrong."""
+
+    kind: Kind
+    flows: tuple[str, ...]
+    """By their names."""
+    key: str
+    """The setting to look at."""
+    detail: str
+    remedy: str
+
+    @property
+    def line(self) -> str:
+        """Why it can't be run, or not as written, and what to do."""
+        return f"{self.kind.value}: {self.detail}: {EFFECTS[self.kind]}; {self.remedy}"
+
+
+def flow_troubles(flows: Sequence[FlowConfig]) -> list[Trouble]:
+    """All that is wrong, what is fatal first."""
+    found = [*_echoes(flows), *_fan_ins(flows), *_listed(flows)]
+    return sorted(found, key=lambda one: one.kind not in FATAL)
+
+
+def _echoes(flows: Sequence[FlowConfig]) -> Iterator[Trouble]:
+    for echo in echoes(flows):
+        kind = Kind.ECHO_LOOP if echo.endless else Kind.COMES_BACK
+        key, remedy = _remedy_of_echo(echo, flows)
+        yield Trouble(kind, echo.flows, key, f"{' and '.join(echo.flows)}: {echo.words}", remedy)
+
+
+def _remedy_of_echo(echo: Echo, flows: Sequence[FlowConfig]) -> tuple[str, str]:
+    """The setting to blame, and what to do."""
+    concerned = [flow for flow in flows if flow.name in echo.flows]
+    if echo.apart:
+        verb = "hold" if len(echo.apart) > 1 else "holds"
+        why = f"{' and '.join(echo.apart)} {verb} the separator {echo.separator}, so no copy is known by its name"
+        return _SEPARATOR, f"{why}: {_other_separator(flows)}"
+    if any(not flow.replication_policy_separator for flow in concerned) and not any(map(_keeps_names, concerned)):
+        return _SEPARATOR, _other_separator(flows)
+    last = echo.flows[-1]
+    return (
+        _POLICY,
+        f"take {last}.enabled out to mirror one way only, or use DefaultReplicationPolicy in all of these flows, or"
+        " give each topics of its own",
+    )
+
+
+def _other_separator(flows: Sequence[FlowConfig]) -> str:
+    aliases = {alias for flow in flows for alias in (flow.source.alias, flow.target.alias)}
+    free = next((one for one in _SEPARATORS if not any(one in alias for alias in aliases)), None)
+    if free is None:
+        return "give the clusters aliases without dots, dashes and underscores"
+    return f"write {_SEPARATOR} = {free}, which no alias holds"
+
+
+def _keeps_names(flow: FlowConfig) -> bool:
+    try:
+        return topic_rules(flow, flow.originals).remote_name("orders") == "orders"
+    except SparkMirrorError:
+        return False
+
+
+def _fan_ins(flows: Sequence[FlowConfig]) -> Iterator[Trouble]:
+    for fan_in in fan_ins(flows):
+        kind = Kind.FAN_IN if fan_in.certain else Kind.MAY_FAN_IN
+        target = fan_in.flows[0].partition("->")[2]
+        topics = ", ".join(fan_in.topics)
+        detail = f"{' and '.join(fan_in.flows)} both into {topics} of {target}"
+        yield Trouble(
+            kind,
+            fan_in.flows,
+            _SEPARATOR if fan_in.renamed else "topics",
+            detail,
+            _other_separator(flows) if fan_in.renamed else remedy_of_fan_in(fan_in),
+        )
+
+
+def remedy_of_fan_in(fan_in: FanIn) -> str:
+    """What to do where names are kept; what either flow has copied stays where it is."""
+    first, second = fan_in.flows
+    return (
+        f"list each topic in one of {first}.topics and {second}.topics only, or use DefaultReplicationPolicy in both,"
+        " or mirror one of them to another cluster"
+    )
+
+
+def _listed(flows: Sequence[FlowConfig]) -> Iterator[Trouble]:
+    for flow in flows:
+        listed = listed_topics(flow)
+        if listed.nothing:
+            why = "; ".join(f"{one.topic}: {one.why}" for one in listed.never)
+            yield Trouble(Kind.NOTHING_LISTED, (flow.name,), "topics", f"{flow.name}: {why}", "list topics that can be")
+            continue
+        for one in listed.never:
+            detail = f"{one.topic} of {flow.source.alias}: {one.why}"
+            yield Trouble(Kind.NEVER_COPIED, (flow.name,), "topics", detail, one.remedy)

@@ -1,0 +1,89 @@
+"""Requests made up from the interface's own description, right ones and wrong ones: none is answered with a 5xx."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from hypothesis.errors import Unsatisfiable
+from schemathesis import Case, GenerationMode
+from tests.connect.rest_cases import connector
+from tests.connect.served_api import ServedApi, served_api
+
+SOURCE = connector("Source", "source:9092", "target:9092")
+SHORT, LONG = 3, 40
+"""Requests of each path and method, in each mode."""
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[ServedApi]:
+    """An interface over HTTP."""
+    with served_api() as opened:
+        yield opened
+
+
+def _ask(served: ServedApi, mode: GenerationMode, examples: int) -> int:
+    """Ask that many times at each path; returns how many requests were answered."""
+    answered = 0
+    schema = schemathesis.openapi.from_dict(served.api.api.openapi())
+    for found in schema.get_all_operations():
+        operation = found.ok()
+
+        @settings(
+            max_examples=examples,
+            deadline=None,
+            derandomize=examples == SHORT,
+            database=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(case=operation.as_strategy(generation_mode=mode), known=st.booleans(), state=st.sampled_from(STATES))
+        def ask(case: Case, known: bool, state: str) -> None:
+            nonlocal answered
+            if known and "name" in (case.path_parameters or {}):
+                served.api.ask("PUT", "/connectors/shop/config", SOURCE)
+                served.api.ask("PUT", f"/connectors/shop/{state}")
+                case.path_parameters["name"] = "shop"
+            answer = case.call(base_url=served.url)
+            assert answer.status_code < 500, (case.as_curl_command(), answer.text)
+            if answer.status_code >= 400 and answer.text.startswith("{"):
+                assert answer.json()["error_code"] == answer.status_code
+            answered += 1
+
+        with suppress(Unsatisfiable):  # a path without parameters can't be asked wrongly
+            ask()
+    return answered
+
+
+STATES = ["stop", "pause", "resume"]
+
+
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+def test_no_request_is_answered_with_5xx(served: ServedApi, mode: GenerationMode) -> None:
+    assert _ask(served, mode, SHORT) > 25
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+def test_none_of_many_requests_is_answered_with_5xx(served: ServedApi, mode: GenerationMode) -> None:
+    assert _ask(served, mode, LONG) > 1_000
+
+
+def test_all_paths_are_described(served: ServedApi) -> None:
+    described = served.api.api.openapi()
+    assert len(described["paths"]) == 21
+    for path, operations in described["paths"].items():
+        for method, operation in operations.items():
+            assert "422" not in operation["responses"], "no path answers so"
+            takes_body = (method, path.rpartition("/")[2]) in {
+                ("put", "validate"),
+                ("put", "config"),
+                ("patch", "config"),
+                ("patch", "offsets"),
+                ("post", "connectors"),
+            } or (method == "put" and path.startswith("/admin"))
+            assert ("requestBody" in operation) is takes_body, f"{method} {path}"

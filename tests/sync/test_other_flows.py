@@ -1,0 +1,102 @@
+"""A second flow into one topic leaves it to the first, at a real target; the first goes on, and nothing is deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from flow_rules import cluster_config
+from kafka import KafkaAdminClient
+from waiting import assert_soon
+
+from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.config import IDENTITY_POLICY, FlowConfig
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.offsets.losses import losses_topic
+from sparkmirror.offsets.topic_memory import KnownTopic, TopicMemory
+from sparkmirror.sync.other_flows import OtherFlows
+from sparkmirror.sync.topic_rules import topic_rules
+from sparkmirror.sync.topics import TopicDuty, TopicSync
+
+pytestmark = pytest.mark.broker
+
+
+class Clusters:
+    """A source and a target, and flows between them under any alias of the source."""
+
+    def __init__(self, source: KafkaCluster, target: KafkaCluster, client: ClusterClient) -> None:
+        self.source, self.target, self.client = source, target, client
+
+    def sync(self, alias: str, topic: str) -> TopicSync:
+        """One run of a flow's topic duty, which then notes what it writes to, as the driver has it."""
+        source, target = cluster_config(alias, self.source), cluster_config("C", self.target)
+        flow = FlowConfig(
+            source=source,
+            target=target,
+            topics=(topic,),
+            replication_policy_class=IDENTITY_POLICY,
+            replication_factor=1,
+            heartbeats_replication_enabled=False,
+        )
+        with ClusterAdmin.connect(source, "test", 20) as here, ClusterAdmin.connect(target, "test", 20) as there:
+            there.create_compacted_topic(losses_topic(alias), 1, 1)
+            result = TopicDuty(here, there, topic_rules(flow), OtherFlows(self.client, flow)).sync_once()
+        memory = TopicMemory(TopicLog(self.client, losses_topic(alias)))
+        memory.learn(
+            KnownTopic(
+                source_topic=one.source.name, target_topic=one.remote.name, target_topic_id=one.remote.topic_id.hex()
+            )
+            for one in result.mirrored
+        )
+        return result
+
+
+@pytest.fixture
+def clusters(source_cluster: KafkaCluster, target_cluster: KafkaCluster) -> Iterator[Clusters]:
+    with closing(ClusterClient(cluster_config("C", target_cluster), "test")) as client:
+        yield Clusters(source_cluster, target_cluster, client)
+
+
+def make(cluster: KafkaCluster, topic: str, partitions: int) -> None:
+    with ClusterAdmin.connect(cluster_config("x", cluster), "test", 20) as admin:
+        assert admin.create_topics([NewTopicSpec(topic, partitions, 1)]) == {topic: None}
+        assert_soon(lambda: topic in admin.topics(), True)
+
+
+def test_the_second_leaves_it_to_the_first(clusters: Clusters, topic_name: str) -> None:
+    make(clusters.source, topic_name, 2)
+    first, second = f"first-{topic_name}", f"second-{topic_name}"
+    assert clusters.sync(first, topic_name).created == (topic_name,)
+    with ClusterAdmin.connect(cluster_config("x", clusters.source), "test", 20) as admin:
+        admin.create_partitions({topic_name: 3})
+    result = clusters.sync(second, topic_name)
+    assert (result.mirrored, result.grown, result.created) == ((), (), ())
+    reason = result.refused[topic_name]
+    assert reason.startswith(f"topic {topic_name} at the target is a copy that flow {first}->C keeps")
+    assert f"take the topic out of {second}->C.topics or {first}->C.topics" in reason
+    again = clusters.sync(first, topic_name)
+    assert (again.refused, again.grown) == ({}, (topic_name,))
+    assert clusters.sync(second, topic_name).refused == {topic_name: reason}
+
+
+def test_a_topic_that_was_deleted_is_anybodys(clusters: Clusters, topic_name: str) -> None:
+    """As the remedy says, where the first flow has ended for good."""
+    make(clusters.source, topic_name, 1)
+    first, second = f"first-{topic_name}", f"second-{topic_name}"
+    clusters.sync(first, topic_name)
+    with ClusterAdmin.connect(cluster_config("x", clusters.target), "test", 20) as admin:
+        kafka = KafkaAdminClient(bootstrap_servers=clusters.target.bootstrap_servers)
+        kafka.delete_topics([topic_name])
+        kafka.close()
+        assert_soon(lambda: topic_name in admin.topics(), False)
+    assert clusters.sync(second, topic_name).created == (topic_name,)
+    assert topic_name in clusters.sync(first, topic_name).refused
+
+
+def test_names_of_ones_own_are_no_trouble(clusters: Clusters, topic_name: str) -> None:
+    make(clusters.source, topic_name, 1)
+    make(clusters.target, topic_name, 1)  # somebody else's, of whom nothing is noted
+    assert clusters.sync(f"first-{topic_name}", topic_name).refused == {}
