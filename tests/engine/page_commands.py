@@ -62,11 +62,11 @@ class Reader:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGKILL)
 
-    def follow(self, page: str, timeout_s: float = 240.0) -> None:
+    def follow(self, page: str, timeout_s: float = 600.0) -> None:
         """Run all that the page says."""
         self.follow_blocks(page, blocks(page), timeout_s)
 
-    def follow_blocks(self, page: str, some: Iterable[Block], timeout_s: float = 240.0) -> None:
+    def follow_blocks(self, page: str, some: Iterable[Block], timeout_s: float = 600.0) -> None:
         """Run some of what the page says."""
         for block in some:
             printed = self.run(block.commands, timeout_s, f"{page}:{block.line}")
