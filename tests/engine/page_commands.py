@@ -32,13 +32,13 @@ class Block:
 def blocks(page: str) -> list[Block]:
     """The page's, in order."""
     text = (DOCS / page).read_text()
-    found: list[Block] = []
+    parts: list[Block] = []
     for match in re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         if match[1] == "sh":
-            found.append(Block(text.count("\n", 0, match.start()) + 1, match[2]))
+            parts.append(Block(text.count("\n", 0, match.start()) + 1, match[2]))
         elif match[1] == "text":
-            found[-1].expected = match[2]
-    return found
+            parts[-1].expected = match[2]
+    return parts
 
 
 class Reader:

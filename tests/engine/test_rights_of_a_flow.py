@@ -125,9 +125,9 @@ def said(file: Path) -> dict[str, str]:
     append_proof._known.clear()  # noqa: SLF001 - as a process that has just been started
     printed = CliRunner().invoke(app, ["lint", str(file), "--connect", "-o", "json"])
     lines: dict[str, str] = {}
-    for one in json.loads(printed.stdout):
-        if one["rule"] != "short-interval" and (one["severity"] != "info" or one["rule"] in KNOWN):
-            lines[one["rule"]] = f"{lines.get(one['rule'], '')}{one['what']}; {one['fix']}\n"
+    for finding in json.loads(printed.stdout):
+        if finding["rule"] != "short-interval" and (finding["severity"] != "info" or finding["rule"] in KNOWN):
+            lines[finding["rule"]] = f"{lines.get(finding['rule'], '')}{finding['what']}; {finding['fix']}\n"
     return lines
 
 
@@ -178,9 +178,9 @@ def test_rights_for_quotas(guarded: tuple[KafkaCluster, KafkaCluster], file: Pat
     """They are not on the page: nobody has quotas copied who doesn't ask for it."""
     with file.open("a") as more:
         more.write("sparkmirror.sync.client.quotas.enabled = true\n")
-    found = said(file)
-    assert "DESCRIBE_CONFIGS on the cluster, to read client quotas" in found["forbidden-at-source"]
-    assert "ALTER_CONFIGS on the cluster, to set client quotas" in found["forbidden-at-target"]
+    lines = said(file)
+    assert "DESCRIBE_CONFIGS on the cluster, to read client quotas" in lines["forbidden-at-source"]
+    assert "ALTER_CONFIGS on the cluster, to set client quotas" in lines["forbidden-at-target"]
 
 
 @pytest.mark.full

@@ -56,7 +56,7 @@ def fill(path: Path, to: str, target: Path) -> None:
 
 def wrong_with(path: Path) -> list[str]:
     findings = check(read([str(path)]))
-    return [f"{one.rule}: {one.file}: {one.key}: {one.what}" for one in findings if one.severity != "info"]
+    return [f"{each.rule}: {each.file}: {each.key}: {each.what}" for each in findings if each.severity != "info"]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -72,11 +72,11 @@ def test_an_mm2_properties_file(path: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", DIRECTORIES, ids=lambda path: path.name)
 def test_three_connectors_and_their_worker(path: Path, tmp_path: Path) -> None:
-    names = sorted(one.name for one in path.iterdir())
+    names = sorted(file.name for file in path.iterdir())
     assert names == ["mm2-checkpoint.json", "mm2-heartbeat.json", "mm2-source.json", "worker.properties"]
     fill(path, "connectors", tmp_path)
     (there,) = tmp_path.iterdir()
-    text = "".join(one.read_text() for one in there.iterdir())
+    text = "".join(file.read_text() for file in there.iterdir())
     assert not PLACEHOLDER.findall(text)
     assert SECRET not in text
     assert wrong_with(there) == []
