@@ -203,26 +203,26 @@ def test_the_rights_are_enough(guarded: tuple[KafkaCluster, KafkaCluster], file:
     assert create_acls(here, [theirs, prefix]) == {theirs: None, prefix: None}
     with mp.MirrorProcess(file, tmp_path / "log", "-o", "json") as mirror:
         mp.wait_for(
-            lambda: sum(mp.end_offsets(target.bootstrap_servers, "primary.orders", 2)) == 200, 120, "all is copied"
+            lambda: sum(mp.end_offsets(target.bootstrap_servers, "primary.orders", 2)) == 200, 400, "all is copied"
         )
         copy = Acl("primary.orders", "User:reader", "*", READ, ALLOW)
-        mp.wait_for(lambda: copy in read_acls(there, Resource.TOPIC), 60, "the copy's ACL")
+        mp.wait_for(lambda: copy in read_acls(there, Resource.TOPIC), 200, "the copy's ACL")
         renamed = dataclasses.replace(prefix, name="primary.ord")
-        mp.wait_for(lambda: renamed in read_acls(there, Resource.TOPIC), 60, "the prefix' ACL")
+        mp.wait_for(lambda: renamed in read_acls(there, Resource.TOPIC), 200, "the prefix' ACL")
         delete_acls(here, [prefix])
-        mp.wait_for(lambda: renamed not in read_acls(there, Resource.TOPIC), 60, "it is revoked")
+        mp.wait_for(lambda: renamed not in read_acls(there, Resource.TOPIC), 200, "it is revoked")
         consumer = KafkaConsumer(bootstrap_servers=target.bootstrap_servers, group_id="billing")
         partition = TopicPartition("primary.orders", 1)
-        mp.wait_for(lambda: consumer.committed(partition) == 40, 60, "the group's offset at the target")
+        mp.wait_for(lambda: consumer.committed(partition) == 40, 200, "the group's offset at the target")
         consumer.close()
         mp.alter_topic(source.bootstrap_servers, "orders", {"retention.ms": "8000000"})
-        mp.wait_for(lambda: sum(mp.end_offsets(target.bootstrap_servers, "heartbeats", 1)) > 0, 60, "heartbeats")
+        mp.wait_for(lambda: sum(mp.end_offsets(target.bootstrap_servers, "heartbeats", 1)) > 0, 200, "heartbeats")
         mp.wait_for(
             lambda: sum(mp.end_offsets(source.bootstrap_servers, "mm2-offset-syncs.backup.internal", 1)) > 0,
             60,
             "syncs",
         )
-        assert mirror.terminate(60) == 0
+        assert mirror.terminate(200) == 0
         logged = [line for line in mirror.log.read_text().splitlines() if not line.startswith("{")]
     bad = [line for line in logged if re.search(r"WARNING|ERROR|warning|parked|can't be synced", line)]
     assert [line for line in bad if "has no effect" not in line] == []
@@ -282,7 +282,7 @@ def test_a_run_names_what_is_missing(
         mp.produce(source.bootstrap_servers, "orders", 2, 20)
         log = tmp_path / "log"
         with mp.MirrorProcess(file, log):
-            mp.wait_for(lambda: re.search(words, log.read_text()) is not None, 120, f"it says {words}")
+            mp.wait_for(lambda: re.search(words, log.read_text()) is not None, 400, f"it says {words}")
     finally:
         create_acls(client, [acl])
         wait_until_shown(client, acl, there=True)
