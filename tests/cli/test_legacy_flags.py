@@ -47,7 +47,9 @@ def test_what_it_accepts(files: list[str], flags: tuple[str, ...], long: bool, m
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        ((), "--include: is missing"),
+        ((), "--include: is missing: write --include '.*' for all topics, or --include 'orders|bills' for some"),
+        (("--num.streams", "4"), "MirrorMaker 1 stops without one, too"),
+        (("--whitelist", ""), "--include: is missing: write --include '.*'"),
         (("--include", " "), "--include: is missing"),
         (("--include", "a("), "--include: "),
         (("--whitelist", "a("), "--whitelist: "),

@@ -12,6 +12,7 @@ from resources import RESOURCE, values
 
 from sparkmirror.errors import ConfigError
 from sparkmirror.formats import explain, read
+from sparkmirror.formats.convert import convert
 from sparkmirror.lint import check
 
 INT = " a whole number from 1 to 2147483647"
@@ -328,17 +329,52 @@ def test_without_secrets_a_run_names_all_of_them(tmp_path: Path) -> None:
 
 
 def test_without_secrets_the_rest_is_looked_at(tmp_path: Path) -> None:
-    tree = secured()
-    del tree["spec"]["mirrors"][0]["sourceConnector"]["config"]["replication.factor"]
-    reading = read([written(tmp_path, "mirror.yaml", tree)], without_secrets=True)
+    reading = read([written(tmp_path, "mirror.yaml", secured())], without_secrets=True)
     findings = check(reading)
     assert {one.what.partition("Secret ")[2].split()[0] for one in findings if one.rule == "missing-secret"} == {
-        *("ca", "me", "own"),
+        *("ca", "me", "own", "numbers"),
     }
-    assert not [one for one in findings if one.rule in ("literal-secret", "unusable")]
+    assert not [one for one in findings if one.rule in ("literal-secret", "placeholder", "unusable")]
     config, shown = explain(reading)
     told = {one.key: one.value for one in shown}
     assert told["eu.sasl.jaas.config"] == told["us.ssl.keystore.key"] == "not known"
     assert told["eu.ssl.truststore.certificates"] == "not known"
+    assert told["replication.factor"] == "not known"
     assert told["topics"] == "orders.*"
-    assert len([line for line in config.warnings if "until then its values are not known" in line]) == 3
+    assert len([line for line in config.warnings if "until then its values are not known" in line]) == 4
+
+
+def old_layout() -> dict[str, Any]:
+    """The same in v1beta2, as Strimzi had it."""
+    spec = secured()["spec"]
+    source = spec["mirrors"][0]["source"]
+    target = {key: spec["target"][key] for key in ("alias", "bootstrapServers", "tls", "authentication")}
+    mirror = {"sourceCluster": "us", "targetCluster": "eu", "sourceConnector": spec["mirrors"][0]["sourceConnector"]}
+    old = {"replicas": 1, "connectCluster": "eu", "clusters": [source, target], "mirrors": [mirror]}
+    return {**RESOURCE, "apiVersion": "kafka.strimzi.io/v1beta2", "spec": old}
+
+
+def test_v1beta2_becomes_v1_without_secrets(tmp_path: Path) -> None:
+    """As with Strimzi's own converter: they are named in it, and nothing of them is needed."""
+    path = written(tmp_path, "old.yaml", old_layout())
+    made = convert(read([path], without_secrets=True), "strimzi")
+    (new,) = yaml.safe_load_all(made.files["mirror.yaml"])
+    assert new["apiVersion"] == "kafka.strimzi.io/v1"
+    old = old_layout()["spec"]
+    assert new["spec"]["mirrors"][0]["source"] == old["clusters"][0]
+    assert new["spec"]["target"]["authentication"] == SIGN_IN
+    assert new["spec"]["mirrors"][0]["sourceConnector"] == old["mirrors"][0]["sourceConnector"]
+    assert "not known" not in made.files["mirror.yaml"]
+    assert not made.notes
+
+
+def test_another_format_says_what_is_not_known(tmp_path: Path) -> None:
+    path = written(tmp_path, "mirror.yaml", secured())
+    made = convert(read([path], without_secrets=True), "properties")
+    text = made.files["mm2.properties"]
+    assert "<Secret me, key word\\: not known>" in text or "<Secret me, key word: not known>" in text
+    assert sum("until then its values are not known" in line for line in made.warnings) == 4
+    (tmp_path / "made.properties").write_text(text)
+    rules = {one.rule for one in check(read([str(tmp_path / "made.properties")]))}
+    assert "placeholder" in rules
+    assert "literal-secret" not in rules

@@ -156,7 +156,11 @@ def _topics(include: str | None, whitelist: str | None) -> str:
     """The regex that counts; raises `ConfigError` if it is none."""
     flag, text = ("--include", include) if include is not None else ("--whitelist", whitelist)
     if text is None or not included(text):
-        raise ConfigError("is missing: write --include 'orders|bills'", where=_COMMAND_LINE, key="--include")
+        reason = (
+            "is missing: write --include '.*' for all topics, or --include 'orders|bills' for some; MirrorMaker 1 stops"
+            " without one, too"
+        )
+        raise ConfigError(reason, where=_COMMAND_LINE, key="--include")
     if include is not None and whitelist is not None:
         warn("--whitelist has no effect beside --include, as in MirrorMaker 1")
     try:

@@ -16,14 +16,12 @@ from sparkmirror.formats.connector_files import read_connect
 from sparkmirror.formats.fill import Filling
 from sparkmirror.formats.merge import as_mm2
 from sparkmirror.formats.reading import Reading
-from sparkmirror.formats.secrets import is_unknown
 from sparkmirror.formats.strimzi import read_strimzi
-from sparkmirror.formats.wording import Wording, in_order, places, wording_of
+from sparkmirror.formats.unknown import as_not_known, without_unknown
+from sparkmirror.formats.wording import in_order, places, wording_of
 
 SECRETS_VARIABLE = "SPARKMIRROR_SECRETS"
 """The environment variable that names the directory of Secrets, where no option does."""
-NOT_KNOWN = "not known"
-"""What is shown of a value that stands in a Secret that is not there."""
 
 
 def read(
@@ -87,9 +85,10 @@ def explain(
     if not reading.entries or (reading.connect and wording is None):
         mistakes.stop()  # nothing is left to look at
     notes = [str(note) for note in reading.notes if note.kind != "not needed"]
+    entries = list(without_unknown(reading.entries)) if reading.format == "strimzi" else reading.entries
     try:
         config, values = explain_entries(
-            reading.path, reading.entries, clusters=clusters, overrides=overrides or {}, notes=notes
+            reading.path, entries, clusters=clusters, overrides=overrides or {}, notes=notes
         )
     except ConfigError as error:
         mistakes.add(wording.error(error) if wording else error)
@@ -98,15 +97,10 @@ def explain(
     if wording is None:
         return config, values
     config = _by_connectors(config, reading.connect)
-    warnings = tuple(dict.fromkeys(map(wording.warning, config.warnings)))
-    return config.model_copy(update={"warnings": warnings}), _as_written(reading, wording, values)
-
-
-def _as_written(reading: Reading, wording: Wording, values: Sequence[EffectiveValue]) -> tuple[EffectiveValue, ...]:
-    """The values with the keys that set them as they stand in the files; what a Secret holds that isn't there: not."""
     written = places(reading.entries)
-    unknown = {f"{one.where}: {one.key}" for one in reading.entries if is_unknown(one.value)}
-    return tuple(wording.value(one, written, NOT_KNOWN if one.where in unknown else one.value) for one in values)
+    warnings = tuple(dict.fromkeys(map(wording.warning, config.warnings)))
+    values = tuple(wording.value(one, written) for one in as_not_known(reading.entries, values))
+    return config.model_copy(update={"warnings": warnings}), values
 
 
 def _by_connectors(config: MirrorConfig, clusters: Sequence[ConnectCluster]) -> MirrorConfig:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from sparkmirror.config.originals import is_secret
-from sparkmirror.formats.secrets import is_unknown
 
 _UPPER = r"[A-Z][A-Z0-9_]+"
 _NAME = r"[A-Za-z_][\w.-]*"
@@ -49,7 +48,7 @@ _OPTION = re.compile(r"""[\w.]+\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s;"']+))""")
 def is_placeholder(key: str, value: str) -> bool:
     """Whether a value, or a part of it, was never filled in; `key` is as it stands in its file."""
     text = value.strip().strip("\"'")
-    if not text or is_unknown(text):
+    if not text:
         return False
     if _WHOLE.fullmatch(text) and not _PATTERN_KEYS.fullmatch(key):
         return not key.startswith("spark.")

@@ -36,10 +36,10 @@ class Wording:
         where = self.files.get(alias, error.where) if dot else error.where
         return ConfigError(self.text(error.reason), where=where, key=error.key and self.key(error.key))
 
-    def value(self, value: EffectiveValue, written: Mapping[str, str], shown: str) -> EffectiveValue:
+    def value(self, value: EffectiveValue, written: Mapping[str, str]) -> EffectiveValue:
         """The same, with the key that set it; `written` has each place and key, as it is read and as it was."""
         place, equals, references = value.where.partition(" = ")
-        return replace(value, value=shown, where=written.get(place, place) + equals + references)
+        return replace(value, where=written.get(place, place) + equals + references)
 
     def key(self, key: str) -> str:
         """A key by itself."""
