@@ -230,7 +230,7 @@ def test_the_rights_are_enough(guarded: tuple[KafkaCluster, KafkaCluster], file:
     for words in (["losses"], ["acls"], ["acls", "--missing"], ["pause"], ["resume"]):
         result = CliRunner().invoke(app, [words[0], str(file), *words[1:]])
         assert result.exit_code == 0, f"{words}: {result.output} {result.exception}"
-    assert subprocess.run([mp.COMMAND, "verify", str(file)], capture_output=True, timeout=240).returncode == 0
+    assert subprocess.run([mp.COMMAND, "verify", str(file)], capture_output=True, timeout=600).returncode == 0
     here.close()
     there.close()
 
