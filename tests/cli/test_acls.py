@@ -98,7 +98,7 @@ def test_what_is_missing_is_added_by_kafkas_tool(guarded: tuple[KafkaCluster, Ka
     )
     path = str(file)
     mp.wait_for(lambda: len(listed(path)) == 9, 30, "the brokers show all ACLs")
-    assert [one["name"] for one in listed(path) if not one["missing"]] == ["A.orders"]
+    assert [acl["name"] for acl in listed(path) if not acl["missing"]] == ["A.orders"]
     printed = asked(path, "--missing").stdout
     assert "A.secret" not in printed
     assert "# SCRAM user alice (SCRAM-SHA-512) is not on cluster B" in printed
@@ -130,8 +130,8 @@ def test_what_is_missing_is_added_by_kafkas_tool(guarded: tuple[KafkaCluster, Ka
     result = asked(path, "--missing", "--to", "strimzi")
     (user,) = yaml.safe_load_all(result.stdout)
     assert user["kind"] == "KafkaUser"
-    about_orders = [one for one in user["spec"]["authorization"]["acls"] if one["resource"]["name"] == "A.orders"]
-    assert [one["operations"] for one in about_orders] == [["Read", "Write", "Alter"]]
+    about_orders = [rule for rule in user["spec"]["authorization"]["acls"] if rule["resource"]["name"] == "A.orders"]
+    assert [rule["operations"] for rule in about_orders] == [["Read", "Write", "Alter"]]
     assert "The User Operator removes" in result.stderr
     table = asked(path).stdout
     assert "A->B" in table

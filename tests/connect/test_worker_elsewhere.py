@@ -37,10 +37,10 @@ def test_records_go_to_the_connectors_target(
                 worker.put(name, {**config, "producer.override.bootstrap.servers": target_cluster.bootstrap_servers})
             for name in worker.names:
                 worker.wait_for(name, "RUNNING")
-            mp.wait_for(lambda: worker.copied(f"{alias}.{topic_name}") == 100, 120, "all is copied")
+            mp.wait_for(lambda: worker.copied(f"{alias}.{topic_name}") == 100, 400, "all is copied")
             offsets = f"mm2-offsets.{alias}.internal"
             mp.wait_for(
-                lambda: sum(mp.end_offsets(target_cluster.bootstrap_servers, offsets, 25)) > UNKNOWN, 60, "offsets"
+                lambda: sum(mp.end_offsets(target_cluster.bootstrap_servers, offsets, 25)) > UNKNOWN, 200, "offsets"
             )
         kept = f"connect-configs-{group}"
         assert mp.end_offsets(servers, kept, 1)[0] > 0

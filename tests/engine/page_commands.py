@@ -32,13 +32,13 @@ class Block:
 def blocks(page: str) -> list[Block]:
     """The page's, in order."""
     text = (DOCS / page).read_text()
-    found: list[Block] = []
+    parts: list[Block] = []
     for match in re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         if match[1] == "sh":
-            found.append(Block(text.count("\n", 0, match.start()) + 1, match[2]))
+            parts.append(Block(text.count("\n", 0, match.start()) + 1, match[2]))
         elif match[1] == "text":
-            found[-1].expected = match[2]
-    return found
+            parts[-1].expected = match[2]
+    return parts
 
 
 class Reader:
@@ -62,11 +62,11 @@ class Reader:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGKILL)
 
-    def follow(self, page: str, timeout_s: float = 240.0) -> None:
+    def follow(self, page: str, timeout_s: float = 600.0) -> None:
         """Run all that the page says."""
         self.follow_blocks(page, blocks(page), timeout_s)
 
-    def follow_blocks(self, page: str, some: Iterable[Block], timeout_s: float = 240.0) -> None:
+    def follow_blocks(self, page: str, some: Iterable[Block], timeout_s: float = 600.0) -> None:
         """Run some of what the page says."""
         for block in some:
             printed = self.run(block.commands, timeout_s, f"{page}:{block.line}")

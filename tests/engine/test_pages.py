@@ -18,18 +18,18 @@ PAGES = ("migrate_consumers_first.md", "migrate_strimzi.md")
 
 @pytest.mark.parametrize("page", PAGES)
 def test_it_has_commands(page: str) -> None:
-    found = blocks(page)
-    assert len(found) >= 5
-    assert any(block.expected for block in found)
+    chosen = blocks(page)
+    assert len(chosen) >= 5
+    assert any(block.expected for block in chosen)
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_its_files_have_nothing_to_warn_of(page: str, tmp_path: Path) -> None:
     """What needs no broker: the files are written, and lint looks at them."""
-    found = [block for block in blocks(page) if "sparkmirror lint" in block.commands and ".sh" not in block.commands]
-    assert len(found) == 1
+    chosen = [block for block in blocks(page) if "sparkmirror lint" in block.commands and ".sh" not in block.commands]
+    assert len(chosen) == 1
     with Reader(tmp_path, {}) as reader:
-        reader.follow_blocks(page, found)
+        reader.follow_blocks(page, chosen)
 
 
 @pytest.fixture

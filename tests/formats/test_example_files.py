@@ -1,28 +1,34 @@
-"""The files in `examples/`: filled with values, each is read and has nothing to warn of; the page names each."""
+"""The files in `examples/`: filled as the page says, each is read and has nothing to warn of; the page names each."""
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from sparkmirror.cli.app import app
 from sparkmirror.formats import explain, read
 from sparkmirror.lint import check
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FILES = sorted(EXAMPLES.glob("mm2/*.properties"))
 DIRECTORIES = sorted(path for path in EXAMPLES.glob("connectors/*") if path.is_dir())
+PAGE = (EXAMPLES / "README.md").read_text()
 VALUES = {
-    "TOPICS": "orders.*",
-    "GROUPS": ".*",
-    "WORKER_GROUP": "mirror",
+    "TOPIC_PATTERN": "orders.*",
+    "GROUP_PATTERN": ".*",
+    "WORKER_GROUP": "w1",
     "SOURCE_ALIAS": "old",
     "TARGET_ALIAS": "new",
-    "SOURCE_USER": "mirror",
-    "TARGET_USER": "mirror",
+    "SOURCE_USER": "ann",
+    "TARGET_USER": "ann",
 }
 PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
+SECRET = "hush-hush"
 
 
 def value(name: str) -> str:
@@ -32,20 +38,32 @@ def value(name: str) -> str:
     return f"/etc/kafka/{name.lower()}.p12" if name.endswith("STORE") else VALUES[name]
 
 
-def filled(path: Path, directory: Path) -> Path:
-    target = directory / path.name
-    target.write_text(PLACEHOLDER.sub(lambda name: value(name[1]), path.read_text()))
-    return target
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of somebody who fills in, and of whoever signs in later."""
+    for path in EXAMPLES.rglob("*.*"):
+        for name in PLACEHOLDER.findall(path.read_text()) if path.suffix in (".json", ".properties") else ():
+            monkeypatch.setenv(name, value(name))
+    for side in ("SOURCE", "TARGET"):
+        for name in ("PASSWORD", "TRUSTSTORE_PASSWORD", "KEYSTORE_PASSWORD"):
+            monkeypatch.setenv(f"{side}_{name}", SECRET)
+
+
+def fill(path: Path, to: str, target: Path) -> None:
+    result = CliRunner().invoke(app, ["convert", "--fill", str(path), "--to", to, "--write", str(target)])
+    assert result.exit_code == 0, f"{result.output} {result.exception}"
 
 
 def wrong_with(path: Path) -> list[str]:
     findings = check(read([str(path)]))
-    return [f"{one.rule}: {one.file}: {one.key}: {one.what}" for one in findings if one.severity != "info"]
+    return [f"{each.rule}: {each.file}: {each.key}: {each.what}" for each in findings if each.severity != "info"]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_an_mm2_properties_file(path: Path, tmp_path: Path) -> None:
-    there = filled(path, tmp_path)
+    there = tmp_path / "mm2.properties"
+    fill(path, "properties", there)
+    assert not PLACEHOLDER.findall(there.read_text())
     assert wrong_with(there) == []
     config, _ = explain(read([str(there)]))
     assert config.flows
@@ -53,18 +71,22 @@ def test_an_mm2_properties_file(path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", DIRECTORIES, ids=lambda path: path.name)
-def test_three_connectors_and_their_worker(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for side in ("SOURCE", "TARGET"):
-        for name in ("PASSWORD", "TRUSTSTORE_PASSWORD", "KEYSTORE_PASSWORD"):
-            monkeypatch.setenv(f"{side}_{name}", "hush")
-    names = sorted(one.name for one in path.iterdir())
+def test_three_connectors_and_their_worker(path: Path, tmp_path: Path) -> None:
+    names = sorted(file.name for file in path.iterdir())
     assert names == ["mm2-checkpoint.json", "mm2-heartbeat.json", "mm2-source.json", "worker.properties"]
-    for one in path.iterdir():
-        filled(one, tmp_path)
-    assert wrong_with(tmp_path) == []
-    config, _ = explain(read([str(tmp_path)]))
+    fill(path, "connectors", tmp_path)
+    (there,) = tmp_path.iterdir()
+    text = "".join(file.read_text() for file in there.iterdir())
+    assert not PLACEHOLDER.findall(text)
+    assert SECRET not in text
+    assert wrong_with(there) == []
+    config, _ = explain(read([str(there)]))
     assert [flow.name for flow in config.flows] == ["old->new"]
-    assert "hush" not in "".join(one.read_text() for one in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("path", [*FILES, *DIRECTORIES], ids=lambda path: path.stem)
+def test_it_is_named_what_is_not_filled_in(path: Path, tmp_path: Path) -> None:
+    assert any(line.startswith("placeholder") for line in wrong_with(path))
 
 
 def test_there_are_all_that_people_ask_for() -> None:
@@ -73,9 +95,19 @@ def test_there_are_all_that_people_ask_for() -> None:
 
 
 def test_the_page_names_each() -> None:
-    page = (EXAMPLES / "README.md").read_text()
-    links = set(re.findall(r"\]\(([^)#]+)\)", page))
+    links = set(re.findall(r"\]\(([^)#]+)\)", PAGE))
     assert {str(path.relative_to(EXAMPLES)) for path in (*FILES, *DIRECTORIES)} <= links
     assert not [link for link in links if not (EXAMPLES / link).exists()]
     names = {name for path in EXAMPLES.glob("connectors/*/*") for name in PLACEHOLDER.findall(path.read_text())}
-    assert not [name for name in names if f"`{name}`" not in page]
+    assert not [name for name in names if f"`{name}`" not in PAGE]
+
+
+def test_the_pages_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (commands,) = re.findall(r"^```\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    (tmp_path / "mm2").symlink_to(EXAMPLES / "mm2")
+    (tmp_path / "connectors").symlink_to(EXAMPLES / "connectors")
+    monkeypatch.chdir(tmp_path)
+    for line in commands.splitlines():
+        result = CliRunner().invoke(app, shlex.split(line)[1:])
+        assert result.exit_code == 0, f"{line}: {result.output} {result.exception}"
+    assert sorted(os.listdir()) == ["connect", "connectors", "mm2", "mm2.properties"]

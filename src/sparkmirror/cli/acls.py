@@ -49,39 +49,39 @@ def acls(
     """
     if to not in FORMS:
         raise ConfigError(f"must be {' or '.join(FORMS)}", where="--to", key=to)
-    asked = [access(one) for one in chosen_flows(load(file, clusters, secrets=secrets), flow)]
-    for one in asked:
-        if one.untold:
-            warn(f"flow {one.flow.name}: SCRAM users are not compared: {one.untold}")
+    asked = [access(each) for each in chosen_flows(load(file, clusters, secrets=secrets), flow)]
+    for answer in asked:
+        if answer.untold:
+            warn(f"flow {answer.flow.name}: SCRAM users are not compared: {answer.untold}")
     if output is Format.JSON:
-        print_json([_as_json(one, missing) for one in asked])
+        print_json([_as_json(answer, missing) for answer in asked])
     elif missing:
-        for one in asked:
-            _print_missing(one, to)
+        for answer in asked:
+            _print_missing(answer, to)
     else:
         # Where it isn't read on a terminal a line stays a line.
         console = Console(width=None if sys.stdout.isatty() else WIDE)
         console.print(_table(asked))
-        for one in asked:
-            for line in _users(one):
+        for answer in asked:
+            for line in _users(answer):
                 console.print(line, highlight=False, markup=False)
 
 
-def _print_missing(found: Access, to: str) -> None:
-    name = found.flow.name
-    missing = found.missing
-    if not missing and not found.users:
+def _print_missing(answer: Access, to: str) -> None:
+    name = answer.flow.name
+    missing = answer.missing
+    if not missing and not answer.users:
         warn(f"flow {name}: no ACL is missing")
     if to == COMMANDS:
-        lines = kafka_acls_lines(missing, found.flow.target)
+        lines = kafka_acls_lines(missing, answer.flow.target)
         if any(SIGN_IN_FILE in line for line in lines):
-            typer.echo(f"# {name}: {SIGN_IN_FILE} says how an administrator signs in to {found.flow.target.alias}")
-        for line in (*lines, *(f"# {words}" for words in _users(found))):
+            typer.echo(f"# {name}: {SIGN_IN_FILE} says how an administrator signs in to {answer.flow.target.alias}")
+        for line in (*lines, *(f"# {words}" for words in _users(answer))):
             typer.echo(line)
         return
-    text, left_out = kafka_users(missing, found.there)
+    text, left_out = kafka_users(missing, answer.there)
     typer.echo(text, nl=False)
-    for words in _users(found):
+    for words in _users(answer):
         typer.echo(f"# {words}")
     if text:
         warn(
@@ -92,23 +92,23 @@ def _print_missing(found: Access, to: str) -> None:
         warn(f"flow {name}: {principal} can't be a KafkaUser: --to {COMMANDS} has its ACLs")
 
 
-def _users(found: Access) -> list[str]:
-    target = found.flow.target
+def _users(answer: Access) -> list[str]:
+    target = answer.flow.target
     servers = ",".join(target.bootstrap_servers)
     return [
         f"SCRAM user {user.name} ({user.mechanism}) is not on cluster {target.alias}, and no API tells its password:"
         f" kafka-configs.sh --bootstrap-server {servers} --alter --entity-type users"
         f" --entity-name {shlex.quote(user.name)} --add-config '{user.mechanism}=[password=...]'"
-        for user in found.users
+        for user in answer.users
     ]
 
 
-def _as_json(found: Access, missing: bool) -> dict[str, object]:
-    lacking = set(found.missing)
+def _as_json(answer: Access, missing: bool) -> dict[str, object]:
+    lacking = set(answer.missing)
     return {
-        "flow": found.flow.name,
-        "acls": [_words(acl) | {"missing": acl in lacking} for acl in sorted(lacking if missing else found.wanted)],
-        "scram_users": [_user(user) for user in found.users],
+        "flow": answer.flow.name,
+        "acls": [_words(acl) | {"missing": acl in lacking} for acl in sorted(lacking if missing else answer.wanted)],
+        "scram_users": [_user(user) for user in answer.users],
     }
 
 
@@ -133,9 +133,9 @@ def _table(asked: Iterable[Access]) -> Table:
     columns = ("flow", "resource", "name", "pattern", "principal", "host", "operation", "permission", "target")
     for column in columns:
         table.add_column(column, no_wrap=True)
-    for one in asked:
-        lacking = set(one.missing)
-        for acl in sorted(one.wanted):
+    for answer in asked:
+        lacking = set(answer.missing)
+        for acl in sorted(answer.wanted):
             words = [escape(str(word)) for word in _words(acl).values()]
-            table.add_row(escape(one.flow.name), *words, "missing" if acl in lacking else "has it")
+            table.add_row(escape(answer.flow.name), *words, "missing" if acl in lacking else "has it")
     return table

@@ -29,7 +29,7 @@ _ANY = 1
 _SECURITY_DISABLED = 54
 _BRINGING = {
     DESCRIBE: frozenset(
-        int(one) for one in (ACLOperation.READ, ACLOperation.WRITE, ACLOperation.DELETE, ACLOperation.ALTER)
+        int(operation) for operation in (ACLOperation.READ, ACLOperation.WRITE, ACLOperation.DELETE, ACLOperation.ALTER)
     ),
     DESCRIBE_CONFIGS: frozenset({int(ACLOperation.ALTER_CONFIGS)}),
 }
@@ -84,8 +84,8 @@ class Acl:
     @property
     def operation_name(self) -> str:
         """Kafka's name of the operation, such as DESCRIBE_CONFIGS."""
-        known = next((str(one.name) for one in ACLOperation if one == self.operation), "")
-        return known or f"operation {self.operation}"
+        name = next((str(known.name) for known in ACLOperation if known == self.operation), "")
+        return name or f"operation {self.operation}"
 
     @property
     def is_pattern(self) -> bool:
@@ -117,7 +117,7 @@ class Acl:
 
 def read_acls(client: ClusterClient, *resources: Resource) -> set[Acl]:
     """All ACLs of these; raises `SecurityDisabled`, and `ClusterUnreachable` where we may not ask."""
-    found: set[Acl] = set()
+    acls: set[Acl] = set()
     for resource in resources:
         answer = client.ask_any(functools.partial(_question, resource))
         if answer.error_code == _SECURITY_DISABLED:
@@ -125,20 +125,20 @@ def read_acls(client: ClusterClient, *resources: Resource) -> set[Acl]:
         if answer.error_code:
             reason = refusal(answer.error_code, answer.error_message, ADVICE)
             raise ClusterUnreachable(f"cluster {client.config.alias}: reading the ACLs failed: {reason}")
-        found |= {
+        acls |= {
             Acl(
-                one.resource_name,
+                described.resource_name,
                 acl.principal,
                 acl.host,
                 acl.operation,
                 acl.permission_type,
-                one.pattern_type,
+                described.pattern_type,
                 resource,
             )
-            for one in answer.resources
-            for acl in one.acls
+            for described in answer.resources
+            for acl in described.acls
         }
-    return found
+    return acls
 
 
 def create_acls(client: ClusterClient, acls: Sequence[Acl]) -> dict[Acl, str | None]:

@@ -23,7 +23,7 @@ def read_quotas(client: ClusterClient) -> dict[Entity, dict[str, float]]:
         reason = refusal(answer.error_code, answer.error_message, ADVICE)
         raise ClusterUnreachable(f"cluster {client.config.alias}: reading the client quotas failed: {reason}")
     return {
-        tuple(sorted((one.entity_type, one.entity_name) for one in entry.entity)): {
+        tuple(sorted((part.entity_type, part.entity_name) for part in entry.entity)): {
             value.key: value.value for value in entry.values
         }
         for entry in answer.entries or ()
@@ -49,10 +49,10 @@ def change_quotas(
     )
     answer = client.ask_any(lambda: request)
     return {
-        tuple(sorted((part.entity_type, part.entity_name) for part in one.entity)): refusal(
-            one.error_code, one.error_message, ADVICE
+        tuple(sorted((part.entity_type, part.entity_name) for part in changed.entity)): refusal(
+            changed.error_code, changed.error_message, ADVICE
         )
-        if one.error_code
+        if changed.error_code
         else None
-        for one in answer.entries
+        for changed in answer.entries
     }

@@ -25,6 +25,7 @@ _BATCH_BYTES = 512 * 1024
 _TRIES = 5
 _PAUSE_S = 0.2
 _LONGEST_THROTTLE_S = 5.0
+_NOT_AUTHORIZED = 29
 _FINAL_ERRORS = {10, 17, 18, 29, 58, 87}
 """Too large, invalid name or batch, not authorized, refused sign-in: trying again does not help."""
 
@@ -36,7 +37,8 @@ class LogUnavailable(ConnectionError):
 
     def __init__(self, topic: str, what: str, code: int) -> None:
         self.code = code
-        super().__init__(f"topic {topic}: {what}" + (f" (error {code})" if code else ""))
+        grant = "; grant our principal READ and WRITE on it" if code == _NOT_AUTHORIZED else ""
+        super().__init__(f"topic {topic}: {what}" + (f" (error {code})" if code else "") + grant)
 
 
 class Entry(NamedTuple):
@@ -86,7 +88,7 @@ class TopicLog:
             )
             _, acks, _ = produce.read_answer(version, frame)
             if acks[0].error:
-                raise LogUnavailable(self.topic, f"a record was refused: {acks[0].message}", acks[0].error)
+                raise LogUnavailable(self.topic, f"a record was refused {acks[0].message}".rstrip(), acks[0].error)
             return acks[0].base_offset
 
         return self._at_leader(partition, attempt)

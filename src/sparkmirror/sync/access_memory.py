@@ -51,9 +51,9 @@ class AccessMemory:
                     by_key.pop(key, None)
             start = f"{self._kind} "
             self._known = {
-                one.added.removeprefix(start): frozenset(one.origins)
-                for one in by_key.values()
-                if one.added.startswith(start)
+                entry.added.removeprefix(start): frozenset(entry.origins)
+                for entry in by_key.values()
+                if entry.added.startswith(start)
             }
         return self._known
 
@@ -64,7 +64,7 @@ class AccessMemory:
         news = {name: origins for name, origins in news.items() if known.get(name) != origins}
         if news:
             records = [Added(added=f"{self._kind} {name}", origins=tuple(sorted(o))) for name, o in news.items()]
-            self._log.append(0, [(one.key, one.model_dump_json().encode()) for one in records])
+            self._log.append(0, [(entry.key, entry.model_dump_json().encode()) for entry in records])
             self._known = known | news
 
     def forget(self, names: Iterable[str]) -> None:

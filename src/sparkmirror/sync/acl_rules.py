@@ -67,7 +67,7 @@ def while_mirrored(acl: Acl) -> Acl | None:
 
 def of_groups(acl: Acl, groups: Iterable[str], wanted: Callable[[str], bool]) -> Iterator[Acl]:
     """What an ACL of groups becomes: theirs that are wanted, by name; of a pattern's those that there are."""
-    named = [one for one in groups if acl.is_about(one)] if acl.is_pattern else [acl.name]
+    named = [group for group in groups if acl.is_about(group)] if acl.is_pattern else [acl.name]
     for group in sorted(named):
         if wanted(group):
             yield dataclasses.replace(acl, name=group, pattern=LITERAL)

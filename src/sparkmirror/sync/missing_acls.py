@@ -49,7 +49,7 @@ class Access:
     @property
     def missing(self) -> list[Acl]:
         """Those that no ACL of the target covers."""
-        return sorted(acl for acl in self.wanted if not any(one.covers(acl) for one in self.there))
+        return sorted(acl for acl in self.wanted if not any(granted.covers(acl) for granted in self.there))
 
 
 def access(flow: FlowConfig) -> Access:
@@ -110,7 +110,7 @@ def scram_users(client: ClusterClient) -> set[ScramUser]:
         reason = refusal(answer.error_code, answer.error_message, _ADVICE)
         raise ClusterUnreachable(f"cluster {client.config.alias}: reading the SCRAM users failed: {reason}")
     return {
-        ScramUser(one.user, _MECHANISMS.get(info.mechanism, f"mechanism {info.mechanism}"))
-        for one in answer.results
-        for info in one.credential_infos
+        ScramUser(described.user, _MECHANISMS.get(info.mechanism, f"mechanism {info.mechanism}"))
+        for described in answer.results
+        for info in described.credential_infos
     }
