@@ -15,6 +15,7 @@ from sparkmirror.cli.convert import convert
 from sparkmirror.cli.demo import demo
 from sparkmirror.cli.legacy import legacy
 from sparkmirror.cli.lint import lint
+from sparkmirror.cli.log_lines import plain
 from sparkmirror.cli.losses import losses
 from sparkmirror.cli.offsets import offsets
 from sparkmirror.cli.output import Format, Output, print_json
@@ -24,7 +25,7 @@ from sparkmirror.cli.serve import serve
 from sparkmirror.cli.sync_groups import sync_groups
 from sparkmirror.cli.topics import topics
 from sparkmirror.cli.verify import verify
-from sparkmirror.errors import SparkMirrorError
+from sparkmirror.errors import ConfigError, SparkMirrorError
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -71,6 +72,7 @@ def main() -> None:
     try:
         app()
     except SparkMirrorError as error:
-        for line in str(error).splitlines():
-            print(f"sparkmirror: {line}", file=sys.stderr)
+        told = map(str, error.mistakes) if isinstance(error, ConfigError) else str(error).splitlines()
+        for line in told:
+            print(f"sparkmirror: {plain(line)}", file=sys.stderr)
         sys.exit(error.exit_code)

@@ -20,6 +20,7 @@ from sparkmirror.cli.output import Format, print_line
 from sparkmirror.cli.run import File, Secrets, load
 from sparkmirror.engine.installed_spark import require_spark
 from sparkmirror.errors import ConfigError
+from sparkmirror.sync.topic_rules import topic_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,6 +82,8 @@ def verify(
     config = load(file, clusters, spark, secrets=secrets)
     for line in config.warnings:
         warn(line)
+    for flow in config.flows:
+        topic_rules(flow, flow.originals)  # a class that can't be used is told before Spark starts
     require_spark()
     from sparkmirror.engine.session import open_session  # Spark is slow to import; errors in the file come first
     from sparkmirror.frames import Options, run_verification

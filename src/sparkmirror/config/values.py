@@ -15,6 +15,8 @@ Value: TypeAlias = bool | int | str | tuple[str, ...]
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 PORT_MAX = 65_535
+SHOWN = 100
+"""Characters of a value that an error shows."""
 
 
 class Kind(Protocol):
@@ -262,4 +264,6 @@ def repeated(items: Sequence[str]) -> list[str]:
 
 def _refused(text: str, allowed: str) -> ValueError:
     hint = "; a # behind a value is part of it, not a comment" if "#" in text else ""
-    return ValueError(f"{text.strip()!r} is not allowed, it must be {allowed}{hint}")
+    given = text.strip()
+    given = given if len(given) <= SHOWN else given[:SHOWN] + "…"
+    return ValueError(f"{given!r} is not allowed, it must be {allowed}{hint}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -58,7 +59,7 @@ class File:
 
 def files_below(path: str) -> list[str]:
     """The path itself, or all files of a directory that may be meant. Raises `ConfigError`."""
-    if not Path(path).is_dir():
+    if not os.path.isdir(path):  # pathlib raises for a name that is too long
         return [path]
     below = (one for one in Path(path).rglob("*") if one.suffix.lower() in SUFFIXES and one.is_file())
     # Kubernetes mounts what is there behind hidden names, and tools keep their own there.
@@ -81,7 +82,7 @@ def open_file(path: str, fill: Fill | None = None) -> File:
 
 def _begins_as_json(path: str) -> bool:
     """Whether a file of no known suffix is JSON: no key of a properties file begins so."""
-    return Path(path).is_file() and Path(path).read_bytes()[:64].lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")
+    return os.path.isfile(path) and Path(path).read_bytes()[:64].lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")
 
 
 def _kubernetes(path: str, text: str, fill: Fill | None) -> File:

@@ -19,6 +19,8 @@ Fill = Callable[[str], str]
 
 DEEPEST = 50
 """What is nested deeper is refused; an alias within what its anchor names has no end."""
+MOST_VALUES = 100_000
+"""In a file, each alias counted as what it stands for: a few lines of aliases may stand for billions."""
 _LONGEST_NUMBER = 20
 """In digits: 64 bits."""
 
@@ -111,6 +113,10 @@ def _documents(path: str, nodes: list[Any], fill: Fill | None) -> Iterator[Docum
 
 def _value(path: str, node: yaml.Node, steps: Path_, lines: dict[Path_, int], fill: Fill | None) -> Any:
     lines.setdefault(steps, node.start_mark.line + 1)
+    if len(lines) > MOST_VALUES:
+        raise ConfigError(
+            f"stands for more than {MOST_VALUES:,} values: is there an alias for aliases of aliases?", where=path
+        )
     if len(steps) > DEEPEST:
         raise ConfigError(
             f"is nested more than {DEEPEST} deep: is there an alias within what its anchor names?",
