@@ -363,6 +363,31 @@ def test_what_somebody_else_wrote_behind_ours_is_not_taken_for_mirror_makers(mir
     assert mirrored.begins_at() == (2, 32, 35)
 
 
+def test_markers_that_we_passed_over_are_no_word_of_mirror_makers(mirrored: Mirrored) -> None:
+    """Our own stored offset is behind a transaction's marker, and somebody else has written to the target since."""
+    producer = KafkaProducer(
+        bootstrap_servers=list(mirrored.source.config.bootstrap_servers), transactional_id=mirrored.topic
+    )
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send(mirrored.topic, b"in a transaction", partition=0)
+    producer.commit_transaction()
+    producer.close()
+    mirrored.copy(0, 30)
+    mirrored.store(29)
+    assert mirrored.look() == ""
+    ours = (mirrored.identity.producer_id, 0, 0)
+    values = [b"%d" % value for value in range(30, AT_SOURCE + 1)]
+    mirrored.target.send(mirrored.route.target_topic, built(values, ours))
+    marker = AT_SOURCE + 1
+    mirrored.store(marker)
+    mirrored.target.append(mirrored.route.target_topic, 3)
+    mirrored.produce(mirrored.source, mirrored.topic, [marker + 1])
+    mirrored.takeover.begin()
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (len(values), marker, marker + 3)
+
+
 def test_somebody_else_wrote_and_the_stored_offset_is_old(mirrored: Mirrored) -> None:
     mirrored.copy(0, 30)
     mirrored.store(29)

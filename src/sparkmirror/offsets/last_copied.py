@@ -129,7 +129,7 @@ class LastCopiedReader:
         records = takewhile(lambda record: record.offset <= stored, logs.source_records(ours.upstream))
         missing = list(islice(records, MOST_MISSING))
         if not missing:
-            return False
+            return self._wrote_nothing_more(logs, both, ours, stored)
         newest = missing[-1] if next(records, None) is None else logs.newest(stored)
         start = max(ours.end, logs.target_start, logs.target_end - LONGEST_TAIL)
         contents = {record.content for record in missing}
@@ -149,6 +149,20 @@ class LastCopiedReader:
         if whole and not some:
             return True
         raise Untold(_strange(stored, both), strange=True)
+
+    def _wrote_nothing_more(self, logs: _Logs, both: BothLogs, ours: Ours, stored: int) -> bool:
+        """Whether the target surely has nothing of MirrorMaker 2's behind ours, where the source has no record to tell.
+
+        Markers lie between what we have and the stored offset, which was our own word then. MirrorMaker 2 would have
+        gone on with the first record behind it.
+        """
+        following = next(logs.source_records(stored + 1), None)
+        configs = topic_configs(self._source, [both.source.name], (CLEANUP_POLICY,)).get(both.source.name, {})
+        readable = logs.target_start <= ours.end and logs.target_end - ours.end <= LONGEST_TAIL
+        if following is None or not readable or "compact" in configs.get(CLEANUP_POLICY, "compact"):
+            return False
+        strange = list(logs.copies(ours.end))
+        return bool(strange) and not any(one.timestamp == ANY_TIME or _alike(one, following) for one in strange)
 
     def _from_sync(self, logs: _Logs, stored: int, sync: OffsetSync | None) -> set[int]:
         """What the records from the newest offset sync on can be; none where that is of no use."""
