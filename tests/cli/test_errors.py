@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -116,5 +117,8 @@ def test_a_rate_that_is_none(tmp_path: Path, rate: str, says: str) -> None:
 def test_a_connect_workers_file_that_is_incomplete(tmp_path: Path) -> None:
     file = tmp_path / "connect-distributed.properties"
     file.write_text("bootstrap.servers = 127.0.0.1:1\ngroup.id = workers\n")
-    line = only_line(sparkmirror("serve", str(file)), 2)
-    assert "connect-distributed.properties: config.storage.topic: is missing" in line
+    result = sparkmirror("serve", str(file))
+    assert result.returncode == 2
+    missing = re.findall(r"connect-distributed.properties: (\S+): is missing", result.stderr)
+    assert missing == ["config.storage.topic", "offset.storage.topic", "status.storage.topic"]
+    assert len(result.stderr.splitlines()) == len(missing)

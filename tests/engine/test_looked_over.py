@@ -25,6 +25,7 @@ class StubDriver:
     def __init__(self, flow: FlowConfig) -> None:
         self.flow = flow
         self.takeover = SimpleNamespace(waiting=False)
+        self.done_topics = SimpleNamespace(changed=False)
         self.looked_over = False
         self.away = False
         self.done: list[str] = []
@@ -88,7 +89,7 @@ def test_what_a_turn_that_failed_has_found_the_next_one_tells(
         mp.create_topic(source_cluster.bootstrap_servers, second, 1)
         with pytest.MonkeyPatch.context() as patch:
 
-            def fail(*_: object) -> None:
+            def fail(*_: object, **__: object) -> None:
                 raise ConnectionError("away")
 
             patch.setattr(driver.takeover, "look", fail)

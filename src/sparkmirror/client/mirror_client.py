@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self, overload
 
+import regex
+
 from sparkmirror.client.offsets import GroupOffsets, OffsetAndMetadata, TopicPartition, read_checkpoints
 from sparkmirror.client.settings import ADMIN, CONSUMER, cluster_config, replication_policy
 from sparkmirror.cluster.admin import ClusterAdmin
@@ -84,18 +86,18 @@ class MirrorClient:
 
     @overload
     def remote_consumer_offsets(
-        self, groups: re.Pattern[str], alias: str, timeout_s: float
+        self, groups: re.Pattern[str] | regex.Pattern[str], alias: str, timeout_s: float
     ) -> dict[str, GroupOffsets]: ...
 
     def remote_consumer_offsets(
-        self, groups: str | re.Pattern[str], alias: str, timeout_s: float
+        self, groups: str | re.Pattern[str] | regex.Pattern[str], alias: str, timeout_s: float
     ) -> GroupOffsets | dict[str, GroupOffsets]:
         """Where a group of the cluster `alias` goes on here; or each group whose whole name matches a pattern.
 
         Nothing for groups that there is no checkpoint of. If time is up before all checkpoints are read, the newest
         may be missing, which is logged. Raises `TypeError` if something else is asked for.
         """
-        if not isinstance(groups, str | re.Pattern) or not isinstance(alias, str):
+        if not isinstance(groups, str | re.Pattern | regex.Pattern) or not isinstance(alias, str):
             raise TypeError("groups must be a group's name or a compiled regular expression, alias a name")
         matching = re.compile(re.escape(groups)) if isinstance(groups, str) else groups
         found: dict[str, GroupOffsets] = {}

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import overload
 
+import regex
+
 from sparkmirror.client.mirror_client import MirrorClient
 from sparkmirror.client.offsets import GroupOffsets
 
@@ -40,12 +42,12 @@ def translate_offsets(settings: Mapping[str, str], alias: str, groups: str, time
 
 @overload
 def translate_offsets(
-    settings: Mapping[str, str], alias: str, groups: re.Pattern[str], timeout_s: float
+    settings: Mapping[str, str], alias: str, groups: re.Pattern[str] | regex.Pattern[str], timeout_s: float
 ) -> dict[str, GroupOffsets]: ...
 
 
 def translate_offsets(
-    settings: Mapping[str, str], alias: str, groups: str | re.Pattern[str], timeout_s: float
+    settings: Mapping[str, str], alias: str, groups: str | re.Pattern[str] | regex.Pattern[str], timeout_s: float
 ) -> GroupOffsets | dict[str, GroupOffsets]:
     """Where a group of the cluster `alias` goes on at this one; or each group whose whole name matches."""
     with MirrorClient(settings) as client:

@@ -6,6 +6,7 @@ Text is trimmed first, as Kafka's `ConfigDef.parseType` does; lists follow `mm2.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
@@ -169,7 +170,8 @@ class Names:
         """Read `text`, keeping its order and its repetitions."""
         if not text.strip():
             return ()
-        items = tuple(re.split(r"\s*,\s*", text.strip()))
+        # Java splits at `\\s*,\\s*`; as a regex that takes hours for a megabyte of blanks.
+        items = tuple(item.strip(" \t\n\x0b\f\r") for item in text.strip().split(","))
         if "" in items:
             raise ValueError("has an empty item: take out the comma that separates nothing")
         return items
@@ -259,7 +261,7 @@ FACTOR = Integer(1, 32_767, also=-1)
 
 def repeated(items: Sequence[str]) -> list[str]:
     """The items that come more than once, in order of first appearance."""
-    return [item for item in dict.fromkeys(items) if items.count(item) > 1]
+    return [item for item, count in Counter(items).items() if count > 1]
 
 
 def _refused(text: str, allowed: str) -> ValueError:

@@ -239,6 +239,9 @@ class _Merged:
                 )
             aliases = {one.flow[0] for one in sources if one.flow[1] == target}
             own = f"mm2-offsets.{min(aliases)}.internal" if len(aliases) == 1 else None
+            if elsewhere and stated is not None and aliases:
+                # The worker's own factor is for its own cluster.
+                self.put(f"{target}.offset.storage.replication.factor", "-1", stated)
             for entry in worker.settings.values():
                 if entry.key == _STANDALONE:
                     self.note(entry, _IN_A_FILE)

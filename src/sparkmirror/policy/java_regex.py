@@ -28,6 +28,9 @@ _UNICODE_SETS = {"d": r"\p{Nd}", "s": r"\p{White_Space}", "w": UNICODE_WORD}
 _LOOKS = ("?:", "?=", "?!", "?>", "?<=", "?<!")
 
 
+_WORDS = regex.compile(r"[A-Za-z0-9_-]++(?:\|[A-Za-z0-9_-]++)++", regex.VERSION1)
+
+
 def to_python(pattern: str) -> str:
     """The expression for `regex`, version 1, that matches what Java's `pattern` does; raises `ValueError` otherwise."""
     return _Translation(pattern).whole()
@@ -35,6 +38,8 @@ def to_python(pattern: str) -> str:
 
 def compile_java(pattern: str) -> regex.Pattern[str]:
     """Java's `pattern`, compiled; raises `ValueError` that names it."""
+    if _WORDS.fullmatch(pattern):  # a list of names, which may be tens of thousands
+        return regex.compile(r"\L<words>", regex.VERSION1, words=pattern.split("|"))
     translated = to_python(pattern)
     try:
         return regex.compile(translated, regex.VERSION1)

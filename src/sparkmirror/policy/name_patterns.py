@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 import regex
@@ -10,7 +9,8 @@ import regex
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.policy.java_regex import TOO_LONG_S, compile_java
 
-_COMMA = re.compile(r"\s*,\s*")
+_BLANKS = " \t\n\x0b\f\r"
+"""What Java's `\\s` matches."""
 
 
 class NamePatterns:
@@ -31,7 +31,7 @@ class NamePatterns:
 def names_in(settings: Mapping[str, str], key: str) -> tuple[str, ...]:
     """The items of a list among a connector's settings, as Kafka takes them apart; empty if it isn't there."""
     text = settings.get(key, "").strip()
-    return tuple(_COMMA.split(text)) if text else ()
+    return tuple(item.strip(_BLANKS) for item in text.split(",")) if text else ()
 
 
 def _matches(pattern: regex.Pattern[str] | None, name: str) -> bool:
