@@ -530,6 +530,7 @@ class FlowDriver:
     def take_receipts(self, epoch: int, receipts: Mapping[PartitionKey, Receipt]) -> None:
         """What the pumps said when the epoch ended: the last word on it."""
         self._settled_epoch = epoch
+        self.view.settle(epoch, receipts.values())
         for key, receipt in receipts.items():
             self.view.partitions.setdefault(key, PartitionView()).receipt = receipt
             self.done_topics.reach(receipt)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.forecast import Forecast
@@ -20,6 +21,14 @@ class PartitionView:
     seen_at: float = 0.0
     """When the pump reported it, in seconds since 1970."""
     pump: str = ""
+
+
+class Settled(NamedTuple):
+    """What an epoch that has ended has copied."""
+
+    epoch: int
+    records: int
+    bytes: int
 
 
 @dataclass(slots=True)
@@ -41,13 +50,23 @@ class FlowView:
     past_bytes: int = 0
     """Of pumps of epochs before the newest."""
 
+    settled: Settled | None = None
+    """The newest epoch that has ended, until reports of a later one come: receipts know more than the last reports."""
+
     @property
     def records(self) -> int:
-        return self.past_records + sum(report.records for report in list(self.pumps.values()))
+        reported = sum(report.records for report in self._unsettled)
+        return self.past_records + reported + (self.settled.records if self.settled else 0)
 
     @property
     def bytes(self) -> int:
-        return self.past_bytes + sum(report.bytes for report in list(self.pumps.values()))
+        reported = sum(report.bytes for report in self._unsettled)
+        return self.past_bytes + reported + (self.settled.bytes if self.settled else 0)
+
+    @property
+    def _unsettled(self) -> list[FlowReport]:
+        settled = self.settled.epoch if self.settled else -1
+        return [report for report in list(self.pumps.values()) if report.epoch != settled]
 
     @property
     def copied(self) -> dict[TopicPartition, int]:
@@ -59,13 +78,30 @@ class FlowView:
             if view.receipt is not None and view.receipt.upstream > 0
         }
 
+    def settle(self, epoch: int, receipts: Iterable[Receipt]) -> None:
+        """An epoch has ended, with these receipts."""
+        if self.settled is not None:
+            self._close()
+        all_of_them = list(receipts)
+        self.settled = Settled(epoch, sum(one.records for one in all_of_them), sum(one.bytes for one in all_of_them))
+
+    def _close(self) -> None:
+        if self.settled is not None:
+            self.past_records += self.settled.records
+            self.past_bytes += self.settled.bytes
+            self.pumps = {pump: one for pump, one in self.pumps.items() if one.epoch != self.settled.epoch}
+            self.settled = None
+
     def note(self, report: FlowReport) -> None:
         """Keep a pump's newest report; those of earlier epochs are summed up."""
         if any(other.epoch > report.epoch for other in list(self.pumps.values())):
             return  # of a pump that was cancelled and lived on
         for pump, old in list(self.pumps.items()):
             if old.epoch < report.epoch:
-                self.past_records += old.records
-                self.past_bytes += old.bytes
+                if self.settled is None or old.epoch != self.settled.epoch:
+                    self.past_records += old.records
+                    self.past_bytes += old.bytes
                 del self.pumps[pump]
+        if self.settled is not None and self.settled.epoch < report.epoch:
+            self._close()
         self.pumps[report.pump] = report

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -103,6 +104,11 @@ class Extent:
     def not_copied_yet(self) -> int:
         """How many offsets are due."""
         return self.due[1] - self.due[0]
+
+    def behind(self, downstream: int) -> Extent:
+        """The same without what was at the target below an offset: that was compared before."""
+        first, end = self.downstream
+        return dataclasses.replace(self, downstream=(max(first, downstream), max(end, downstream)))
 
 
 def extent(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from sparkmirror.cluster.admin import ClusterAdmin, ConfigEntry, PartitionDescription, TopicDescription
 from sparkmirror.cluster.client import ClusterClient
@@ -34,6 +35,14 @@ ABSENT = "the target has no such partition yet"
 _ALL = Window()
 
 
+class Due(NamedTuple):
+    """Source offsets [first, end) that were not copied yet when a target's log ended at `downstream`."""
+
+    first: int
+    end: int
+    downstream: int
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """What the user wants compared."""
@@ -43,8 +52,8 @@ class Scope:
     offsets: Window = _ALL
     from_ms: int | None = None
     to_ms: int | None = None
-    due: Mapping[TopicPartition, tuple[int, int]] | None = None
-    """Only these source offsets [first, end) of these source partitions, which all were there before."""
+    due: Mapping[TopicPartition, Due] | None = None
+    """Only these parts of these source partitions, which a plan before has left out."""
 
     @property
     def bounded(self) -> bool:
@@ -193,6 +202,8 @@ class FlowSurvey:
             notes.append(f"{why}: compared by content alone, as one range")
         taken_over, others = (copied.taken_over, copied.others) if copied else (False, ())
         found = extent(source, target, offsets, window, began=began, taken_over=taken_over, others=others)
+        if self._scope.due is not None:
+            found = found.behind(self._scope.due[source.topic, partition].downstream)
         stamped = _value(target_configs, "message.timestamp.type") == "LogAppendTime"
         if stamped:
             notes.append("timestamps are not compared: the target stamps records itself (LogAppendTime)")
@@ -282,7 +293,7 @@ class FlowSurvey:
     def _windows(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Window]:
         scope, partitions = self._scope, list(partitions)
         if scope.due is not None:
-            return {where: Window(*scope.due[where]) for where in partitions}
+            return {where: Window(*scope.due[where][:2]) for where in partitions}
         windows = dict.fromkeys(partitions, scope.offsets)
         if scope.from_ms is None and scope.to_ms is None:
             return windows

@@ -35,7 +35,7 @@ from sparkmirror.frames.report import (
     Side,
     Verification,
 )
-from sparkmirror.frames.survey import ABSENT, FlowSurvey, Scope
+from sparkmirror.frames.survey import ABSENT, Due, FlowSurvey, Scope
 from sparkmirror.frames.task import Answer, CompareOrder, LookOrder, Wanted, compare_range, look, run_tasks
 from sparkmirror.policy import NamePatterns
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -312,7 +312,9 @@ class _Run:
             rest: list[PartitionPlan] = []
             for flow in self._flows.values():
                 due = {
-                    (one.source.topic, one.partition): one.due for one in plans if one.is_due and one.flow == flow.name
+                    (one.source.topic, one.partition): Due(*one.due, one.target.end)
+                    for one in plans
+                    if one.is_due and one.flow == flow.name
                 }
                 if due:
                     with FlowSurvey(flow, dataclasses.replace(self._options.scope(), due=due)) as survey:
