@@ -21,7 +21,7 @@ from sparkmirror.offsets.segment_log import SegmentLog, TargetPartition
 from sparkmirror.offsets.segments import Retracted, home_partition, segments_topic
 from sparkmirror.wire.topic_partition import TopicPartition
 
-UNKNOWN_TOPIC = 3
+UNKNOWN_TOPIC, TOPIC_NOT_AUTHORIZED = 3, 29
 
 
 class CopyMap(NamedTuple):

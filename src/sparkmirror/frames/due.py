@@ -9,7 +9,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.frames.claims import UNKNOWN_TOPIC
+from sparkmirror.frames.claims import TOPIC_NOT_AUTHORIZED, UNKNOWN_TOPIC
 from sparkmirror.frames.compare import Bounds
 from sparkmirror.frames.listed_offsets import ROLE
 from sparkmirror.frames.log_reader import LogChanged, RangeReader
@@ -72,7 +72,7 @@ def parked(flow: FlowConfig) -> Mapping[TopicPartition, str]:
         try:
             entries, _ = TopicLog(client, receipts_topic(flow.source.alias)).read(0, 0)
         except LogUnavailable as error:
-            if error.code != UNKNOWN_TOPIC:
+            if error.code not in (UNKNOWN_TOPIC, TOPIC_NOT_AUTHORIZED):
                 raise ClusterUnreachable(f"flow {flow.name}: {error}") from error
             return {}
         except ConnectionError as error:

@@ -14,7 +14,7 @@ from sparkmirror.cluster.log_sizes import log_sizes
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import ClusterUnreachable, ConfigError
-from sparkmirror.frames.claims import UNKNOWN_TOPIC, CopyMap, FlowClaims
+from sparkmirror.frames.claims import TOPIC_NOT_AUTHORIZED, UNKNOWN_TOPIC, CopyMap, FlowClaims
 from sparkmirror.frames.compare import MOST_UNMATCHED
 from sparkmirror.frames.listed_offsets import ROLE, Offsets, by_leader, by_topic, listed
 from sparkmirror.frames.ranges import LogPlan, PartitionPlan, Window, copied_twice, cut, extent
@@ -28,7 +28,6 @@ from sparkmirror.wire.topic_partition import TopicPartition
 _CONNECT_S = 10.0
 _GUESSED_BYTES_PER_OFFSET = 500.0
 _DAY_MS = 86_400_000
-_TOPIC_NOT_AUTHORIZED = 29
 
 ABSENT = "the target has no such partition yet"
 
@@ -102,7 +101,7 @@ class FlowSurvey:
     def _see_that_they_may_be_read(self, targets: Iterable[str]) -> None:
         """A topic that may not be described looks like one that isn't there, and like nothing that differs."""
         for name, topic in self._target.metadata(targets).items():
-            if topic.error == _TOPIC_NOT_AUTHORIZED:
+            if topic.error == TOPIC_NOT_AUTHORIZED:
                 raise ClusterUnreachable(
                     f"flow {self._flow.name}: cluster {self._flow.target.alias} does not let us read {name}: nothing "
                     "tells whether it is equal: grant our principal READ and DESCRIBE on it"
@@ -316,8 +315,8 @@ class FlowSurvey:
         state = ControlState()
         try:
             state.apply(TopicLog(self._target, control_topic(self._flow.source.alias)).read(0, 0)[0])
-        except LogUnavailable as error:
-            if error.code != UNKNOWN_TOPIC:
+        except LogUnavailable as error:  # who may not read it compares all there is, and finds what was written since
+            if error.code not in (UNKNOWN_TOPIC, TOPIC_NOT_AUTHORIZED):
                 raise
         found = dict(windows)
         for where, window in windows.items():
