@@ -92,6 +92,7 @@ def test_a_late_record_is_named_and_copied_when_that_is_taken_back(
         mp.wait_for(lambda: not progress(mirror).late, 30, "nothing is late any more")
 
 
+@pytest.mark.full
 def test_who_says_it_late_is_asked_and_believed(
     spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, file: Path
 ) -> None:

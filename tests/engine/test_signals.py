@@ -32,7 +32,9 @@ def test_the_words_of_an_error_can_be_asked_for_when_the_jvm_is_gone() -> None:
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.full)], ids=["SIGTERM", "SIGINT"]
+)
 def test_a_signal_to_the_process_group_ends_it_in_order(
     source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path, number: int
 ) -> None:
