@@ -178,7 +178,7 @@ def test_a_megabyte_of_anything_takes_no_time() -> None:
             ):
                 assert api.ask(method, path, {**SOURCE, "name": "x", **more})[0] < 500
             read_flows(api.worker.connectors, worker_file())
-            assert time.monotonic() - started < 10, next(iter(more))
+            assert time.monotonic() - started < 60, next(iter(more))
 
 
 # --- over HTTP ----------------------------------------------------------------------------------
