@@ -1,8 +1,9 @@
-"""What a run looks for in its flows before anything is created, with the places in the user's files."""
+"""Checks of a run's flows before anything is created, with the places in the user's files."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 from sparkmirror.cli.logs import warn
 from sparkmirror.config import EffectiveValue, MirrorConfig
@@ -23,11 +24,9 @@ def check_flows(
     """
     flows = config.flows
     if clusters:
-        try:
+        with suppress(ConfigError):  # mistakes that concern other processes only: those complain themselves
             whole, values = explain(reading)
             flows = whole.flows
-        except ConfigError:
-            """What only other processes need is theirs to complain about."""
     for line in see_that_flows_fit(flows, _in_files(reading, values), {flow.name for flow in config.flows}):
         warn(line)
 

@@ -20,7 +20,7 @@ DESCRIBE, DESCRIBE_CONFIGS = int(ACLOperation.DESCRIBE), int(ACLOperation.DESCRI
 DENY, ALLOW = int(ACLPermissionType.DENY), int(ACLPermissionType.ALLOW)
 LITERAL, PREFIXED = 3, 4
 WILDCARD = "*"
-"""As a literal name: whatever there is."""
+"""The literal name that stands for every resource."""
 EVERYBODY, ANYWHERE = "User:*", "*"
 
 ACLS_PER_REQUEST = 500
@@ -37,7 +37,7 @@ _BRINGING = {
 
 
 class Resource(IntEnum):
-    """What an ACL is about, by Kafka's codes (`ResourceType`)."""
+    """The kinds of resources that ACLs are about, by Kafka's codes (`ResourceType`)."""
 
     TOPIC = 2
     GROUP = 3
@@ -46,7 +46,7 @@ class Resource(IntEnum):
 
     @property
     def word(self) -> str:
-        """As people say it."""
+        """The kind in words."""
         return self.name.lower().replace("_", " ")
 
 
@@ -89,17 +89,17 @@ class Acl:
 
     @property
     def is_pattern(self) -> bool:
-        """Whether it is about more than one name: a prefix, or `*`."""
+        """Tell whether the ACL covers more than one name: a prefix, or `*`."""
         return self.pattern != LITERAL or self.name == WILDCARD
 
     def is_about(self, name: str) -> bool:
-        """Whether it counts for a resource of this name."""
+        """Tell whether the ACL counts for a resource of this name."""
         if self.pattern == PREFIXED:
             return name.startswith(self.name)
         return self.pattern == LITERAL and self.name in (name, WILDCARD)
 
     def covers(self, other: Acl) -> bool:
-        """Whether all that `other` allows or denies is allowed or denied by this one already."""
+        """Tell whether the ACL allows or denies already all that `other` does."""
         same_name = (self.name, self.pattern) == (other.name, other.pattern)
         everything = (self.name, self.pattern) == (WILDCARD, LITERAL)
         names = everything or same_name or (self.pattern == PREFIXED and other.name.startswith(self.name))

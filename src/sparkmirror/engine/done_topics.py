@@ -81,7 +81,7 @@ class DoneTopics:
         return tuple(
             f"{topic}-{partition}: {ends[topic, partition] - end:,} offsets came to the source after its writers had "
             "moved, and are not copied: sparkmirror topics undo copies them"
-            for topic, done in sorted(self._state.done.items())
+            for topic, done in sorted(list(self._state.done.items()))
             for partition, end in sorted(done.ends.items())
             if ends.get((topic, partition), end) > end
         )

@@ -122,8 +122,7 @@ def verify(spark: SparkSession, config: MirrorConfig, options: Options | None = 
     """Compare sources and targets; a row for each difference (`DIFFERENCES`), none if all is well.
 
     Of what could not be listed, or not be judged, each partition has one row of kind `unlisted`; of what is not at the
-    target yet one of kind `behind`. Raises `ConfigError`
-    and `ClusterUnreachable`.
+    target yet one of kind `behind`. Raises `ConfigError` and `ClusterUnreachable`.
     """
     found = run_verification(spark, config, options or Options())
     listed = Counter(one[:4] for one in found.differences)
