@@ -116,6 +116,28 @@ def test_who_says_it_late_is_asked_and_believed(
     assert run_command(str(file)).returncode == 0
 
 
+def test_writers_that_moved_before_all_was_copied(
+    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, file: Path
+) -> None:
+    """Their records lie between ours: the ledger expects them, and verify passes over them and over no other."""
+    with run_mirror(file, spark):
+        mp.wait_for(lambda: end(target_cluster, topic_name) == COUNT, 90, "copied")
+    write(source_cluster, topic_name, plain(range(COUNT, 2 * COUNT)))
+    say("done", file, topic_name)
+    write(target_cluster, topic_name, plain(range(50)))
+    with run_mirror(file, spark) as mirror:
+        mp.wait_for(lambda: is_released(mirror, topic_name), 60, "the topic is released")
+    (loss,) = ledger(target_cluster, topic_name)
+    assert (loss.kind, loss.action, loss.first, loss.end) == (LossKind.FOREIGN, "expected", COUNT, COUNT + 50)
+    write(target_cluster, topic_name, plain(range(7)))
+    assert end(target_cluster, topic_name) == 2 * COUNT + 57
+    said = run_command(str(file), "-o", "json")
+    assert (said.returncode, json.loads(said.stdout.splitlines()[-1])["verdict"]) == (0, "equal"), said.stdout
+    assert "50 target offsets are those of the topic's writers, which have moved" in said.stdout
+    say("undo", file, topic_name)  # whoever wrote them now, they are no copies
+    assert json.loads(run_command(str(file), "-o", "json").stdout.splitlines()[-1])["verdict"] == "different"
+
+
 def test_a_topic_that_is_not_copied_cant_be_done(file: Path) -> None:
     said = CliRunner().invoke(app, ["topics", "done", str(file), "--topics", "no-such-topic"])
     assert isinstance(said.exception, ConfigError)

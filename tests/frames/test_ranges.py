@@ -92,6 +92,27 @@ def test_retention_after_a_takeover(
     assert (found.upstream, found.downstream, found.others) == (upstream, downstream, others)
 
 
+def test_what_moved_writers_wrote_between_ours_is_passed_over() -> None:
+    """Target: 100 of ours, 50 of theirs, 100 of ours, theirs without end."""
+    claims = [claim(0, 0, [Run(0, 100)]), claim(100, 150, [Run(100, 100)])]
+    offsets = OffsetMap.build(claims, Copied(200, 200, 250))
+    window = Window(end=200, moved=True, theirs=((100, 150),))
+    found = extent(log(0, 230), log(0, 400), offsets, window)
+    assert (found.upstream, found.downstream, found.others) == ((0, 200), (0, 250), 0)
+    assert [gap.end - gap.first for gap in found.theirs] == [50]
+    plans = cut(found, offsets, 1.0, 0)
+    places = [(one.first_upstream, one.end_upstream, one.first_downstream, one.end_downstream) for one in plans]
+    assert places == [(0, 100, 0, 100), (100, 200, 150, 250)]
+
+
+def test_a_record_of_ours_is_compared_whatever_the_ledger_says() -> None:
+    offsets = dense(0, 0, 200)
+    found = extent(log(0, 200), log(0, 200), offsets, Window(end=200, moved=True, theirs=((100, 150),)))
+    assert found.theirs == ()
+    (plan,) = cut(found, offsets, 1.0, 0)
+    assert (plan.first_downstream, plan.end_downstream) == (0, 200)
+
+
 def there_and_back() -> tuple[OffsetMap, ByOthers]:
     """We copied 100 records; somebody else 100 more, 10 of them twice; then we did again."""
     claims = [claim(0, 0, [Run(0, 100)]), claim(100, 210, [Run(200, 100)])]

@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from sparkmirror.frames.report import Model
 from sparkmirror.offsets.map_keeper import ByOthers
-from sparkmirror.offsets.offset_map import Disowned, OffsetMap, Twice
+from sparkmirror.offsets.offset_map import OffsetMap, Twice
 
 RANGE_BYTES = 64 << 20
 """What a task reads of the source, about."""
@@ -83,6 +83,16 @@ class Window:
     end: int | None = None
     moved: bool = False
     """At `end` the topic's writers have moved to the target: behind the copy's end there is theirs."""
+    theirs: tuple[tuple[int, int], ...] = ()
+    """Target offsets [first, end), in order, that these writers wrote before the copy's end, by the loss ledger."""
+
+
+class Gap(NamedTuple):
+    """Target offsets [first, end) that are not compared; behind them lies the copy of `upstream` and what follows."""
+
+    upstream: int
+    first: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +109,8 @@ class Extent:
     """Offsets of the target that hold copies of a source topic, or log, that is no more."""
     others: int = 0
     """Offsets of the target where somebody else copied: before the copy's start, or over an end of what is compared."""
+    theirs: tuple[Gap, ...] = ()
+    """What the topic's own writers wrote at the target, once they had moved there."""
 
     @property
     def not_copied_yet(self) -> int:
@@ -161,6 +173,7 @@ def extent(
             left_out += one.end - one.first if end > begins else 0
             end, end_downstream = begins, one.first
     end, end_downstream = max(end, first), max(end_downstream, first_downstream)
+    theirs = _theirs(offsets, window.theirs, (first, end), (first_downstream, end_downstream))
     gaps = _disowned(offsets, (first, end), (first_downstream, end_downstream))
     disowned = sum(gap.end - max(gap.first, first_downstream) for gap in gaps)
     return Extent(
@@ -170,6 +183,7 @@ def extent(
         expired=max(min(first, wanted_end) - wanted_first, 0) + _expired_at_source(source, target, offsets),
         former=disowned + (max(former - max(offsets.downstream_start, target.start), 0) if former is not None else 0),
         others=begin - target.start + left_out,
+        theirs=theirs,
     )
 
 
@@ -218,10 +232,11 @@ Stretch = tuple[tuple[int, int], tuple[int, int]]
 
 
 def _compared(extent: Extent, offsets: OffsetMap | None) -> list[Stretch]:
-    """All of an extent but the copies of what the source had before its log was cut."""
+    """All of an extent but what its writers wrote at the target, and copies of what the source had before a cut."""
     found: list[Stretch] = []
     (first, end), (first_downstream, end_downstream) = extent.upstream, extent.downstream
-    for gap in _disowned(offsets, extent.upstream, extent.downstream):
+    gaps = [*extent.theirs, *_disowned(offsets, extent.upstream, extent.downstream)]
+    for gap in sorted(gaps, key=lambda gap: gap.first):
         found.append(((first, gap.upstream), (first_downstream, max(gap.first, first_downstream))))
         first, first_downstream = gap.upstream, gap.end
     found.append(((first, end), (first_downstream, end_downstream)))
@@ -244,9 +259,23 @@ def _pieces(
     return [((one, other), (begin, stop)) for (one, begin), (other, stop) in pairwise(bounds)]
 
 
-def _disowned(offsets: OffsetMap | None, upstream: tuple[int, int], downstream: tuple[int, int]) -> list[Disowned]:
+def _theirs(
+    offsets: OffsetMap, stretches: Iterable[tuple[int, int]], upstream: tuple[int, int], downstream: tuple[int, int]
+) -> tuple[Gap, ...]:
+    """Stretches between what is compared; one that the claims say holds a record of ours is compared with the rest."""
+    found = []
+    for first, end in stretches:
+        begin, stop = max(first, downstream[0]), min(end, downstream[1])
+        following = offsets.upstream(stop)
+        if begin < stop and following == offsets.upstream(begin):
+            behind = upstream[1] if following is None else min(max(following, upstream[0]), upstream[1])
+            found.append(Gap(behind, begin, stop))
+    return tuple(found)
+
+
+def _disowned(offsets: OffsetMap | None, upstream: tuple[int, int], downstream: tuple[int, int]) -> list[Gap]:
     return [
-        gap
+        Gap(gap.upstream, gap.first, gap.end)
         for gap in (offsets.disowned() if offsets else [])
         if upstream[0] <= gap.upstream <= upstream[1] and downstream[0] < gap.end <= downstream[1]
     ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -18,7 +19,7 @@ from sparkmirror.frames.claims import TOPIC_NOT_AUTHORIZED, UNKNOWN_TOPIC, CopyM
 from sparkmirror.frames.compare import MOST_UNMATCHED
 from sparkmirror.frames.listed_offsets import ROLE, Offsets, by_leader, by_topic, listed
 from sparkmirror.frames.ranges import LogPlan, PartitionPlan, Window, copied_twice, cut, extent
-from sparkmirror.offsets.losses import losses_topic
+from sparkmirror.offsets.losses import LossKind, LossLedger, losses_topic
 from sparkmirror.offsets.topic_memory import KnownTopic, TopicMemory
 from sparkmirror.pump.control import ControlState, control_topic
 from sparkmirror.sync.topic_rules import topic_rules
@@ -135,7 +136,7 @@ class FlowSurvey:
         maps, undecided = self._maps(there, target_starts, target_ends)
         source_starts = listed(self._source, ours, EARLIEST)
         source_ends = listed(self._source, ours, LATEST, isolation_level=int(self._read_committed))
-        windows = self._without_moved(self._windows(ours), here)
+        windows = self._without_moved(self._windows(ours), here, there)
         sizes = self._sizes(ours)
         plans: list[PartitionPlan] = []
         for source, target in pairs:
@@ -219,6 +220,8 @@ class FlowSurvey:
             )
         if found.others:
             notes.append(f"{found.others} target offsets are another mirror's: not compared")
+        if theirs := sum(gap.end - gap.first for gap in found.theirs):
+            notes.append(f"{theirs} target offsets are those of the topic's writers, which have moved: not compared")
         # The other side may have a record at each offset where a cleaner has left few.
         most = MOST_UNMATCHED if source.compacted or target.compacted else None
         ranges = cut(found, offsets, bytes_per_offset, first_range, most_offsets=most)
@@ -309,9 +312,12 @@ class FlowSurvey:
         return windows
 
     def _without_moved(
-        self, windows: Mapping[TopicPartition, Window], here: Mapping[str, TopicDescription]
+        self,
+        windows: Mapping[TopicPartition, Window],
+        here: Mapping[str, TopicDescription],
+        there: Mapping[str, TopicDescription],
     ) -> dict[TopicPartition, Window]:
-        """The same without what came after a topic's writers have moved to its copy."""
+        """The same without what came after a topic's writers have moved to its copy, and what they wrote there."""
         state = ControlState()
         try:
             state.apply(TopicLog(self._target, control_topic(self._flow.source.alias)).read(0, 0)[0])
@@ -319,10 +325,26 @@ class FlowSurvey:
             if error.code not in (UNKNOWN_TOPIC, TOPIC_NOT_AUTHORIZED):
                 raise
         found = dict(windows)
-        for where, window in windows.items():
-            done, end = state.done.get(where[0]), state.end_of(*where)
-            if done and end is not None and same_topic(bytes.fromhex(done.source_topic_id), here[where[0]].topic_id):
-                found[where] = Window(window.first, end if window.end is None else min(window.end, end), moved=True)
+        theirs = self._written_by_moved({topic.topic_id.hex() for topic in there.values()}) if state.done else {}
+        for place, window in windows.items():
+            done, end = state.done.get(place[0]), state.end_of(*place)
+            if done and end is not None and same_topic(bytes.fromhex(done.source_topic_id), here[place[0]].topic_id):
+                last = end if window.end is None else min(window.end, end)
+                found[place] = Window(window.first, last, moved=True, theirs=tuple(theirs.get(place, ())))
+        return found
+
+    def _written_by_moved(self, target_topic_ids: Container[str]) -> Mapping[TopicPartition, list[tuple[int, int]]]:
+        """By source partition the target offsets that its own writers wrote once they had moved there."""
+        found: defaultdict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)
+        try:
+            losses = LossLedger(TopicLog(self._target, losses_topic(self._flow.source.alias))).read()
+        except LogUnavailable as error:
+            if error.code not in (UNKNOWN_TOPIC, TOPIC_NOT_AUTHORIZED):
+                raise
+            return {}
+        for loss in sorted(losses, key=lambda loss: loss.first):
+            if loss.kind is LossKind.FOREIGN and not loss.is_loss and loss.target_topic_id in target_topic_ids:
+                found[loss.source_topic, loss.partition].append((loss.first, loss.end))
         return found
 
     def _sizes(self, partitions: Iterable[TopicPartition]) -> Offsets:
