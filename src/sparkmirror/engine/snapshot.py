@@ -1,0 +1,412 @@
+"""What is going on, as one frozen value: all that metrics, page, terminal, doctor and status files tell comes from it.
+
+Plain values without a handle on anything. They travel as JSON (`to_json`, `from_json`): through the status topic to
+terminals elsewhere, and to the page. Times are milliseconds since 1970, durations seconds; `None` is "not known".
+Counts are since `Process.started_ms`, and never go back while that process lives, whatever becomes of its pumps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+
+from pydantic import TypeAdapter
+
+from sparkmirror.sync.group_standing import GroupState
+
+LATENCY_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
+"""Upper bounds of the latency histogram's buckets; one more holds what took longer."""
+
+
+class FlowState(StrEnum):
+    """What a flow is at. The first that is true, in this order."""
+
+    STANDING_BY = "standing by"
+    """Another process works on it."""
+    JOINING = "joining"
+    """This process waits for the flow's lease, or for a cluster."""
+    ENDING = "ending"
+    DONE = "done"
+    """With `--once`: all was copied."""
+    INCOMPLETE = "incomplete"
+    """With `--once`: something was not copied."""
+    TRANSLATING = "translating"
+    """Nothing is copied, groups are translated."""
+    STARTING = "starting"
+    """Pumps have not reported yet."""
+    FINDING_OUT = "finding out"
+    """A partition's position, or its end, is not known."""
+    COPYING = "copying"
+    HELD_UP = "held up"
+    """All but what is parked has caught up."""
+    CAUGHT_UP = "caught up"
+
+
+class Role(StrEnum):
+    """What this process is to a flow."""
+
+    LEADER = "leader"
+    """It holds the lease, or there is none."""
+    STANDBY = "standby"
+    JOINING = "joining"
+
+
+class PartitionState(StrEnum):
+    """What a partition is at."""
+
+    UNKNOWN = "unknown"
+    """No pump has reported it."""
+    WAITING = "waiting"
+    """Its position is being read, or something must pass first."""
+    RUNNING = "running"
+    PAUSED = "paused"
+    """An operator has paused its topic."""
+    PARKED = "parked"
+    """It can't be copied now; `cause` and `reason` say why, and it is looked at again."""
+    DONE = "done"
+    """All that was asked for is copied."""
+
+
+class Cause(StrEnum):
+    """Why something isn't copied now: the closed list that metrics use as a label, never the reason's text."""
+
+    NONE = "none"
+    PAUSED = "paused"
+    POSITION = "position"
+    """Its position is being read."""
+    PREDECESSOR = "predecessor"
+    """A predecessor may still be alive, and is waited for."""
+    RIVAL = "rival"
+    """Another process writes as this flow."""
+    THROTTLED = "throttled"
+    """A broker's quota."""
+    UNREACHABLE = "unreachable"
+    """A broker can't be reached, or does not answer."""
+    NO_LEADER = "no-leader"
+    NOT_ENOUGH_REPLICAS = "not-enough-replicas"
+    NOT_AUTHORIZED = "not-authorized"
+    NO_TOPIC = "no-topic"
+    """The topic, or partition, is not there."""
+    TOO_LARGE = "too-large"
+    """The target's limits on sizes."""
+    TIMESTAMP = "timestamp"
+    """The target's limits on timestamps."""
+    UNREADABLE = "unreadable"
+    """What the source holds can't be read, or not be unpacked within the bound."""
+    REFUSED = "refused"
+    """The target refuses it for another reason: codec, policy, format."""
+    EXPIRED = "expired"
+    TRUNCATED = "truncated"
+    TARGET_TRUNCATED = "target-truncated"
+    RECREATED = "recreated"
+    FOREIGN = "foreign-writer"
+    """Somebody else wrote to the copy."""
+    TAKEOVER = "takeover"
+    """Where another mirror's copy ended is not known."""
+    BROKER = "broker"
+    """An error at a broker that may pass by itself."""
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A figure over the last minute, as MirrorMaker 2's sensors have it (two samples of 30 s)."""
+
+    last: float
+    least: float
+    most: float
+    mean: float
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Observations by `LATENCY_BOUNDS_S`: how many in each bucket, one more for what took longer; and their sum."""
+
+    counts: tuple[int, ...] = (0,) * (len(LATENCY_BOUNDS_S) + 1)
+    sum_s: float = 0.0
+
+    @property
+    def total(self) -> int:
+        """All observations."""
+        return sum(self.counts)
+
+    def quantile(self, share: float) -> float | None:
+        """The upper bound of the bucket that holds this quantile; infinity beyond the last; None without any."""
+        wanted, seen = share * self.total, 0
+        for bound, count in zip((*LATENCY_BOUNDS_S, float("inf")), self.counts, strict=True):
+            seen += count
+            if count and seen >= wanted:
+                return bound
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One partition of a source topic."""
+
+    partition: int
+    state: PartitionState
+    cause: Cause = Cause.NONE
+    reason: str = ""
+    """One line, for people."""
+    position: int | None = None
+    """At the source: the offset that is copied next."""
+    end: int | None = None
+    """At the source: behind the last offset that may be read."""
+    lag: int | None = None
+    """Offsets at the source that are there and not copied: never negative, nothing below the log's start counted."""
+    lag_s: float | None = None
+    """The age of the oldest record that is not copied; 0 without lag."""
+    downstream: int | None = None
+    """At the target: where the next record lands."""
+    records: int = 0
+    bytes: int = 0
+    records_per_s: float = 0.0
+    bytes_per_s: float = 0.0
+    eta_s: float | None = None
+    """Until it has caught up, at the present rate."""
+    latency_ms: Spread | None = None
+    """From a record's timestamp to its acknowledgement at the target (MirrorMaker 2's replication-latency-ms)."""
+    age_ms: Spread | None = None
+    """From a record's timestamp to when it was fetched (MirrorMaker 2's record-age-ms)."""
+    copied_ms: int | None = None
+    """Timestamp of the last record that was copied."""
+    task: int | None = None
+    """Which Spark task copies it."""
+    leader: int | None = None
+    """Broker at the source."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A source topic that is copied, or is to be."""
+
+    topic: str
+    target_topic: str
+    partitions: tuple[Partition, ...] = ()
+    released: bool = False
+    """Its writers have moved to the copy (`sparkmirror topics done`)."""
+    gone: bool = False
+    """It was deleted at the source; its copy stays."""
+    refused: str = ""
+    """Why it can't be copied at all, if so."""
+    late: int = 0
+    """Offsets that came to the source since its writers were said to have moved."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPartition:
+    """Where a group stands in one partition, on both sides. Offsets are the next ones to be read."""
+
+    topic: str
+    """At the source."""
+    partition: int
+    target_topic: str
+    source_offset: int | None = None
+    source_lag: int | None = None
+    target_offset: int | None = None
+    """Committed at the target; None: nothing is."""
+    target_lag: int | None = None
+    reread: int | None = None
+    """Records that the group would read again, had it to go on at the target now; None: not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A consumer group of the source that the filter wants."""
+
+    group: str
+    state: GroupState
+    reason: str = ""
+    synced_ms: int | None = None
+    """When all its offsets were last seen to be at the target."""
+    checkpoint_ms: float | None = None
+    """How long a checkpoint of it took, from reading the offset to the record's acknowledgement."""
+    partitions: tuple[GroupPartition, ...] = ()
+
+    @property
+    def reread(self) -> int | None:
+        """As `GroupPartition.reread`, of all partitions."""
+        known = [one.reread for one in self.partitions]
+        return None if None in known else sum(count for count in known if count is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Duty:
+    """Something that is done at intervals beside the copying."""
+
+    duty: str
+    interval_s: float
+    succeeded_ms: int | None = None
+    """When its last good turn ended."""
+    took_s: float | None = None
+    """How long that took."""
+    failing: str = ""
+    """Why its last turn failed, if it did."""
+    failures: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LossCount:
+    """What is in the loss ledger of one kind."""
+
+    kind: str
+    entries: int
+    offsets: int
+    newest_ms: int
+    words: str
+    """Of the newest."""
+    is_loss: bool = True
+    """Or to be expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pump:
+    """One Spark task at work on a flow."""
+
+    task: int
+    host: str
+    partitions: int
+    records: int
+    bytes: int
+    memory_bytes: int
+    cpu_s: float = 0.0
+    in_flight: int = 0
+    """Records that were fetched, and are not acknowledged."""
+    fetch_ms: float | None = None
+    """Mean time from a fetch request to its answer, over the last report."""
+    at_ms: int = 0
+    """When it reported last."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFigures:
+    """What one side of a flow did to its pumps."""
+
+    alias: str
+    bytes: int = 0
+    """Fetched from the source, or written to the target: of answers and requests, without headers."""
+    requests: int = 0
+    throttle_s: float = 0.0
+    """How long its brokers made the pumps wait (quotas)."""
+    errors: int = 0
+    """Answers and connections that failed."""
+    certificate_ends_ms: int | None = None
+    """When the first certificate that this side's settings name ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """One flow. A standby knows state, role and leader, and little else."""
+
+    flow: str
+    """As `A->B`."""
+    source: ClusterFigures
+    target: ClusterFigures
+    state: FlowState
+    role: Role
+    at_ms: int
+    """When these figures were put together."""
+    state_since_ms: int = 0
+    reason: str = ""
+    """Why it is in this state, where that is not plain; one line."""
+    waiting: str = ""
+    """What pumps wait for, if they do."""
+    leader: str = ""
+    """host:pid of the process that works on it."""
+    processes: int | None = None
+    """Members of the lease's group: those that work or stand by."""
+    epoch: int = 0
+    """Of the Spark jobs that ran for this flow, the newest."""
+    epochs: dict[str, int] = field(default_factory=dict)
+    """How many ended, by why: `planned`, `topics`, `load`, `failed`, `slots`, `lease`, `settings`."""
+    records: int = 0
+    bytes: int = 0
+    records_per_s: float = 0.0
+    bytes_per_s: float = 0.0
+    lag: int | None = None
+    """Of all partitions; None: not known of every one."""
+    lag_s: float | None = None
+    """The largest of any partition."""
+    eta_s: float | None = None
+    unknown: int = 0
+    """Partitions whose lag is not known."""
+    latency: Histogram = Histogram()
+    """From a record's timestamp to its acknowledgement, all data."""
+    heartbeat_latency: Histogram = Histogram()
+    """The same of the source's heartbeats alone."""
+    recent_latency_ms: tuple[float, float] | None = None
+    """p50 and p99 of the last reports."""
+    topics: tuple[Topic, ...] = ()
+    groups: tuple[Group, ...] = ()
+    duties: tuple[Duty, ...] = ()
+    losses: tuple[LossCount, ...] = ()
+    pumps: tuple[Pump, ...] = ()
+    retention_s: float | None = None
+    """Until the source deletes what is not copied, if that is near."""
+    retention_of: str = ""
+    """The partition that this befalls first, as topic-number."""
+    paused: tuple[str, ...] = ()
+    """Regexes of topics that an operator has paused."""
+    bytes_per_s_cap: float | None = None
+    backfill_per_s_cap: float | None = None
+    objective_s: float | None = None
+    """`sparkmirror.objective.seconds`: the lag that people were promised."""
+    tasks_max: int = 1
+    settings: dict[str, str] = field(default_factory=dict)
+    """What `doctor` and the page tell of its configuration: policy, isolation, codec, exactness' settings."""
+
+    @property
+    def parked(self) -> tuple[tuple[Topic, Partition], ...]:
+        """Those that can't be copied now."""
+        return tuple(
+            (topic, one) for topic in self.topics for one in topic.partitions if one.state is PartitionState.PARKED
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """The process that tells."""
+
+    host: str
+    pid: int
+    version: str
+    started_ms: int
+    spark_version: str = ""
+    kafka_python_version: str = ""
+    python_version: str = ""
+    mode: str = "run"
+    """`run`, `serve` or `legacy`."""
+    slots: int = 0
+    """Tasks that Spark can run at once."""
+    tasks: int = 0
+    """Tasks that run."""
+    cpu_s: float = 0.0
+    memory_bytes: int = 0
+    jvm_memory_bytes: int = 0
+    jvm_threads: int = 0
+    jvm_gc_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The whole of what one process knows at one moment."""
+
+    process: Process
+    at_ms: int
+    flows: tuple[Flow, ...] = ()
+
+    def to_json(self) -> bytes:
+        """As it travels: what has its default value is left out."""
+        return _adapter().dump_json(self, exclude_defaults=True)
+
+    @staticmethod
+    def from_json(text: bytes | str) -> Snapshot:
+        """Raises `ValueError` for what is none."""
+        return _adapter().validate_json(text)
+
+
+@cache
+def _adapter() -> TypeAdapter[Snapshot]:
+    return TypeAdapter(Snapshot)

@@ -1,0 +1,1 @@
+"""The live page: what is going on, in a browser."""

@@ -1,0 +1,1 @@
+"""HTTP listeners of a running mirror: metrics, health, and the page."""
