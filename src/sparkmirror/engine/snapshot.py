@@ -13,6 +13,7 @@ from functools import cache
 
 from pydantic import TypeAdapter
 
+from sparkmirror.offsets.cause import Cause as Cause
 from sparkmirror.sync.group_standing import GroupState
 
 LATENCY_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
@@ -66,47 +67,6 @@ class PartitionState(StrEnum):
     """It can't be copied now; `cause` and `reason` say why, and it is looked at again."""
     DONE = "done"
     """All that was asked for is copied."""
-
-
-class Cause(StrEnum):
-    """Why something isn't copied now: the closed list that metrics use as a label, never the reason's text."""
-
-    NONE = "none"
-    PAUSED = "paused"
-    POSITION = "position"
-    """Its position is being read."""
-    PREDECESSOR = "predecessor"
-    """A predecessor may still be alive, and is waited for."""
-    RIVAL = "rival"
-    """Another process writes as this flow."""
-    THROTTLED = "throttled"
-    """A broker's quota."""
-    UNREACHABLE = "unreachable"
-    """A broker can't be reached, or does not answer."""
-    NO_LEADER = "no-leader"
-    NOT_ENOUGH_REPLICAS = "not-enough-replicas"
-    NOT_AUTHORIZED = "not-authorized"
-    NO_TOPIC = "no-topic"
-    """The topic, or partition, is not there."""
-    TOO_LARGE = "too-large"
-    """The target's limits on sizes."""
-    TIMESTAMP = "timestamp"
-    """The target's limits on timestamps."""
-    UNREADABLE = "unreadable"
-    """What the source holds can't be read, or not be unpacked within the bound."""
-    REFUSED = "refused"
-    """The target refuses it for another reason: codec, policy, format."""
-    EXPIRED = "expired"
-    TRUNCATED = "truncated"
-    TARGET_TRUNCATED = "target-truncated"
-    RECREATED = "recreated"
-    FOREIGN = "foreign-writer"
-    """Somebody else wrote to the copy."""
-    TAKEOVER = "takeover"
-    """Where another mirror's copy ended is not known."""
-    BROKER = "broker"
-    """An error at a broker that may pass by itself."""
-    OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)

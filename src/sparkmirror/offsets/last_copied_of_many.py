@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig
+from sparkmirror.offsets.cause import Cause
 from sparkmirror.offsets.last_copied import LastCopied, LastCopiedReader, Ours, Untold
 from sparkmirror.offsets.log_bounds import BothLogs, Bounds
 from sparkmirror.offsets.mirror_records import OffsetSync
@@ -78,7 +79,7 @@ class LastCopiedOfMany:
 def _find(reader: LastCopiedReader, one: Unread, down: dict[tuple[int, int], str]) -> Answer:
     leaders = one.both.source_leader, one.both.target_leader
     if leaders in down:
-        return Unserved(down[leaders])
+        return Unserved(down[leaders], Cause.UNREACHABLE)
     try:
         return reader.find(*one)
     except Untold as untold:

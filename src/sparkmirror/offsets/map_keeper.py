@@ -19,6 +19,7 @@ from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.cluster.log_tail import LastBatch, last_batches
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.offsets.arbitration import Evidence, arbitrate, unsettled
+from sparkmirror.offsets.cause import Cause
 from sparkmirror.offsets.evidence import LogProbe
 from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.matching import TargetLog
@@ -26,7 +27,7 @@ from sparkmirror.offsets.offset_map import Copied, OffsetMap
 from sparkmirror.offsets.position import appended, unwrap
 from sparkmirror.offsets.segment_log import KEPT_CLAIMS, SegmentLog, TargetPartition
 from sparkmirror.offsets.segments import ClaimKey, Retracted, Segment, home_partition, read_record, segments_topic
-from sparkmirror.offsets.target_reading import Unserved, by_topic, listed_offset, said
+from sparkmirror.offsets.target_reading import Unserved, by_topic, listed_offset, unserved
 from sparkmirror.wire.topic_ids import NO_ID
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -465,14 +466,14 @@ def copied_below(claims: Sequence[Segment], tail: LastBatch | None, high_waterma
 def _leader(topics: Mapping[str, TopicLeaders], where: TopicPartition) -> int:
     topic = topics[where[0]]
     if topic.error == _UNKNOWN_TOPIC:
-        raise Unserved(f"the target has no topic {where[0]}")
+        raise Unserved(f"the target has no topic {where[0]}", Cause.NO_TOPIC)
     if topic.error:
-        raise Unserved(said("target", where, topic.error))
+        raise unserved("target", where, topic.error)
     if where[1] not in topic.partitions:
-        raise Unserved(f"the target's topic {where[0]} has no partition {where[1]}")
+        raise Unserved(f"the target's topic {where[0]} has no partition {where[1]}", Cause.NO_TOPIC)
     leader = topic.partitions[where[1]].leader
     if leader < 0:
-        raise Unserved(f"{where[0]}-{where[1]} has no leader at the target now")
+        raise Unserved(f"{where[0]}-{where[1]} has no leader at the target now", Cause.NO_LEADER)
     return leader
 
 

@@ -16,6 +16,7 @@ from sparkmirror.cluster.list_offsets import DEBUG_CONSUMER, EARLIEST, LATEST, l
 from sparkmirror.cluster.log_tail import TailUnread, each_readable
 from sparkmirror.cluster.topic_configs import CLEANUP_POLICY, topic_configs
 from sparkmirror.config import LossPolicy
+from sparkmirror.offsets.cause import Cause, cause_of_loss
 from sparkmirror.offsets.evidence import LogProbe
 from sparkmirror.offsets.foreign_notes import ForeignNotes
 from sparkmirror.offsets.identity import Identity
@@ -26,7 +27,7 @@ from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import Segment
 from sparkmirror.offsets.sentinel import cut_in, look_for_losses, shrunk
 from sparkmirror.offsets.settling import Settled, Settler, Superseded, assert_present, settle_replicated
-from sparkmirror.offsets.target_reading import TargetReader, Unserved, by_topic, listed_offset, said
+from sparkmirror.offsets.target_reading import TargetReader, Unserved, by_topic, listed_offset, unserved
 from sparkmirror.wire.topic_ids import NO_ID, same_topic
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -76,7 +77,7 @@ class PositionReader:
                 f"target cluster {self._target.config.alias} is now {self._target.cluster_id}, "
                 f"not {self._identity.cluster_id}: start again to agree on a new identity"
             )
-            ready({route: Refusal(reason) for route in routes})
+            ready({route: Refusal(reason, cause=Cause.REFUSED) for route in routes})
             return
         self._learn_policies({route.source_topic for route in routes})
         self._remembered = routes
@@ -90,8 +91,8 @@ class PositionReader:
                 ].append(route)
             except _NoPartition as gone:
                 results[route] = self._without_partition(route, gone, target.get(route.target_topic))
-            except Unserved as unserved:
-                results[route] = Refusal(str(unserved), transient=True)
+            except Unserved as error:
+                results[route] = Refusal(str(error), transient=True, cause=error.cause)
         if results:
             ready(results)
         for leaders, group in by_leaders.items():
@@ -168,22 +169,24 @@ class PositionReader:
                     raise reading
                 start = listed_offset(starts[route.source], route.source)
                 end = listed_offset(ends[route.source], route.source)
-            except Unserved as unserved:
-                results[route] = Refusal(str(unserved), transient=True)
+            except Unserved as error:
+                results[route] = Refusal(str(error), transient=True, cause=error.cause)
                 continue
             if ids[route.target_topic] != NO_ID:
                 bounds[route] = start, end
             else:
                 results[route] = Refusal(
                     f"cluster {self._target.config.alias} has no id for topic {route.target_topic}: "
-                    "inter.broker.protocol.version must be 2.8 or newer on all of its brokers"
+                    "inter.broker.protocol.version must be 2.8 or newer on all of its brokers",
+                    cause=Cause.REFUSED,
                 )
         bounded = {route.target: read[route.target] for route in bounds}
         settled_ones = settle_replicated(settler, self._target_reader, target_leader, bounded, ids, evidence)
         found = {route: (settled_ones[route.target], *some) for route, some in bounds.items()}
         for route in self._moving(target, target_leader, {route: one for route, (one, _, _) in found.items()}, read):
             del found[route]
-            results[route] = Refusal("a rival writes to it: its position is read again", transient=True)
+            rival = Refusal("a rival writes to it: its position is read again", transient=True, cause=Cause.RIVAL)
+            results[route] = rival
         epochs = self._epoch_ends(source_leader, source, {route: one.position for route, (one, _, _) in found.items()})
         dated = self._dated(target_leader, {route.target: read[route.target] for route in found}, read_at)
         for route, (settled, start, end) in found.items():
@@ -201,8 +204,8 @@ class PositionReader:
                     dated[route.target],
                     known[route],
                 )
-            except Unserved as unserved:
-                results[route] = Refusal(str(unserved), transient=True)
+            except Unserved as error:
+                results[route] = Refusal(str(error), transient=True, cause=error.cause)
         return results
 
     def _dated(
@@ -264,7 +267,8 @@ class PositionReader:
     ) -> Bearings | Refusal:
         position = settled.position
         if isinstance(position, Doubt):
-            return Refusal(position.reason, transient=position.wait)
+            cause = Cause.POSITION if position.wait else Cause.OTHER
+            return Refusal(position.reason, transient=position.wait, cause=cause)
         passed, (topic_id, appended) = self._remembered[route]
         leader = source.partitions[route.partition]
         cut_at = None if epoch is None else self._cut_at(route, position, epoch, leader.leader, target_topic_id)
@@ -289,7 +293,7 @@ class PositionReader:
             self._ledger.record(loss)
         halted = next((loss for loss in found.losses if loss.action == "halted"), None)
         if halted is not None:
-            return Refusal(halted.words, loss=halted.kind)
+            return Refusal(halted.words, loss=halted.kind, cause=cause_of_loss(halted.kind))
         return Bearings(
             dataclasses.replace(
                 position,
@@ -315,7 +319,7 @@ class PositionReader:
     ) -> int | None:
         """From where on the source's log is not the one that was copied; at or beyond the position: it still is."""
         if epoch.error:
-            raise Unserved(said(self._source.config.alias, route.source, epoch.error))
+            raise unserved(self._source.config.alias, route.source, epoch.error)
         if epoch.epoch < 0 or position.upstream is None:
             return None
         if epoch.epoch == position.leader_epoch:
@@ -324,7 +328,7 @@ class PositionReader:
         def ask(older: int) -> EpochEnd:
             answer = epoch_ends(self._source, leader, {route.source: older})[route.source]
             if answer.error:
-                raise Unserved(said(self._source.config.alias, route.source, answer.error))
+                raise unserved(self._source.config.alias, route.source, answer.error)
             return answer
 
         return cut_in(self._copied(target_topic_id, route.partition, position), position.upstream, ask)
@@ -356,15 +360,15 @@ class PositionReader:
         """One side's topic is there without this partition: a loss, if it is the source's and any of it was copied."""
         leader = target.partitions.get(route.partition) if target is not None and not target.error else None
         if target is None or leader is None or leader.leader < 0:
-            return Refusal(str(gone), transient=True)
+            return Refusal(str(gone), transient=True, cause=Cause.NO_TOPIC)
         try:
             loss = self._shrunk(route, target.topic_id, leader.leader, gone.topic_id)
             if loss is None:
-                return Refusal(str(gone), transient=True)
+                return Refusal(str(gone), transient=True, cause=Cause.NO_TOPIC)
             self._ledger.record(loss)
         except (ConnectionError, Unserved) as error:
-            return Refusal(str(error), transient=True)
-        return Refusal(loss.words, loss=loss.kind)
+            return Refusal(str(error), transient=True, cause=Cause.UNREACHABLE)
+        return Refusal(loss.words, loss=loss.kind, cause=cause_of_loss(loss.kind))
 
     def _shrunk(self, route: Route, target_topic_id: bytes, leader: int, source_topic_id: bytes) -> Loss | None:
         end = list_offsets(self._target, leader, by_topic([route.target]), LATEST)[route.target]
@@ -380,22 +384,22 @@ class _NoPartition(Unserved):
     """The topic has no such partition."""
 
     def __init__(self, words: str, topic_id: bytes) -> None:
-        super().__init__(words)
+        super().__init__(words, Cause.NO_TOPIC)
         self.topic_id = topic_id
 
 
 def _refused(routes: Sequence[Route], error: ConnectionError) -> dict[Route, Bearings | Refusal]:
-    return {route: Refusal(str(error), transient=True) for route in routes}
+    return {route: Refusal(str(error), transient=True, cause=Cause.UNREACHABLE) for route in routes}
 
 
 def _leader(topics: Mapping[str, TopicLeaders], where: TopicPartition, alias: str) -> int:
     topic, partition = where
     found = topics.get(topic)
     if found is None or found.error:
-        raise Unserved(said(alias, where, found.error if found else 3))
+        raise unserved(alias, where, found.error if found else 3)
     if partition not in found.partitions:
         raise _NoPartition(f"{alias}: {topic} has no partition {partition}", found.topic_id)
     leader = found.partitions[partition].leader
     if leader < 0:
-        raise Unserved(f"{alias}: {topic}-{partition} has no leader now")
+        raise Unserved(f"{alias}: {topic}-{partition} has no leader now", Cause.NO_LEADER)
     return leader

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from sparkmirror.offsets.cause import Cause
 from sparkmirror.offsets.losses import LossKind
 from sparkmirror.offsets.position import Position
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -70,3 +71,4 @@ class Refusal:
     transient: bool = False
     loss: LossKind | None = None
     """The named state that halts it; it is in the ledger already."""
+    cause: Cause = Cause.OTHER

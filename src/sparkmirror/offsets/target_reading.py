@@ -15,6 +15,7 @@ from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.list_offsets import DEBUG_CONSUMER, EARLIEST, LATEST, ListedOffset, list_offsets
 from sparkmirror.cluster.log_tail import last_batches
 from sparkmirror.cluster.producers import DescribedPartition, describe_producers
+from sparkmirror.offsets.cause import Cause, cause_of_error
 from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.position import LogTail, ProducerState, TargetReading
 from sparkmirror.offsets.segment_log import SegmentLog
@@ -28,6 +29,10 @@ _SETTLE_PAUSE_S = 0.05
 
 class Unserved(Exception):
     """A leader is missing or answered one partition with an error."""
+
+    def __init__(self, words: str, cause: Cause = Cause.BROKER) -> None:
+        super().__init__(words)
+        self.cause = cause
 
 
 class TargetReader:
@@ -62,7 +67,7 @@ class TargetReader:
         for where in partitions:
             try:
                 if described[where].error:
-                    raise Unserved(said("target", where, described[where].error))
+                    raise unserved("target", where, described[where].error)
                 if where in unsettled:
                     raise Unserved(unsettled[where])
                 start = listed_offset(starts[where], where)
@@ -184,13 +189,18 @@ class TargetReader:
 def listed_offset(listed: ListedOffset, where: TopicPartition) -> int:
     """The offset; raises `Unserved` where there was an error."""
     if listed.error:
-        raise Unserved(said("the leader", where, listed.error))
+        raise unserved("the leader", where, listed.error)
     return listed.offset
 
 
 def said(who: str, where: TopicPartition, code: int) -> str:
     """A line on an error that somebody answered."""
     return f"{who}: {where[0]}-{where[1]}: {error_name(code)}"
+
+
+def unserved(who: str, where: TopicPartition, code: int) -> Unserved:
+    """What to raise for an error that somebody answered."""
+    return Unserved(said(who, where, code), cause_of_error(code))
 
 
 def _sequence(claim: Segment) -> int:
