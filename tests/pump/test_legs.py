@@ -17,6 +17,7 @@ from sparkmirror.pump.limits import Lane
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.pump.source_leg import SourceLeg
+from sparkmirror.pump.tally import LegMeter
 from sparkmirror.pump.target_leg import TargetLeg
 from sparkmirror.wire.buffers import FramePool
 from sparkmirror.wire.channel import Channel
@@ -38,6 +39,7 @@ def a_leg(lost: list[PartitionCopy], renewing: list[Channel] | None = None) -> T
         on_unsendable=lambda copy: None,
         on_lost=lambda leg, reason, copies: lost.extend(copies),
         may_send=lambda: True,
+        meter=LegMeter(),
     )
 
 
@@ -191,6 +193,7 @@ def a_fetching_leg(signed: Signed, loop: Loop, renewing: list[Channel] | None = 
         on_refused=lambda leg, error: None,
         on_lost=lambda leg, reason: None,
         may_fetch=lambda lane: True,
+        meter=LegMeter(),
         max_wait_ms=500,
     )
     session = FetchSession(

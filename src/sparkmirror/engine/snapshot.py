@@ -14,10 +14,8 @@ from functools import cache
 from pydantic import TypeAdapter
 
 from sparkmirror.offsets.cause import Cause as Cause
+from sparkmirror.pump.figures import LATENCY_BOUNDS_S as LATENCY_BOUNDS_S
 from sparkmirror.sync.group_standing import GroupState
-
-LATENCY_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
-"""Upper bounds of the latency histogram's buckets; one more holds what took longer."""
 
 
 class FlowState(StrEnum):

@@ -15,7 +15,8 @@ from sparkmirror.pump.quiet import GRACE_S
 RECEIPTS = (
     "flow string, source_topic string, target_topic string, partition int, state string, reason string, "
     "records long, bytes long, upstream long, downstream long, source_end long, in_doubt boolean, "
-    "halted string, timestamp_ms long, target_topic_id string, appended long, last_upstream long, last_downstream long"
+    "halted string, timestamp_ms long, target_topic_id string, appended long, last_upstream long, "
+    "last_downstream long, cause string"
 )
 """The schema of an epoch's result, a row a partition. Offsets are the next ones, -1 where unknown; no loss is null."""
 
@@ -39,6 +40,7 @@ _COLUMNS = pa.schema(
         pa.field("appended", pa.int64()),
         pa.field("last_upstream", pa.int64()),
         pa.field("last_downstream", pa.int64()),
+        pa.field("cause", pa.string()),
     ]
 )
 

@@ -81,8 +81,8 @@ class TargetReader:
                     has_records=end > start,
                     high_watermark=listed_offset(marks[where], where),
                 )
-            except Unserved as unserved:
-                readings[where] = unserved
+            except Unserved as error:
+                readings[where] = error
         return readings
 
     def replicated(

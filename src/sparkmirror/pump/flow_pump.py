@@ -14,6 +14,7 @@ from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.topic_configs import topic_configs
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig
+from sparkmirror.offsets.cause import Cause
 from sparkmirror.offsets.losses import LossLedger, losses_topic
 from sparkmirror.offsets.reading import PositionReader
 from sparkmirror.offsets.route import Bearings, Refusal, Remembered, Route
@@ -25,6 +26,7 @@ from sparkmirror.pump.batch import Claim
 from sparkmirror.pump.clock import now_s, wall_ms
 from sparkmirror.pump.control import ControlState
 from sparkmirror.pump.dialer import Dialer
+from sparkmirror.pump.figures import PartitionFigures
 from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.leg import Leg
 from sparkmirror.pump.limits import FETCH_BYTES, SMALLEST_FETCH_BYTES, Lane, Limits
@@ -97,7 +99,7 @@ class FlowPump:
         self._reader = PositionReader(
             self._source, self._target, self._segments, ledger, flow.loss, order.identity, now_s
         )
-        self._refused: dict[Route, str] = {}
+        self._refused: dict[Route, Refusal] = {}
         self._source_legs: dict[Lane, SourceLeg] = {}
         self._target_legs: dict[int, TargetLeg] = {}
         self._to_read: list[PartitionCopy] = []
@@ -136,7 +138,7 @@ class FlowPump:
         flow = self.order.flow
         for route in routes:
             if route.refused:
-                self._refused[route.route] = route.refused
+                self._refused[route.route] = Refusal(route.refused, cause=Cause.TAKEOVER)
             copy = PartitionCopy(
                 route.route,
                 self.order.identity,
@@ -188,7 +190,7 @@ class FlowPump:
             self._prepare_more()
 
     def _read_positions(self, copies: Sequence[PartitionCopy]) -> None:
-        refused = {copy: Refusal(self._refused[copy.route]) for copy in copies if copy.route in self._refused}
+        refused = {copy: self._refused[copy.route] for copy in copies if copy.route in self._refused}
         self._on_read(refused)
         by_route = {copy.route: copy for copy in copies if copy not in refused}
         remembered = {route: copy.remembered for route, copy in by_route.items()}
@@ -304,7 +306,7 @@ class FlowPump:
         if isinstance(error, Superseded):
             self.fenced = str(error)
         for copy in copies:
-            copy.refuse(Refusal(str(error), transient=True), self._loop.now)
+            copy.refuse(Refusal(str(error), transient=True, cause=Cause.UNREACHABLE), self._loop.now)
             self._settle(copy)
 
     def _on_claimed(self, claims: Iterable[tuple[PartitionCopy, Claim]]) -> None:
@@ -374,7 +376,7 @@ class FlowPump:
         try:
             copy.prepare(self._loop.now, lambda: now_s() >= until_s or not self._may_prepare(copy))
         except ValueError as error:
-            copy.park(f"source: what was fetched can't be read: {error}", self._loop.now)
+            copy.park(f"source: what was fetched can't be read: {error}", self._loop.now, Cause.UNREADABLE)
 
     def _may_prepare(self, copy: PartitionCopy) -> bool:
         """Whether there is memory for what is made of its answer, which may be far more than was fetched."""
@@ -412,7 +414,7 @@ class FlowPump:
             self.fenced = f"{copy.route.target_topic}-{copy.route.partition}: {explanation(ack.error)}"
         batch = copy.acknowledge(ack, self._loop.now)
         if batch is not None:
-            self.tally.count(batch.count, len(batch.view), batch.max_timestamp)
+            self.tally.acknowledged(copy.route.source, batch, self._loop.now)
         self._settle(copy)
 
     def _on_fetch_refused(self, leg: SourceLeg, error: int) -> None:
@@ -427,7 +429,7 @@ class FlowPump:
         for copy in [copy for copy, its_leg in self._fetching.items() if its_leg is leg]:
             self._fetching.pop(copy)
             copy.read_from = None
-            copy.doubt(reason, self._loop.now)
+            copy.doubt(reason, self._loop.now, Cause.UNREACHABLE)
             self._settle(copy)
 
     def _on_target_lost(self, leg: TargetLeg, reason: str, copies: list[PartitionCopy]) -> None:
@@ -441,7 +443,7 @@ class FlowPump:
         # Those that had nothing to send may have lost what they sent: their next leader need not have it.
         for copy in self.copies:
             if copy.stage is Stage.RUNNING and copy.is_led_by(leg.broker) and not copy.in_flight:
-                copy.doubt(reason, self._loop.now)
+                copy.doubt(reason, self._loop.now, Cause.UNREACHABLE)
                 self._settle(copy)
 
     def _on_suspended(self, busy: bool) -> None:
@@ -464,6 +466,7 @@ class FlowPump:
                 on_refused=self._on_fetch_refused,
                 on_lost=self._on_source_lost,
                 may_fetch=self._may_fetch,
+                meter=self.tally.source,
                 max_wait_ms=self.order.flow.fetch.fetch_max_wait_ms,
             )
             leg.max_bytes = self._limits.fetch_bytes(backfill=lane.backfill)
@@ -486,6 +489,7 @@ class FlowPump:
                 on_unsendable=self._settle,
                 on_lost=self._on_target_lost,
                 may_send=self._may_send,
+                meter=self.tally.target,
             )
         return leg
 
@@ -548,27 +552,34 @@ class FlowPump:
 
     def _receipt(self, copy: PartitionCopy) -> Receipt:
         if copy.stage is Stage.RUNNING and self._control and self._control.is_paused(copy.route.source_topic):
-            return receipt_of(self.name, copy, "waiting", "paused")
-        return receipt_of(self.name, copy, STATES[copy.stage], copy.reason or self._waits_for(copy))
+            return receipt_of(self.name, copy, "waiting", "paused", Cause.PAUSED)
+        reason, cause = (copy.reason, copy.cause) if copy.reason else self._waits_for(copy)
+        return receipt_of(self.name, copy, STATES[copy.stage], reason, cause)
 
-    def _waits_for(self, copy: PartitionCopy) -> str:
+    def figures(self, receipts: Iterable[Receipt]) -> list[PartitionFigures]:
+        """What was measured of these partitions."""
+        copies = [self._by_source[one.source_topic, one.partition] for one in receipts]
+        return [self.tally.figures(copy.route.source, copy.oldest_ms, self._loop.now) for copy in copies]
+
+    def _waits_for(self, copy: PartitionCopy) -> tuple[str, Cause]:
         """What takes long just now."""
         if copy.asked_at is not None and self._loop.now - copy.asked_at > SLOW_S:
-            return "its position is being read"
+            return "its position is being read", Cause.POSITION
         if self._control is None and self._loop.now - self._began > SLOW_S:
-            return "what is paused and capped is not known yet: the flow's control topic is being read"
+            return "what is paused and capped is not known yet: the flow's control topic is being read", Cause.POSITION
         source_leg = self._fetching.get(copy)
         if source_leg is not None and source_leg.refusal:
-            return source_leg.refusal
+            return source_leg.refusal, Cause.BROKER
         legs: list[Leg | None] = [source_leg]
         if copy.queue and copy.bearings is not None:
             legs.insert(0, self._target_legs.get(copy.bearings.target_leader))
         for leg in filter(None, legs):
             if leg.throttled_s > SLOW_S:
-                return f"{leg.peer} throttles us (a quota there): it is asked again in {leg.throttled_s:.0f} s"
+                asked = f"it is asked again in {leg.throttled_s:.0f} s"
+                return f"{leg.peer} throttles us (a quota there): {asked}", Cause.THROTTLED
             if leg.dialing_s > SLOW_S:
-                return f"{leg.peer} is being connected to"
-        return ""
+                return f"{leg.peer} is being connected to", Cause.UNREACHABLE
+        return "", Cause.NONE
 
     def close(self) -> None:
         for source_leg in self._source_legs.values():

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from sparkmirror.pump.limits import LONGEST_THROTTLE_S
 from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.tally import LegMeter
 from sparkmirror.wire.channel import Channel, ChannelClosed
 
 
@@ -15,8 +16,16 @@ class Leg(ABC):
     `failed` answers where that came to nothing. A leg that has lost its channel is not used again.
     """
 
-    def __init__(self, peer: str, loop: Loop, dial: Callable[[], None], renew: Callable[[Leg, Channel], None]) -> None:
+    def __init__(
+        self,
+        peer: str,
+        loop: Loop,
+        dial: Callable[[], None],
+        renew: Callable[[Leg, Channel], None],
+        meter: LegMeter,
+    ) -> None:
         self.peer = peer
+        self.meter = meter
         self._loop = loop
         self._dial = dial
         self._renew = renew
@@ -28,6 +37,7 @@ class Leg(ABC):
 
     def _throttle(self, ms: int) -> float:
         """The broker asks to be left alone for so long: until when that is done."""
+        self.meter.throttle_ms += min(ms, int(LONGEST_THROTTLE_S * 1000))
         self._throttled_until = max(self._throttled_until, self._loop.now + min(ms / 1000, LONGEST_THROTTLE_S))
         return self._throttled_until
 

@@ -12,9 +12,11 @@ from pydantic import BaseModel, ConfigDict
 
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.model import REVEAL
+from sparkmirror.offsets.cause import Cause
 from sparkmirror.offsets.identity import Identity, Producer
 from sparkmirror.offsets.losses import LossKind
 from sparkmirror.offsets.route import Route
+from sparkmirror.pump.figures import PartitionFigures, Totals
 
 
 class _Value(BaseModel):
@@ -138,6 +140,8 @@ class Receipt(_Value):
     """Of the last record that was acknowledged; the next offset may be further on, behind a gap or a marker."""
     last_downstream: int = -1
     """Of the same record."""
+    cause: Cause = Cause.NONE
+    """What `reason` comes to."""
 
 
 class FlowReport(_Value):
@@ -158,8 +162,16 @@ class FlowReport(_Value):
     memory_bytes: int = 0
     waiting: str = ""
     """Why the pump waits, if it does."""
+    host: str = ""
+    cpu_s: float = 0.0
+    """Processor time of the pump, all its flows together."""
+    in_flight: int = 0
+    """Records that were fetched and are not acknowledged."""
+    totals: Totals = Totals()
     receipts: tuple[Receipt, ...] = ()
     """Partitions that changed since the last report."""
+    figures: tuple[PartitionFigures, ...] = ()
+    """What was measured of them."""
     ended: bool = False
     ended_because: str = ""
     """Why it ended though nobody asked it to; the other flows of its task may go on."""

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 
+from sparkmirror.offsets.cause import Cause, cause_of_error
 from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.losses import LossKind
 from sparkmirror.offsets.route import NOTHING_KNOWN, Bearings, Refusal, Remembered, Route
@@ -89,6 +90,8 @@ class PartitionCopy:
         """Where the partition's writers have left the source for the target; None: they have not."""
         self.stage = Stage.SEEKING
         self.reason = ""
+        self.cause = Cause.POSITION
+        """Why it isn't copied, while `reason` says so."""
         self.seek_at = now
         """When to read the position next, while SEEKING or PARKED."""
         self.asked_at: float | None = None
@@ -115,6 +118,8 @@ class PartitionCopy:
         self.acked_timestamp_ms = -1
         """Of the last record that is known to be copied, by its own clock; -1: not known."""
         self.source_end = -1
+        self._oldest = -1, -1
+        """The position, and the timestamp of what comes next there, as it was when the queue was dropped."""
         self._answered_bytes = 0
         """What the last fetch brought."""
         self.backfilling = False
@@ -156,6 +161,20 @@ class PartitionCopy:
             self.stage, self.seek_at, self.reason = Stage.SEEKING, now, ""
         elif self.stage is Stage.RUNNING and not self.queue:
             self._finish_if_done()
+
+    @property
+    def oldest_ms(self) -> int:
+        """Timestamp of the first record that is not acknowledged; -1: it was not fetched, or has none."""
+        for waiting in (self.in_flight, self.queue):
+            if waiting:
+                return waiting[0].base_timestamp
+        upstream, timestamp_ms = self._oldest
+        return timestamp_ms if upstream == self.acked_upstream else -1
+
+    @property
+    def waiting_records(self) -> int:
+        """Records that were fetched and are not acknowledged."""
+        return sum(batch.count for waiting in (self.in_flight, self.queue) for batch in waiting)
 
     @property
     def last_copied(self) -> tuple[int, int]:
@@ -242,7 +261,7 @@ class PartitionCopy:
                 self.refuse(Refusal(reason, transient=True), now)
                 return False
         if reason := self._is_not_known(position.end, end) if position.supposed else "":
-            self.park(f"the target has deleted all records, and {reason}: {TELL_US}", now)
+            self.park(f"the target has deleted all records, and {reason}: {TELL_US}", now, Cause.TARGET_TRUNCATED)
             return False
         if not position.supposed and bearings.replicated and position.sequence:
             self.appended = bearings.target_topic_id, position.end
@@ -273,10 +292,10 @@ class PartitionCopy:
             self.drop_queue()
         if refusal.transient and not self._out_of_patience(now):
             self.stage = Stage.SEEKING
-            self.reason = refusal.reason
+            self.reason, self.cause = refusal.reason, refusal.cause
             self.seek_at = max(now + self._pause(), self._quiet.look_at)
         else:
-            self.park(refusal.reason, now)
+            self.park(refusal.reason, now, refusal.cause)
             self.halted = refusal.loss
             self._last_upstream = self._last_downstream = -1
 
@@ -295,27 +314,27 @@ class PartitionCopy:
 
     def _be_quiet(self) -> None:
         self.stage = Stage.DRAINING if self.in_flight else Stage.SEEKING
-        self.reason = WAITS
+        self.reason, self.cause = WAITS, Cause.PREDECESSOR
         self.seek_at = self._quiet.look_at
 
     # --- doubt ----------------------------------------------------------------------------------
 
-    def doubt(self, reason: str, now: float) -> None:
+    def doubt(self, reason: str, now: float, cause: Cause = Cause.POSITION) -> None:
         """Something is unsure: drop, drain, read the position again after a pause."""
         if self.stage in (Stage.PARKED, Stage.DONE):
             return
         if self._out_of_patience(now) and not self.in_flight:
-            self.park(reason, now)
+            self.park(reason, now, cause)
             return
         self.drop_queue()
-        self.reason = reason
+        self.reason, self.cause = reason, cause
         self.seek_at = max(now + self._pause(), self._quiet.look_at)
         self.stage = Stage.DRAINING if self.in_flight else Stage.SEEKING
 
-    def park(self, reason: str, now: float) -> None:
+    def park(self, reason: str, now: float, cause: Cause) -> None:
         """Leave it, and look again after a while; the pause grows with each time."""
         self.drop_queue()
-        self.reason = reason
+        self.reason, self.cause = reason, cause
         self.stage = Stage.PARKED
         self.seek_at = now + min(_FIRST_PARK_S * 2**self._failures, _LONGEST_PARK_S)
         self._failures += 1
@@ -327,7 +346,7 @@ class PartitionCopy:
         self.in_flight.clear()
         if self.stage is Stage.RUNNING or self.stage is Stage.DRAINING:
             self.stage = Stage.RUNNING
-            self.doubt(reason, now)
+            self.doubt(reason, now, Cause.UNREACHABLE)
 
     def wants_reading(self, now: float) -> bool:
         """Whether its position should be read now."""
@@ -394,7 +413,7 @@ class PartitionCopy:
             return
         self.acked_upstream = self.backlog.upstream
         if self.backlog.obstacle:
-            self.park(self.backlog.obstacle, now)
+            self.park(self.backlog.obstacle, now, Cause.UNREADABLE)
         else:
             self._finish_if_done()
 
@@ -457,9 +476,10 @@ class PartitionCopy:
         if ack.log_append_time_ms >= 0 and not self._stamped:
             # Or the target stamps records itself: its topic's configuration tells.
             self.may_be_stamped = True
-            self.doubt(f"a rival had already written source offset {batch.upstream}", now)
+            self.doubt(f"a rival had already written source offset {batch.upstream}", now, Cause.RIVAL)
         elif ack.base_offset != batch.downstream:
-            self.doubt(f"source offset {batch.upstream} landed at {ack.base_offset}, not at {batch.downstream}", now)
+            where_to = f"source offset {batch.upstream} landed at {ack.base_offset}, not at {batch.downstream}"
+            self.doubt(where_to, now, Cause.RIVAL)
         else:
             self._note_appended(batch, now)
             return batch
@@ -519,9 +539,9 @@ class PartitionCopy:
     def act_on(self, error: int, reason: str, now: float) -> None:
         """What the table of verdicts says."""
         if verdict(error) in (Verdict.PARK, Verdict.STOP):
-            self.park(reason, now)
+            self.park(reason, now, cause_of_error(error))
             return
-        self.doubt(reason, now)
+        self.doubt(reason, now, cause_of_error(error))
         if verdict(error) is Verdict.RETRY:
             self.seek_at = max(self.seek_at, now + _SHORTEST_RETRY_S)
 
@@ -543,6 +563,7 @@ class PartitionCopy:
 
     def drop_queue(self) -> None:
         """Forget what was fetched and not sent; it is fetched again when its turn comes."""
+        self._oldest = self.acked_upstream, self.oldest_ms
         self.backlog.drop()
 
 

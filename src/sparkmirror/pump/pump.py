@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 import os
 import resource
+import socket
+import time
 import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sparkmirror.pump.clock import now_s, wall_ms
 from sparkmirror.pump.control import SILENCE_S, ControlState
+from sparkmirror.pump.figures import PartitionFigures
 from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.line import Line
 from sparkmirror.pump.loop import Loop
@@ -45,6 +48,7 @@ class _Run:
         self._ended_because = ""
         self._taken_over = False
         self._end_told = False
+        self._cpu_began_s = time.process_time()
         self._last: dict[TopicPartition, Receipt] = {}
         self.flow_pump = FlowPump(flow, loop, memory_bytes=memory_bytes)
         self._line = Line(flow.flow, loop, self._hear)
@@ -90,6 +94,7 @@ class _Run:
         changed = [one for one in receipts if self._last.get((one.source_topic, one.partition)) != one]
         self._last.update({(one.source_topic, one.partition): one for one in changed})
         tally = self.flow_pump.tally
+        flow = self.flow_pump
         waiting = {one.reason for one in receipts if one.reason and one.state != "done"}
         report = FlowReport(
             epoch=self._order.epoch,
@@ -103,11 +108,15 @@ class _Run:
             lag=sum(max(one.source_end - one.upstream, 0) for one in receipts if one.upstream >= 0),
             latency_ms=tally.take_latency_ms(),
             memory_bytes=resident_bytes(),
+            host=socket.gethostname(),
+            cpu_s=time.process_time() - self._cpu_began_s,
+            in_flight=sum(copy.waiting_records for copy in flow.copies),
+            totals=tally.totals,
             waiting=sorted(waiting)[0] if waiting else "",
             ended=ended,
             ended_because=self._ended_because,
         )
-        for one in with_receipts(report, changed):
+        for one in with_receipts(report, changed, flow.figures(changed)):
             self._line.report(one)
 
     def close(self) -> list[Receipt]:
@@ -120,11 +129,13 @@ class _Run:
         return receipts
 
 
-def with_receipts(report: FlowReport, receipts: Sequence[Receipt]) -> Iterator[FlowReport]:
+def with_receipts(
+    report: FlowReport, receipts: Sequence[Receipt], figures: Sequence[PartitionFigures] = ()
+) -> Iterator[FlowReport]:
     """The report with these, as often as it takes: each becomes one record, and those have a largest size."""
     for first in range(0, max(len(receipts), 1), RECEIPTS_AT_ONCE):
-        some = tuple(receipts[first : first + RECEIPTS_AT_ONCE])
-        yield report.model_copy(update={"receipts": some})
+        part = slice(first, first + RECEIPTS_AT_ONCE)
+        yield report.model_copy(update={"receipts": tuple(receipts[part]), "figures": tuple(figures[part])})
 
 
 def resident_bytes() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sparkmirror.offsets.cause import Cause
 from sparkmirror.pump.orders import PartitionState, Receipt
 from sparkmirror.pump.partition import PartitionCopy, Stage
 
@@ -14,7 +15,7 @@ STATES: dict[Stage, PartitionState] = {
 }
 
 
-def receipt_of(flow: str, copy: PartitionCopy, state: PartitionState, reason: str) -> Receipt:
+def receipt_of(flow: str, copy: PartitionCopy, state: PartitionState, reason: str, cause: Cause) -> Receipt:
     """The receipt; why the partition waits is the caller's to know."""
     last_upstream, last_downstream = copy.last_copied
     return Receipt(
@@ -24,6 +25,7 @@ def receipt_of(flow: str, copy: PartitionCopy, state: PartitionState, reason: st
         partition=copy.route.partition,
         state=state,
         reason=reason,
+        cause=cause,
         records=copy.records,
         bytes=copy.bytes,
         upstream=copy.acked_upstream,

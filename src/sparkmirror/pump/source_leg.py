@@ -9,6 +9,7 @@ from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.pump.leg import Leg
 from sparkmirror.pump.limits import Lane
 from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.tally import LegMeter
 from sparkmirror.pump.verdicts import explanation
 from sparkmirror.wire.buffers import Frame
 from sparkmirror.wire.channel import Channel, ChannelClosed
@@ -54,9 +55,10 @@ class SourceLeg(Leg):
         on_refused: Callable[[SourceLeg, int], None],
         on_lost: Callable[[SourceLeg, str], None],
         may_fetch: Callable[[Lane], bool],
+        meter: LegMeter,
         max_wait_ms: int,
     ) -> None:
-        super().__init__(f"source broker {lane.broker}", loop, lambda: dial(self), renew)
+        super().__init__(f"source broker {lane.broker}", loop, lambda: dial(self), renew, meter)
         self.lane = lane
         self._on_fetched = on_fetched
         self._on_refused = on_refused
@@ -127,6 +129,7 @@ class SourceLeg(Leg):
             return
         self._correlation_id += 1
         self._asked_at = self._loop.now
+        self.meter.requests += 1
         self._session.limit = self.max_bytes
         self._session.max_wait_ms = HELD_BACK_WAIT_MS if self.held_back else self._max_wait_ms
         try:
@@ -146,6 +149,8 @@ class SourceLeg(Leg):
             return
         try:
             for frame in channel.receive():
+                if self._asked_at is not None:
+                    self.meter.answered(len(frame.view), self._loop.now - self._asked_at)
                 self._asked_at = None
                 try:
                     self._take(session, frame)
@@ -181,6 +186,7 @@ class SourceLeg(Leg):
 
     def _lose(self, reason: str) -> None:
         self._lost = True
+        self.meter.errors += 1
         self.close()
         self._on_lost(self, f"{self.peer}: {reason}")
 

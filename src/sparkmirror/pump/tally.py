@@ -1,26 +1,161 @@
-"""Counting what was acknowledged, and how late."""
+"""Counting what was acknowledged and how late, and what went over the connections."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import defaultdict
+
+from sparkmirror.policy.replication import HEARTBEATS
+from sparkmirror.pump.batch import Batch
 from sparkmirror.pump.clock import wall_ms
+from sparkmirror.pump.figures import LATENCY_BOUNDS_S, Latencies, LegTotals, PartitionFigures, Totals
+from sparkmirror.wire.topic_partition import TopicPartition
+
+SAMPLE_S = 30.0
+"""Spreads are over the present sample and the one before, as Kafka's sensors (`metrics.sample.window.ms`)."""
 
 _SAMPLES = 4096
+_BOUNDS_MS = tuple(bound * 1000 for bound in LATENCY_BOUNDS_S)
+
+
+class LegMeter:
+    """What went over the connections to one side; `LegTotals` says of what."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.requests = 0
+        self.errors = 0
+        self.throttle_ms = 0
+        self.waited_s = 0.0
+
+    def answered(self, size: int, waited_s: float) -> None:
+        """A request was answered: so many bytes were moved by it."""
+        self.bytes += size
+        self.waited_s += waited_s
+
+    @property
+    def totals(self) -> LegTotals:
+        """As it is reported."""
+        return LegTotals(
+            bytes=self.bytes,
+            requests=self.requests,
+            errors=self.errors,
+            throttle_ms=self.throttle_ms,
+            waited_ms=int(self.waited_s * 1000),
+        )
+
+
+class _Sample:
+    __slots__ = ("count", "least", "most", "since_s", "sum")
+
+    def __init__(self, since_s: float) -> None:
+        self.since_s = since_s
+        self.least = self.most = self.sum = 0.0
+        self.count = 0
+
+    def note(self, least: float, most: float, count: int) -> None:
+        self.least = min(self.least, least) if self.count else least
+        self.most = max(self.most, most) if self.count else most
+        self.sum += (least + most) / 2 * count
+        self.count += count
+
+
+class Window:
+    """Least, most, mean and last of a figure over the last minute or half of it."""
+
+    __slots__ = ("_before", "_last", "_now")
+
+    def __init__(self) -> None:
+        self._before: _Sample | None = None
+        self._now: _Sample | None = None
+        self._last = 0.0
+
+    def note(self, now_s: float, least: float, most: float, count: int) -> None:
+        """`count` observations between `least`, which is the newest, and `most`."""
+        self._roll(now_s)
+        if self._now is None:
+            self._now = _Sample(now_s)
+        self._now.note(least, most, count)
+        self._last = least
+
+    def read(self, now_s: float) -> tuple[float, float, float, float] | None:
+        """Last, least, most and mean; None where nothing was observed."""
+        self._roll(now_s)
+        samples = [sample for sample in (self._before, self._now) if sample is not None]
+        if not samples:
+            return None
+        mean = sum(sample.sum for sample in samples) / sum(sample.count for sample in samples)
+        return self._last, min(one.least for one in samples), max(one.most for one in samples), round(mean, 3)
+
+    def _roll(self, now_s: float) -> None:
+        if self._now is not None and now_s - self._now.since_s >= SAMPLE_S:
+            self._before, self._now = self._now, None
+        if self._before is not None and now_s - self._before.since_s >= 2 * SAMPLE_S:
+            self._before = None
+
+
+class _Latencies:
+    def __init__(self) -> None:
+        self._counts = [0] * (len(_BOUNDS_MS) + 1)
+        self._sum_ms = 0
+
+    def note(self, latency_ms: int, records: int) -> None:
+        self._counts[bisect_left(_BOUNDS_MS, latency_ms)] += records
+        self._sum_ms += max(latency_ms, 0) * records
+
+    @property
+    def totals(self) -> Latencies:
+        return Latencies(counts=tuple(self._counts), sum_ms=self._sum_ms)
 
 
 class Tally:
-    """Records and bytes since the start; latencies since they were last taken."""
+    """Records, bytes and totals since the start; latencies of single batches since they were last taken."""
 
     def __init__(self) -> None:
         self.records = 0
         self.bytes = 0
+        self.source = LegMeter()
+        self.target = LegMeter()
         self._latencies: list[int] = []
+        self._data, self._heartbeats = _Latencies(), _Latencies()
+        self._spreads: defaultdict[TopicPartition, tuple[Window, Window]] = defaultdict(lambda: (Window(), Window()))
 
-    def count(self, records: int, size: int, max_timestamp_ms: int) -> None:
-        """A batch was acknowledged now."""
-        self.records += records
-        self.bytes += size
-        if len(self._latencies) < _SAMPLES and max_timestamp_ms >= 0:
-            self._latencies.append(wall_ms() - max_timestamp_ms)
+    def acknowledged(self, source: TopicPartition, batch: Batch, now: float) -> None:
+        """A batch of a source partition was acknowledged now; `now` is the clock of `batch.sent_at`."""
+        self.records += batch.count
+        self.bytes += len(batch.view)
+        if batch.max_timestamp < 0:
+            return
+        least = wall_ms() - batch.max_timestamp
+        most = max(least + batch.max_timestamp - batch.base_timestamp, least) if batch.base_timestamp >= 0 else least
+        if len(self._latencies) < _SAMPLES:
+            self._latencies.append(least)
+        (self._heartbeats if source[0] == HEARTBEATS else self._data).note(least, batch.count)
+        latency, age = self._spreads[source]
+        latency.note(now, least, most, batch.count)
+        in_flight_ms = (now - batch.sent_at) * 1000
+        age.note(now, least - in_flight_ms, most - in_flight_ms, batch.count)
+
+    @property
+    def totals(self) -> Totals:
+        """As they are reported."""
+        return Totals(
+            source=self.source.totals,
+            target=self.target.totals,
+            latencies=self._data.totals,
+            heartbeats=self._heartbeats.totals,
+        )
+
+    def figures(self, source: TopicPartition, oldest_ms: int, now: float) -> PartitionFigures:
+        """What was measured of a source partition; `oldest_ms` as `PartitionFigures` has it."""
+        latency, age = self._spreads.get(source, (None, None))
+        return PartitionFigures(
+            source_topic=source[0],
+            partition=source[1],
+            latency_ms=latency.read(now) if latency is not None else None,
+            age_ms=age.read(now) if age is not None else None,
+            oldest_ms=oldest_ms,
+        )
 
     def take_latency_ms(self) -> tuple[float, float] | None:
         """p50 and p99 in milliseconds from newest record's timestamp to acknowledgement, a batch one sample."""

@@ -10,6 +10,7 @@ from sparkmirror.pump.clock import now_s
 from sparkmirror.pump.leg import Leg
 from sparkmirror.pump.loop import SUSPENDED_S, Loop
 from sparkmirror.pump.partition import PartitionCopy
+from sparkmirror.pump.tally import LegMeter
 from sparkmirror.wire.channel import Channel, ChannelClosed
 from sparkmirror.wire.primitives import Garbled
 from sparkmirror.wire.produce import Ack, TopicPartitionKey, produce_request, read_answer, topic_field
@@ -20,6 +21,7 @@ MAX_PARTITIONS_PER_REQUEST = 256
 class _Request(NamedTuple):
     copies: dict[TopicPartitionKey, PartitionCopy]
     sent_at: float
+    bytes: int
 
 
 class _Ready:
@@ -66,8 +68,9 @@ class TargetLeg(Leg):
         on_unsendable: Callable[[PartitionCopy], None],
         on_lost: Callable[[TargetLeg, str, list[PartitionCopy]], None],
         may_send: Callable[[], bool],
+        meter: LegMeter,
     ) -> None:
-        super().__init__(f"target broker {broker}", loop, lambda: dial(self), renew)
+        super().__init__(f"target broker {broker}", loop, lambda: dial(self), renew, meter)
         self.broker = broker
         self._client_id = client_id.encode()
         self._timeout_ms = timeout_ms
@@ -147,7 +150,8 @@ class TargetLeg(Leg):
             return False
         self._correlation_id += 1
         self._sending_since = now
-        self._requests.append(_Request(copies, now))
+        self._requests.append(_Request(copies, now, size))
+        self.meter.requests += 1
         channel.send(produce_request(self._version, self._correlation_id, self._client_id, self._timeout_ms, batches))
         return True
 
@@ -197,9 +201,11 @@ class TargetLeg(Leg):
         if request.copies:
             raise Garbled("an answer to a Produce leaves out a partition")
         self._requests.popleft()
+        self.meter.answered(request.bytes, self._loop.now - request.sent_at)
 
     def _lose(self, reason: str) -> None:
         self._lost = True
+        self.meter.errors += 1
         self._hang_up()
         flying = dict.fromkeys(copy for request in self._requests for copy in request.copies.values())
         # One that waits here may be in flight elsewhere: its leader has moved.
