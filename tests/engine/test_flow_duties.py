@@ -25,6 +25,7 @@ ALL = {
     "Connect's offsets": 60,
     "standing": 60,
     "checkpoints": 60,
+    "group watch": 10,
 }
 
 
@@ -67,7 +68,7 @@ def test_by_default(tmp_path: Path) -> None:
         ("sync.topic.acls.enabled", {"topic ACLs"}),
         ("emit.heartbeats.enabled", {"heartbeats"}),
         ("emit.offset-syncs.enabled", {"offset syncs"}),
-        ("A->B.emit.checkpoints.enabled", {"checkpoints"}),
+        ("A->B.emit.checkpoints.enabled", {"checkpoints", "group watch"}),
     ],
 )
 def test_what_is_switched_off(tmp_path: Path, key: str, gone: set[str]) -> None:

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kafka.protocol.admin import ListGroupsRequest
+from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 
 from sparkmirror.cluster.client import ClusterClient
@@ -86,6 +86,22 @@ class Groups:
             if not code:  # a controller that fences all brokers for a moment leaves none to be asked
                 return {one.group: one for answer in answers for one in map(_listed, answer.groups)}
             self._coordinators.pause(code, "listing its groups", deadline)
+
+    def members(self, group: str) -> int | None:
+        """How many members a classic group has; None: its coordinator does not say. Raises `ConnectionError`s."""
+        found: list[int] = []
+
+        def ask(broker: int, some: Sequence[str]) -> dict[str, int]:
+            passing = {}
+            for one in self._client.ask(broker, DescribeGroupsRequest(groups=list(some))).groups:
+                if one.error_code in PASSING:
+                    passing[one.group_id] = one.error_code
+                elif not one.error_code:
+                    found.append(len(one.members))
+            return passing
+
+        self._coordinators.ask_each([group], ask, {}, "reading who is in a group")
+        return found[0] if found else None
 
     def committed(self, groups: Iterable[str]) -> FetchedOffsets:
         """What these groups have committed, by topic and partition."""

@@ -23,6 +23,8 @@ class Standing(NamedTuple, Generic[Key]):
     end: int
     """At the source: behind the last offset that may be read; `UNKNOWN` before it was read."""
     parked: bool
+    start: int = 0
+    """Of the source's log: what is below it is not there to be copied."""
 
     @property
     def known(self) -> bool:
@@ -31,8 +33,8 @@ class Standing(NamedTuple, Generic[Key]):
 
     @property
     def lag(self) -> int:
-        """Offsets that are not acknowledged at the target yet."""
-        return max(self.end - self.position, 0)
+        """Offsets that are at the source and not acknowledged at the target yet."""
+        return max(self.end - max(self.position, self.start), 0)
 
 
 class _Goal(NamedTuple):

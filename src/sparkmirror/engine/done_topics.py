@@ -79,12 +79,19 @@ class DoneTopics:
     def late(self, ends: Mapping[TopicPartition, int]) -> tuple[str, ...]:
         """A line for each partition that has got records since its writers were said to have moved."""
         return tuple(
-            f"{topic}-{partition}: {ends[topic, partition] - end:,} offsets came to the source after its writers had "
-            "moved, and are not copied: sparkmirror topics undo copies them"
+            f"{topic}-{partition}: {offsets:,} offsets came to the source after its writers had moved, and are not "
+            "copied: sparkmirror topics undo copies them"
+            for topic, partition, offsets in self.late_offsets(ends)
+        )
+
+    def late_offsets(self, ends: Mapping[TopicPartition, int]) -> Iterable[tuple[str, int, int]]:
+        """Topic, partition, and how many offsets have come to it since its writers were said to have moved."""
+        return [
+            (topic, partition, ends[topic, partition] - end)
             for topic, done in sorted(list(self._state.done.items()))
             for partition, end in sorted(done.ends.items())
             if ends.get((topic, partition), end) > end
-        )
+        ]
 
     @property
     def partitions(self) -> Iterable[TopicPartition]:

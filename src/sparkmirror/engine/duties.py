@@ -60,6 +60,18 @@ class Schedule:
     """One more turn when the process gives up its work in good order."""
 
 
+@dataclass(slots=True)
+class Record:
+    """How a duty has done so far."""
+
+    succeeded_ms: int | None = None
+    """When its last good turn ended, in milliseconds since 1970."""
+    took_s: float | None = None
+    """How long that took."""
+    failures: int = 0
+    """Turns that failed."""
+
+
 class Duties:
     """Those of one flow: `start` them, look at `failing`, `close` them."""
 
@@ -67,12 +79,18 @@ class Duties:
         self._flow = flow
         self._held = held
         self._failing: dict[str, str] = {}
+        self._records = {schedule.name: Record() for schedule in schedules}
+        self.schedules = tuple(schedules)
         self._kept = [_Kept(self, schedule) for schedule in schedules]
 
     @property
     def failing(self) -> Mapping[str, str]:
         """Duties whose last turn failed, and why in one line."""
         return dict(self._failing)
+
+    def record(self, name: str) -> Record:
+        """How a duty has done so far."""
+        return self._records[name]
 
     def start(self) -> None:
         for kept in self._kept:
@@ -100,9 +118,12 @@ class Duties:
         if self._failing.get(name) != why:
             log.warning("flow %s: %s: %s", self._flow, name, why)
         self._failing[name] = why
+        self._records[name].failures += 1
 
-    def worked(self, name: str) -> None:
+    def worked(self, name: str, took_s: float) -> None:
         """Tell if it did not before."""
+        record = self._records[name]
+        record.succeeded_ms, record.took_s = int(time.time() * 1000), took_s
         if self._failing.pop(name, None) is not None:
             log.info("flow %s: %s: works again", self._flow, name)
 
@@ -141,6 +162,7 @@ class _Kept:
             self._hang_up()
 
     def _turn(self, *, last: bool) -> bool:
+        began = time.monotonic()
         try:
             if self._duty is None:
                 self._duty = self.schedule.make()
@@ -155,7 +177,7 @@ class _Kept:
             self._duties.failed(self.schedule.name, repr(error))
             self._hang_up()
             return False
-        self._duties.worked(self.schedule.name)
+        self._duties.worked(self.schedule.name, time.monotonic() - began)
         return True
 
     def _hang_up(self) -> None:

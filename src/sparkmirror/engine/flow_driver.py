@@ -98,12 +98,14 @@ class FlowDriver:
         self._rules = dataclasses.replace(rules, left_alone=self.done_topics.is_released)
         self._weaknesses = Weaknesses(flow)
         self.groups = Groups()
-        self._duties: Duties | None = None
+        self.heard = ControlState()
+        """What the control topic says, also while this process stands by."""
+        self.duties: Duties | None = None
         self._incarnation = incarnation
         self._use_lease = use_lease
         self._once = once
         self._started = False
-        self._lease: Lease | None = None
+        self.lease: Lease | None = None
         self._rank = -1
         self._identity: Identity | None = None
         self._state_lifetime_ms = STATE_LIFETIME_DEFAULT_MS
@@ -113,6 +115,8 @@ class FlowDriver:
         """Target topics that this process has created."""
         self._told: tuple[Mapping[PartitionKey, str], Mapping[Route, str]] = {}, {}
         """What `sync_topics` has said last: what there is to pump, and what must not be."""
+        self.tasks: Mapping[PartitionKey, int] = {}
+        """Which Spark task copies each partition, in this epoch."""
         self._ordered: dict[PartitionKey, RouteOrder] = {}
         """What pumps were told to copy in this epoch."""
         self._added: dict[int, list[RouteOrder]] = {}
@@ -180,7 +184,7 @@ class FlowDriver:
             groups=self.groups,
             once=self._once,
         )
-        self._duties = Duties(self.name, duties.schedules(), lambda: self.synced and self.held())
+        self.duties = Duties(self.name, duties.schedules(), lambda: self.synced and self.held())
         ledger = TopicLog(self._topics_client, losses_topic(alias))
         self._topic_sentinel = TopicSentinel(
             self._source,
@@ -194,37 +198,37 @@ class FlowDriver:
 
     def start(self, before: FlowDriver | None = None) -> None:
         """Ask for the lease, and watch what pumps report. The lease of a driver `before`, which has ended, goes on."""
-        self._lease = before._lease if before is not None else None  # noqa: SLF001 - of the same class
-        if self._use_lease and self._lease is None:
-            self._lease = Lease(
+        self.lease = before.lease if before is not None else None
+        if self._use_lease and self.lease is None:
+            self.lease = Lease(
                 self.flow.target,
                 f"{self.flow.source.alias}-mm2",
                 control_topic(self.flow.source.alias),
                 self.flow.group_session_timeout_ms,
             )
-            self._lease.start()
+            self.lease.start()
         self._started = True
         for helper in self._helpers:
             helper.start()
-        assert self._duties is not None  # noqa: S101 - open came first
-        self._duties.start()
+        assert self.duties is not None  # noqa: S101 - open came first
+        self.duties.start()
 
     def held(self) -> bool:
         """Whether this process works on the flow now."""
-        return self._started and (self._lease is None or self._lease.held())
+        return self._started and (self.lease is None or self.lease.held())
 
     @property
     def standing_by(self) -> str:
         """Why this process does not work on the flow, in a few words."""
-        if self._lease is not None and self._lease.refused:
-            return f"standing by: {self._lease.refused}"
-        if self._lease is not None and self._lease.elsewhere:
+        if self.lease is not None and self.lease.refused:
+            return f"standing by: {self.lease.refused}"
+        if self.lease is not None and self.lease.elsewhere:
             return "standing by: another process works on it"
         return "joining"
 
     def take_charge(self) -> None:
         """After the lease was got: announce ourselves, learn how the predecessor ended, agree on the identity."""
-        term = self._lease.term if self._lease else 0
+        term = self.lease.term if self.lease else 0
         if term == self._charge_term:
             return
         state = ControlState()
@@ -240,7 +244,8 @@ class FlowDriver:
         self._losses.start()
         self.takeover.begin()
         self.looked_over = False
-        self.view.partitions.clear()  # somebody else may have gone on from there since
+        for view in list(self.view.partitions.values()):
+            view.forget()
         self._standing = StandingLog(TopicLog(self._topics_client, losses_topic(self.flow.source.alias)))
         self._standing.known  # noqa: B018 - read now, before anything is copied
         self.note_end(unclean=state.unclean)
@@ -465,7 +470,8 @@ class FlowDriver:
     def _watch(self) -> None:
         client = ClusterClient(self.flow.target, f"{self.name}|sparkmirror-watch")
         control = TopicLog(client, control_topic(self.flow.source.alias))
-        follow_at = 0.0
+        follow_at = heard_at = 0.0
+        control_offset = 0
         receipts = TopicLog(client, receipts_topic(self.flow.source.alias))
         offset: int | None = None
         while not self._closing.wait(WATCH_S):
@@ -477,6 +483,10 @@ class FlowDriver:
                     if report.incarnation == self._incarnation and self._is_mine(report.epoch):
                         self._note(report)
                 self._losses.read()
+                if time.monotonic() >= heard_at:
+                    heard_at = time.monotonic() + TICK_S
+                    entries, control_offset = control.read(0, control_offset)
+                    self.heard.apply(entries)
                 if self.held() and time.monotonic() >= follow_at:
                     follow_at = time.monotonic() + TICK_S
                     with self._lock:
@@ -503,7 +513,8 @@ class FlowDriver:
                 receipts = {(key.topic, key.partition): view.receipt for key, view in views if view.receipt}
                 done = self.done_topics.partitions
                 self._lookout.look([*((key.topic, key.partition) for key in self.partitions()), *done], receipts)
-                self.view.source_ends, self.view.forecast = self._lookout.ends, self._lookout.forecast
+                self.view.source_ends, self.view.source_starts = self._lookout.ends, self._lookout.starts
+                self.view.forecast = self._lookout.forecast
                 self.view.ends_read_at = time.monotonic()
             except Exception as error:  # the lag is that of the pumps then
                 log.debug("flow %s: the source's offsets can't be read: %s", self.name, error)
@@ -524,21 +535,24 @@ class FlowDriver:
             view = self.view.partitions.setdefault(key, PartitionView())
             if view.receipt is not None and view.pump == report.pump and now - view.seen_at >= SHORTEST_S:
                 view.bytes_per_s = (receipt.bytes - view.receipt.bytes) / (now - view.seen_at)
-            view.receipt, view.seen_at, view.pump = receipt, now, report.pump
+                view.records_per_s = (receipt.records - view.receipt.records) / (now - view.seen_at)
+            view.take(receipt, report.pump, now)
             self.done_topics.reach(receipt)
+        for figures in report.figures:
+            self.view.partitions[PartitionKey(self.name, figures.source_topic, figures.partition)].figures = figures
 
     def take_receipts(self, epoch: int, receipts: Mapping[PartitionKey, Receipt]) -> None:
         """What the pumps said when the epoch ended: the last word on it."""
         self._settled_epoch = epoch
         self.view.settle(epoch, receipts.values())
         for key, receipt in receipts.items():
-            self.view.partitions.setdefault(key, PartitionView()).receipt = receipt
+            self.view.partitions.setdefault(key, PartitionView()).end_with(receipt)
             self.done_topics.reach(receipt)
 
     @property
     def failing(self) -> Mapping[str, str]:
         """Duties whose last turn failed, and why in one line."""
-        return self._duties.failing if self._duties is not None else {}
+        return self.duties.failing if self.duties is not None else {}
 
     def _receipts(self) -> list[Receipt]:
         """The newest of each partition."""
@@ -568,10 +582,10 @@ class FlowDriver:
         `keep_lease`: a successor goes on with it.
         """
         self._closing.set()
-        if self._duties is not None:
-            self._duties.close(duties_s)
-        if self._lease is not None and not keep_lease:
-            self._lease.release()
+        if self.duties is not None:
+            self.duties.close(duties_s)
+        if self.lease is not None and not keep_lease:
+            self.lease.release()
         for helper in self._helpers:
             if helper.is_alive():
                 helper.join(1.0)

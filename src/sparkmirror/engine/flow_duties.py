@@ -18,6 +18,7 @@ from sparkmirror.sync.connect_offsets import ConnectOffsets
 from sparkmirror.sync.group_commits import GroupCommits
 from sparkmirror.sync.group_offsets import GroupOffsetSync
 from sparkmirror.sync.group_standing import GroupStanding
+from sparkmirror.sync.group_watch import GroupWatch, Whereabouts
 from sparkmirror.sync.heartbeats import Heartbeats
 from sparkmirror.sync.offset_syncs import LastCopied, OffsetSyncEmitter
 from sparkmirror.sync.segments_tidy import SegmentsTidy
@@ -35,6 +36,9 @@ OFFSET_SYNCS_S = 1.0
 TIDY_S = 600.0
 """How often old segments are looked for."""
 
+GROUP_WATCH_S = 10.0
+"""How often it is looked where groups are."""
+
 STANDING_S = 60.0
 """How often it is written down how far everything was copied."""
 
@@ -48,6 +52,7 @@ class Groups:
     checkpoints: Checkpoints | None = None
     sync: GroupOffsetSync | None = None
     share: ShareGroupOffsets | None = None
+    watch: GroupWatch | None = None
 
     @property
     def current(self) -> Mapping[str, Mapping[TopicPartition, Checkpoint]]:
@@ -64,6 +69,11 @@ class Groups:
         """How each one stands at the target, where its offsets are set there; else as `standings`."""
         consumers = self.sync.standings if self.sync is not None else self.standings
         return {**consumers, **self.share.standings} if self.share is not None else consumers
+
+    @property
+    def whereabouts(self) -> Mapping[str, Mapping[TopicPartition, Whereabouts]]:
+        """Where each one is just now, on both sides, by the source's partitions."""
+        return self.watch.whereabouts if self.watch is not None else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +140,10 @@ class FlowDuties:
                 ),
             ),
             (
+                group.emit_checkpoints_enabled and not self.once,
+                Schedule("group watch", GROUP_WATCH_S, self._group_watch),
+            ),
+            (
                 sync_groups,
                 Schedule(
                     "share groups", group.sync_group_offsets_interval_seconds, self._share_groups, at_end=self.once
@@ -193,6 +207,11 @@ class FlowDuties:
             self.receipts,
         )
         return self.groups.share
+
+    def _group_watch(self) -> Duty:
+        wanted = self.rules.topics.should_replicate_topic
+        self.groups.watch = GroupWatch(self.flow, self.rules.policy, wanted, lambda: self.groups.current)
+        return self.groups.watch
 
     def _connect_offsets(self) -> Duty:
         return ConnectOffsets(self.flow, self.target, self.copied)

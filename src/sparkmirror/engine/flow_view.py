@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.forecast import Forecast
+from sparkmirror.pump.figures import PartitionFigures, Totals
 from sparkmirror.pump.orders import FlowReport, Receipt
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -18,9 +20,33 @@ class PartitionView:
 
     receipt: Receipt | None = None
     bytes_per_s: float = 0.0
+    records_per_s: float = 0.0
     seen_at: float = 0.0
     """When the pump reported it, in seconds since 1970."""
     pump: str = ""
+    figures: PartitionFigures | None = None
+    past_records: int = 0
+    past_bytes: int = 0
+    """Of pumps before this one."""
+
+    def take(self, receipt: Receipt, pump: str, at_s: float) -> None:
+        """The newest word of a pump on it."""
+        if self.receipt is not None and self.pump not in ("", pump):
+            self.past_records += self.receipt.records
+            self.past_bytes += self.receipt.bytes
+        self.receipt, self.pump, self.seen_at = receipt, pump, at_s
+
+    def end_with(self, receipt: Receipt) -> None:
+        """The last word of the pump that worked on it, which may not have reported."""
+        self.receipt, self.pump = receipt, self.pump or "one that has ended"
+
+    def forget(self) -> None:
+        """Somebody else may have gone on from there since: only the counts stay."""
+        if self.receipt is not None:
+            self.past_records += self.receipt.records
+            self.past_bytes += self.receipt.bytes
+        self.receipt, self.figures, self.pump = None, None, ""
+        self.bytes_per_s = self.records_per_s = 0.0
 
 
 class Settled(NamedTuple):
@@ -38,6 +64,8 @@ class FlowView:
     pumps: dict[str, FlowReport] = field(default_factory=dict)
     source_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
     """High watermarks at the source, read by the driver: pumps don't see those that they don't fetch."""
+    source_starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Where the source's logs begin, of partitions that lag."""
     ends_read_at: float = float("-inf")
     """By `time.monotonic`."""
     partitions: dict[PartitionKey, PartitionView] = field(default_factory=dict)
@@ -49,6 +77,12 @@ class FlowView:
     past_records: int = 0
     past_bytes: int = 0
     """Of pumps of epochs before the newest."""
+
+    past_totals: Totals = field(default_factory=Totals)
+    """Of the same."""
+
+    epochs: Counter[str] = field(default_factory=Counter)
+    """How many epochs have ended, by why."""
 
     settled: Settled | None = None
     """The newest epoch that has ended, until reports of a later one come: receipts know more than the last reports."""
@@ -62,6 +96,11 @@ class FlowView:
     def bytes(self) -> int:
         reported = sum(report.bytes for report in self._unsettled)
         return self.past_bytes + reported + (self.settled.bytes if self.settled else 0)
+
+    @property
+    def totals(self) -> Totals:
+        """All that only grows, of all pumps so far."""
+        return sum((report.totals for report in list(self.pumps.values())), self.past_totals)
 
     @property
     def _unsettled(self) -> list[FlowReport]:
@@ -89,6 +128,9 @@ class FlowView:
         if self.settled is not None:
             self.past_records += self.settled.records
             self.past_bytes += self.settled.bytes
+            for one in self.pumps.values():
+                if one.epoch == self.settled.epoch:
+                    self.past_totals += one.totals
             self.pumps = {pump: one for pump, one in self.pumps.items() if one.epoch != self.settled.epoch}
             self.settled = None
 
@@ -101,6 +143,7 @@ class FlowView:
                 if self.settled is None or old.epoch != self.settled.epoch:
                     self.past_records += old.records
                     self.past_bytes += old.bytes
+                self.past_totals += old.totals
                 del self.pumps[pump]
         if self.settled is not None and self.settled.epoch < report.epoch:
             self._close()

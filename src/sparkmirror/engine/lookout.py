@@ -25,6 +25,8 @@ class Lookout:
     def __init__(self, flow: FlowConfig, source: ClusterAdmin) -> None:
         self.ends: Mapping[TopicPartition, int] = {}
         """Up to where there is something to copy: pumps don't see that of partitions that they don't fetch."""
+        self.starts: Mapping[TopicPartition, int] = {}
+        """Of the logs of those that lag."""
         self.forecast: Forecast | None = None
         """The partition that loses records first, if that is near."""
         self._flow = flow
@@ -39,6 +41,7 @@ class Lookout:
         lagging = {where: one for where, one in receipts.items() if 0 <= one.upstream < self.ends.get(where, 0)}
         now = time.time()
         starts = self._source.start_offsets(lagging) if lagging else {}
+        self.starts = starts
         self._read_retentions({topic for topic, _ in starts}, now)
         self._forecaster.note(
             {

@@ -20,9 +20,11 @@ from sparkmirror.engine.duties import LAST_TURNS_S
 from sparkmirror.engine.epoch import EpochJob
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.growth import grow, grown, shares
+from sparkmirror.engine.observer import Observer
 from sparkmirror.engine.progress import FlowProgress, ProgressMeter
 from sparkmirror.engine.roster import Roster, at_once
 from sparkmirror.engine.session import guard_secrets, is_local, local_slots, open_session
+from sparkmirror.engine.surroundings import Surroundings
 from sparkmirror.errors import ClusterUnreachable, ConfigError, CopyIncomplete, SetupError, SparkMirrorError
 from sparkmirror.offsets.losses import LossKind
 from sparkmirror.pump.orders import PumpOrder, Receipt
@@ -91,6 +93,9 @@ class Mirror:
             lambda flow: guard_secrets(flow, config.spark, config.path),
         )
         self._meters = {driver.name: ProgressMeter(driver) for driver in self.drivers}
+        self._surroundings = Surroundings(lambda: [one.flow for one in self.drivers], self._spark_now, lease=use_lease)
+        self.observer = Observer(lambda: self.drivers, self._meters, self._state, self._surroundings)
+        """Tells what is going on."""
         self._stop = threading.Event()
         self._given_session = spark
         self._session: Future[SparkSession] | None = None
@@ -161,6 +166,7 @@ class Mirror:
         try:
             self.roster.open()
             self.roster.start()
+            self._surroundings.start()
             started = time.monotonic()
             while not self._stop.is_set() and not self._finished():
                 self._exchange()
@@ -209,6 +215,10 @@ class Mirror:
             if self._stop.wait(_TURN_S):
                 return None
         return self._session.result() if self._session is not None else None
+
+    def _spark_now(self) -> SparkSession | None:
+        up = self._session is not None and self._session.done() and self._session.exception() is None
+        return self._session.result() if self._session is not None and up else None
 
     # --- between epochs -------------------------------------------------------------------------
 
@@ -296,18 +306,26 @@ class Mirror:
         partitions = sum(len(flow.routes) for order in orders for flow in order.flows)
         log.info("epoch %d: %d partitions, %d tasks", self.epoch, partitions, len(orders))
         self.copying = frozenset(part.flow.name for order in orders for part in order.flows)
+        self.observer.slots, self.observer.tasks = self._slots, len(orders)
         job = EpochJob(spark, self.epoch, orders)
         again_at = time.monotonic() + AGAIN_S if len(ready) < len(held) else float("inf")
         replan_at = time.monotonic() + REPLAN_S
         slots_known: float | None = None if self._slots_are_theirs() else float("inf")
+        why = "planned"
         while not job.wait(_TURN_S):
             self._show()
-            if self._stop.is_set() or time.monotonic() > again_at or self._held() != list(held):
+            if self._stop.is_set():
+                why = "stopped"
+                break
+            if time.monotonic() > again_at or self._held() != list(held):
+                why = "flows"
                 break
             self.roster.exchange_beats()
             if self.roster.is_due:
+                why = "settings"
                 break
             if any(driver.ended_early(self.epoch) for driver in ready):
+                why = "pump"
                 break
             self._stop_at_send_failure(ready)
             if slots_known is None and self._started(ready):
@@ -315,15 +333,21 @@ class Mirror:
             if slots_known is not None and time.monotonic() > slots_known:
                 slots_known = float("inf")
                 if self._some_have_no_slot(orders, ready):
+                    why = "slots"
                     break
             if not all([self._refreshed(driver, ready) for driver in ready]):
+                why = "topics"
                 break
             if time.monotonic() > replan_at:
                 replan_at = time.monotonic() + REPLAN_S
                 self._slots = self._most_tasks()  # Spark may have room for more by now
                 if self._plan(ready) != self._assignment:
+                    why = "load"
                     break
         self._end(job, ready)
+        self.observer.tasks = 0
+        for driver in ready:
+            driver.view.epochs["failed" if job.receipts is None else why] += 1
         self.copying = frozenset()
         self._settle(job, ready)
 
@@ -358,6 +382,7 @@ class Mirror:
             log.warning("flow %s: %s", driver.name, error)
             return False
         self._assignment = assignment
+        driver.tasks = _tasks(assignment, driver.name)
         self._changed.discard(driver.name)
         log.info("epoch %d: %d partitions more", self.epoch, sum(map(len, taken.values())))
         return True
@@ -373,6 +398,7 @@ class Mirror:
         parts = {driver.name: shares(self._assignment, driver.name) for driver in held}
         for driver in held:
             driver.forget_orders()
+            driver.tasks = _tasks(self._assignment, driver.name)
         orders = []
         for task, keys in enumerate(self._assignment):
             by_flow: dict[str, list[PartitionKey]] = defaultdict(list)
@@ -471,6 +497,7 @@ class Mirror:
         return "ending" if self._stop.is_set() else ""
 
     def _close(self) -> None:
+        self._surroundings.close()
         duties_s = TRANSLATE_S if self._finished() else LAST_TURNS_S
         self.roster.close(duties_s)
         if self._session is not None and self._session.done() and self._given_session is None:
@@ -503,6 +530,11 @@ class Mirror:
                 if loss.kind in INCOMPLETE and loss.action != "halted"
             ),
         ]
+
+
+def _tasks(assignment: Assignment, flow: str) -> dict[PartitionKey, int]:
+    """Which task copies each of a flow's partitions."""
+    return {key: task for task, keys in enumerate(assignment) for key in keys if key.flow == flow}
 
 
 def _stopped(flow: str, receipt: Receipt) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import dataclass
 
@@ -69,9 +70,14 @@ class ProgressMeter:
         self._driver = driver
         self._samples: list[tuple[float, int, int]] = []
         self._catching_up: CatchingUp[PartitionKey] = CatchingUp()
+        self._lock = threading.Lock()
 
     def read(self, state: str = "") -> FlowProgress:
-        """The progress now; `state` overrides what the figures say."""
+        """The progress now; `state` overrides what the figures say. For any thread."""
+        with self._lock:
+            return self._read(state)
+
+    def _read(self, state: str) -> FlowProgress:
         view = self._driver.view
         now = time.monotonic()
         records, size = view.records, view.bytes
@@ -134,7 +140,8 @@ class ProgressMeter:
                 continue
             if end > UNKNOWN or time.time() - one.seen_at < ENDS_S:
                 end = max(end, one.receipt.source_end)
-            standings.append(Standing(key, one.receipt.upstream, end, parked=one.receipt.state == "parked"))
+            start = view.source_starts.get((key.topic, key.partition), 0)
+            standings.append(Standing(key, one.receipt.upstream, end, one.receipt.state == "parked", start))
         refused = [PartitionKey(self._driver.name, topic, UNKNOWN) for topic in self._driver.topics.refused]
         return standings + [Standing(key, UNKNOWN, UNKNOWN, parked=True) for key in refused]
 

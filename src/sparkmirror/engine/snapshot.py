@@ -149,8 +149,13 @@ class Topic:
     """It was deleted at the source; its copy stays."""
     refused: str = ""
     """Why it can't be copied at all, if so."""
-    late: int = 0
-    """Offsets that came to the source since its writers were said to have moved."""
+    late_in: dict[int, int] = field(default_factory=dict)
+    """By partition the offsets that came to the source since its writers were said to have moved."""
+
+    @property
+    def late(self) -> int:
+        """The same of all partitions."""
+        return sum(self.late_in.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +283,8 @@ class Flow:
     epoch: int = 0
     """Of the Spark jobs that ran for this flow, the newest."""
     epochs: dict[str, int] = field(default_factory=dict)
-    """How many ended, by why: `planned`, `topics`, `load`, `failed`, `slots`, `lease`, `settings`."""
+    """How many ended, by why: `planned` (it was done, or a day old), `stopped`, `flows` (others can be worked on now),
+    `settings`, `pump` (one ended by itself), `slots`, `topics`, `load`, `failed`."""
     records: int = 0
     bytes: int = 0
     records_per_s: float = 0.0

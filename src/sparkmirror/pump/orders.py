@@ -167,6 +167,8 @@ class FlowReport(_Value):
     """Processor time of the pump, all its flows together."""
     in_flight: int = 0
     """Records that were fetched and are not acknowledged."""
+    fetch_ms: float | None = None
+    """Mean time from a fetch request to its answer, since the last report."""
     totals: Totals = Totals()
     receipts: tuple[Receipt, ...] = ()
     """Partitions that changed since the last report."""

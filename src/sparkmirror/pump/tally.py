@@ -27,11 +27,20 @@ class LegMeter:
         self.errors = 0
         self.throttle_ms = 0
         self.waited_s = 0.0
+        self.answers = 0
+        self._taken = 0.0, 0
+
+    def take_mean_wait_ms(self) -> float | None:
+        """From a request to its answer, on the average since this was asked last; None without any."""
+        waited_s, answers = self.waited_s - self._taken[0], self.answers - self._taken[1]
+        self._taken = self.waited_s, self.answers
+        return round(waited_s / answers * 1000, 3) if answers else None
 
     def answered(self, size: int, waited_s: float) -> None:
         """A request was answered: so many bytes were moved by it."""
         self.bytes += size
         self.waited_s += waited_s
+        self.answers += 1
 
     @property
     def totals(self) -> LegTotals:

@@ -1,0 +1,420 @@
+"""Makes the snapshot: from what drivers know, what pumps have reported, and what is looked up now and then."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
+
+from sparkmirror import __version__
+from sparkmirror.engine.assignment import PartitionKey
+from sparkmirror.engine.catching_up import UNKNOWN
+from sparkmirror.engine.flow_driver import FlowDriver
+from sparkmirror.engine.flow_view import FlowView, PartitionView
+from sparkmirror.engine.progress import ENDS_S, ProgressMeter
+from sparkmirror.engine.snapshot import (
+    Cause,
+    ClusterFigures,
+    Duty,
+    Flow,
+    FlowState,
+    Group,
+    GroupPartition,
+    Histogram,
+    LossCount,
+    Partition,
+    PartitionState,
+    Process,
+    Pump,
+    Role,
+    Snapshot,
+    Spread,
+    Topic,
+)
+from sparkmirror.engine.surroundings import Surroundings
+from sparkmirror.offsets.losses import Loss
+from sparkmirror.pump.figures import Latencies, Totals
+from sparkmirror.pump.pump import resident_bytes
+from sparkmirror.sync.group_standing import GroupState
+
+FRESH_S = 1.0
+"""A snapshot is made anew when somebody asks and the last one is older."""
+
+MOVES_S = 3.0
+"""A partition of which nothing was reported for so long moves nothing just now."""
+
+_STATES = {
+    "running": PartitionState.RUNNING,
+    "done": PartitionState.DONE,
+    "parked": PartitionState.PARKED,
+    "waiting": PartitionState.WAITING,
+}
+
+
+class Observer:
+    """Of one mirror; for any thread. What nobody asks for costs nothing."""
+
+    def __init__(
+        self,
+        drivers: Callable[[], Sequence[FlowDriver]],
+        meters: Mapping[str, ProgressMeter],
+        state: Callable[[FlowDriver], str],
+        surroundings: Surroundings,
+    ) -> None:
+        """`state`: what a flow is at, where its figures don't say it, as `ProgressMeter.read` takes it."""
+        self._drivers = drivers
+        self._meters = meters
+        self._state = state
+        self._surroundings = surroundings
+        self._began_ms = int(time.time() * 1000)
+        self._lock = threading.Lock()
+        self._newest: Snapshot | None = None
+        self._made_at = float("-inf")
+        self._flows: dict[str, _FlowObserver] = {}
+        self.mode = "run"
+        self.slots = self.tasks = 0
+        """Of Spark: tasks that it can run at once, and that run."""
+
+    def snapshot(self) -> Snapshot:
+        """What is going on now, or was a moment ago."""
+        with self._lock:
+            if self._newest is None or time.monotonic() - self._made_at >= FRESH_S:
+                self._newest = self._make()
+                self._made_at = time.monotonic()
+            return self._newest
+
+    def _make(self) -> Snapshot:
+        flows = []
+        for driver in list(self._drivers()):
+            meter = self._meters.get(driver.name)
+            if meter is None:  # it is being exchanged
+                continue
+            observer = self._flows.setdefault(driver.name, _FlowObserver())
+            flows.append(observer.look(driver, meter, self._state(driver), self._surroundings))
+        jvm = self._surroundings.jvm
+        process = Process(
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            version=__version__,
+            started_ms=self._began_ms,
+            spark_version=jvm.version,
+            kafka_python_version=version("kafka-python"),
+            python_version=platform.python_version(),
+            mode=self.mode,
+            slots=self.slots,
+            tasks=self.tasks,
+            cpu_s=time.process_time(),
+            memory_bytes=resident_bytes(),
+            jvm_memory_bytes=jvm.memory_bytes,
+            jvm_threads=jvm.threads,
+            jvm_gc_s=jvm.gc_s,
+        )
+        return Snapshot(process, int(time.time() * 1000), tuple(flows))
+
+
+class _FlowObserver:
+    """One flow, from moment to moment; a new driver of the same flow goes on counting where the last one ended."""
+
+    def __init__(self) -> None:
+        self._driver: FlowDriver | None = None
+        self._past = _Counts()
+        """Of drivers before."""
+        self._state: FlowState | None = None
+        self._state_since_ms = 0
+        self._behind_since: dict[PartitionKey, float] = {}
+        self._synced_ms: dict[str, int] = {}
+
+    def look(self, driver: FlowDriver, meter: ProgressMeter, state: str, surroundings: Surroundings) -> Flow:
+        now_ms = int(time.time() * 1000)
+        if driver is not self._driver:
+            if self._driver is not None:
+                self._past = self._past.plus(_Counts.of(self._driver.view))
+            self._driver = driver
+        progress = meter.read(state)
+        counts = self._past.plus(_Counts.of(driver.view))
+        words, _, why = progress.state.partition(": ")
+        flow_state = FlowState(words)
+        if flow_state is not self._state:
+            self._state, self._state_since_ms = flow_state, now_ms
+        topics = self._topics(driver, now_ms / 1000)
+        lags = [one.lag_s for topic in topics for one in topic.partitions if one.lag]
+        ends = surroundings.certificates.get(driver.name, (None, None))
+        forecast = driver.view.forecast
+        leader = driver.heard.leader
+        flow = driver.flow
+        return Flow(
+            flow=driver.name,
+            source=_side(flow.source.alias, counts.totals, "source", ends[0]),
+            target=_side(flow.target.alias, counts.totals, "target", ends[1]),
+            state=flow_state,
+            role=_role(driver),
+            at_ms=now_ms,
+            state_since_ms=self._state_since_ms,
+            reason=why,
+            waiting=progress.waiting,
+            leader=f"{leader.host}:{leader.pid}" if leader is not None else "",
+            processes=surroundings.processes.get(driver.name),
+            epoch=max((report.epoch for report in list(driver.view.pumps.values())), default=0),
+            epochs=counts.epochs,
+            records=counts.records,
+            bytes=counts.bytes,
+            records_per_s=progress.records_per_s,
+            bytes_per_s=progress.bytes_per_s,
+            lag=progress.lag,
+            lag_s=None if progress.lag is None or None in lags else max((lag for lag in lags if lag), default=0.0),
+            eta_s=progress.eta_s,
+            unknown=progress.unknown,
+            latency=_histogram(counts.totals.latencies),
+            heartbeat_latency=_histogram(counts.totals.heartbeats),
+            recent_latency_ms=progress.latency_ms,
+            topics=topics,
+            groups=self._groups(driver),
+            duties=_duties(driver),
+            losses=_losses(driver.losses),
+            pumps=_pumps(driver.view),
+            retention_s=forecast.minutes * 60 if forecast is not None else None,
+            retention_of=f"{forecast.topic}-{forecast.partition}" if forecast is not None else "",
+            paused=tuple(pattern.pattern for pattern in driver.heard.paused),
+            bytes_per_s_cap=driver.heard.bytes_per_second,
+            backfill_per_s_cap=driver.heard.backfill_bytes_per_second,
+            tasks_max=flow.tasks_max,
+            settings={
+                "replication.policy.class": flow.replication_policy_class,
+                "isolation.level": flow.fetch.isolation_level,
+                "compression.type": flow.produce.compression_type,
+                "sync.group.offsets.enabled": str(flow.group.sync_group_offsets_enabled).lower(),
+                "emit.checkpoints.enabled": str(flow.group.emit_checkpoints_enabled).lower(),
+                "emit.heartbeats.enabled": str(flow.heartbeat.emit_heartbeats_enabled).lower(),
+            },
+        )
+
+    # --- topics ---------------------------------------------------------------------------------
+
+    def _topics(self, driver: FlowDriver, now: float) -> tuple[Topic, ...]:
+        view, done = driver.view, driver.done_topics
+        tasks = {(key.topic, key.partition): task for key, task in driver.tasks.items()}
+        late: dict[str, dict[int, int]] = defaultdict(dict)
+        for topic, partition, offsets in done.late_offsets(view.source_ends):
+            late[topic][partition] = offsets
+        rows: dict[str, list[Partition]] = defaultdict(list)
+        targets: dict[str, str] = {}
+        ends = view.source_ends if time.monotonic() - view.ends_read_at < ENDS_S else {}
+        seen = set()
+        for key, (target, leader) in driver.partitions().items():
+            targets[key.topic] = target
+            seen.add(key)
+            one = view.partitions.get(key, PartitionView())
+            at = key.topic, key.partition
+            end, start = ends.get(at, UNKNOWN), view.source_starts.get(at, 0)
+            rows[key.topic].append(self._partition(key, one, end, start, leader, tasks.get(at), now))
+        for gone in self._behind_since.keys() - seen:
+            del self._behind_since[gone]
+        topics = [
+            Topic(name, targets[name], tuple(sorted(rows[name], key=lambda one: one.partition)), late_in=late[name])
+            for name in rows
+        ]
+        topics += [
+            Topic(name, "", released=True, late_in=late.get(name, {})) for name in done.released if name not in rows
+        ]
+        topics += [Topic(name, "", gone=True) for name in view.gone if name not in rows]
+        topics += [Topic(name, "", refused=why) for name, why in driver.topics.refused.items() if name not in rows]
+        return tuple(sorted(topics, key=lambda topic: topic.topic))
+
+    def _partition(
+        self, key: PartitionKey, one: PartitionView, end: int, start: int, leader: int, task: int | None, now: float
+    ) -> Partition:
+        receipt = one.receipt
+        if receipt is None:
+            self._behind_since.pop(key, None)
+            return Partition(
+                key.partition,
+                PartitionState.UNKNOWN,
+                end=end if end > UNKNOWN else None,
+                records=one.past_records,
+                bytes=one.past_bytes,
+                task=task,
+                leader=leader,
+            )
+        if end > UNKNOWN or now - one.seen_at < ENDS_S:
+            end = max(end, receipt.source_end)
+        known = receipt.upstream > UNKNOWN and end > UNKNOWN
+        lag = max(end - max(receipt.upstream, start), 0) if known else None
+        moves = now - one.seen_at < MOVES_S
+        rate = one.records_per_s if moves else 0.0
+        figures = one.figures
+        paused = receipt.cause is Cause.PAUSED
+        return Partition(
+            partition=key.partition,
+            state=PartitionState.PAUSED if paused else _STATES[receipt.state],
+            cause=receipt.cause,
+            reason=(f"halted ({receipt.halted}): " if receipt.halted else "") + receipt.reason,
+            position=receipt.upstream if receipt.upstream > UNKNOWN else None,
+            end=end if end > UNKNOWN else None,
+            lag=lag,
+            lag_s=self._lag_s(key, lag, figures.oldest_ms if figures is not None else UNKNOWN, now),
+            downstream=receipt.downstream if receipt.downstream > UNKNOWN else None,
+            records=one.past_records + receipt.records,
+            bytes=one.past_bytes + receipt.bytes,
+            records_per_s=rate,
+            bytes_per_s=one.bytes_per_s if moves else 0.0,
+            eta_s=lag / rate if lag and rate > 0 else None,
+            latency_ms=Spread(*figures.latency_ms) if figures is not None and figures.latency_ms else None,
+            age_ms=Spread(*figures.age_ms) if figures is not None and figures.age_ms else None,
+            copied_ms=receipt.timestamp_ms if receipt.timestamp_ms >= 0 else None,
+            task=task,
+            leader=leader,
+        )
+
+    def _lag_s(self, key: PartitionKey, lag: int | None, oldest_ms: int, now: float) -> float | None:
+        """By the oldest record's timestamp, where it was fetched; else since it was seen to wait, which is less."""
+        if not lag:
+            self._behind_since.pop(key, None)
+            return None if lag is None else 0.0
+        since = self._behind_since.setdefault(key, now)
+        return max(now - (min(oldest_ms / 1000, since) if oldest_ms >= 0 else since), 0.0)
+
+    # --- groups ---------------------------------------------------------------------------------
+
+    def _groups(self, driver: FlowDriver) -> tuple[Group, ...]:
+        groups, duties = driver.groups, driver.duties
+        if duties is None:
+            return ()
+        names = {schedule.name for schedule in duties.schedules}
+        synced = duties.record("group offsets" if "group offsets" in names else "checkpoints") if names else None
+        took_s = duties.record("checkpoints").took_s if "checkpoints" in names else None
+        newest = dict(groups.newest)
+        for name in self._synced_ms.keys() - newest.keys():
+            del self._synced_ms[name]
+        found = []
+        for name, standing in sorted(newest.items()):
+            if standing.state is GroupState.SYNCED and synced is not None and synced.succeeded_ms is not None:
+                self._synced_ms[name] = synced.succeeded_ms
+            found.append(
+                Group(
+                    name,
+                    standing.state,
+                    standing.reason,
+                    self._synced_ms.get(name),
+                    took_s * 1000 if took_s is not None else None,
+                    _group_partitions(driver, name),
+                )
+            )
+        return tuple(found)
+
+
+class _Counts:
+    """What only grows of a flow."""
+
+    def __init__(
+        self, records: int = 0, size: int = 0, totals: Totals | None = None, epochs: dict[str, int] | None = None
+    ) -> None:
+        self.records = records
+        self.bytes = size
+        self.totals = totals or Totals()
+        self.epochs = epochs or {}
+
+    @classmethod
+    def of(cls, view: FlowView) -> _Counts:
+        return cls(view.records, view.bytes, view.totals, dict(view.epochs))
+
+    def plus(self, other: _Counts) -> _Counts:
+        epochs = {
+            why: self.epochs.get(why, 0) + other.epochs.get(why, 0) for why in self.epochs.keys() | other.epochs.keys()
+        }
+        return _Counts(
+            self.records + other.records,
+            self.bytes + other.bytes,
+            self.totals + other.totals,
+            dict(sorted(epochs.items())),
+        )
+
+
+def _group_partitions(driver: FlowDriver, group: str) -> tuple[GroupPartition, ...]:
+    ends, views = driver.view.source_ends, driver.view.partitions
+    found = []
+    for (topic, partition), at in sorted(driver.groups.whereabouts.get(group, {}).items()):
+        end = ends.get((topic, partition))
+        receipt = views.get(PartitionKey(driver.name, topic, partition), PartitionView()).receipt
+        copied = receipt.downstream if receipt is not None and receipt.downstream >= 0 else None
+        found.append(
+            GroupPartition(
+                topic,
+                partition,
+                at.remote[0],
+                at.source,
+                max(end - at.source, 0) if end is not None else None,
+                at.target,
+                max(copied - at.target, 0) if copied is not None and at.target is not None else None,
+                at.reread,
+            )
+        )
+    return tuple(found)
+
+
+def _side(alias: str, totals: Totals, side: str, ends_ms: int | None) -> ClusterFigures:
+    leg = totals.source if side == "source" else totals.target
+    return ClusterFigures(alias, leg.bytes, leg.requests, leg.throttle_ms / 1000, leg.errors, ends_ms)
+
+
+def _role(driver: FlowDriver) -> Role:
+    if driver.held():
+        return Role.LEADER
+    return Role.STANDBY if driver.lease is not None and driver.lease.elsewhere else Role.JOINING
+
+
+def _histogram(latencies: Latencies) -> Histogram:
+    return Histogram(latencies.counts, latencies.sum_ms / 1000)
+
+
+def _duties(driver: FlowDriver) -> tuple[Duty, ...]:
+    if driver.duties is None:
+        return ()
+    failing = driver.duties.failing
+    found = []
+    for schedule in driver.duties.schedules:
+        record = driver.duties.record(schedule.name)
+        found.append(
+            Duty(
+                schedule.name,
+                schedule.interval_s,
+                record.succeeded_ms,
+                record.took_s,
+                failing.get(schedule.name, ""),
+                record.failures,
+            )
+        )
+    return tuple(found)
+
+
+def _losses(losses: Sequence[Loss]) -> tuple[LossCount, ...]:
+    by_kind: dict[tuple[str, bool], list[Loss]] = defaultdict(list)
+    for loss in losses:
+        by_kind[loss.kind.value, loss.is_loss].append(loss)
+    return tuple(
+        LossCount(kind, len(some), sum(one.offsets for one in some), some[-1].at_ms, some[-1].words, is_loss)
+        for (kind, is_loss), some in sorted(by_kind.items())
+    )
+
+
+def _pumps(view: FlowView) -> tuple[Pump, ...]:
+    live = [report for report in list(view.pumps.values()) if not report.ended]
+    return tuple(
+        Pump(
+            task=report.task,
+            host=report.host,
+            partitions=report.partitions,
+            records=report.records,
+            bytes=report.bytes,
+            memory_bytes=report.memory_bytes,
+            cpu_s=report.cpu_s,
+            in_flight=report.in_flight,
+            fetch_ms=report.fetch_ms,
+            at_ms=report.at_ms,
+        )
+        for report in sorted(live, key=lambda report: report.task)
+    )
