@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import socket
 import ssl
-import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
-import uvicorn
 from starlette.types import ASGIApp
 
 from sparkmirror import __version__
@@ -21,7 +16,6 @@ from sparkmirror.connect.api import build_api, routers
 from sparkmirror.connect.basic_auth import BasicAuth, Users
 from sparkmirror.connect.body_limit import BodyLimit
 from sparkmirror.connect.config_log import ConfigState
-from sparkmirror.connect.connections import Connection, ListeningSocket, Loop
 from sparkmirror.connect.forwarding import Forwarding
 from sparkmirror.connect.herder import Herder
 from sparkmirror.connect.loggers import Loggers
@@ -29,13 +23,12 @@ from sparkmirror.connect.manners import Manners
 from sparkmirror.connect.model import Worker
 from sparkmirror.connect.status_log import StatusState
 from sparkmirror.connect.storage_topic import StorageTopic, Take
-from sparkmirror.connect.worker_properties import Listener, WorkerConfig
+from sparkmirror.connect.worker_properties import WorkerConfig
 from sparkmirror.engine.lease import Lease
 from sparkmirror.errors import ConfigError
+from sparkmirror.web.listener import Listener, listening, serving
 
 log = logging.getLogger(__name__)
-
-_BACKLOG = 128
 
 
 class ConnectServer:
@@ -142,50 +135,3 @@ class ConnectServer:
         return self._config.cluster.model_copy(
             update={"alias": "listeners.https", "security_protocol": "SSL", "ssl": https}
         )
-
-
-@contextmanager
-def listening(listener: Listener, path: str) -> Iterator[socket.socket]:
-    """Bind and listen, or raise `ConfigError`."""
-    family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
-    with ListeningSocket(family) as bound:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            bound.bind((listener.host, listener.port))
-            bound.listen(_BACKLOG)
-        except OSError as error:
-            raise ConfigError(
-                f"can't listen on {listener.url}: {error.strerror}", where=path, key="listeners"
-            ) from None
-        yield bound
-
-
-@contextmanager
-def serving(app: ASGIApp, bound: socket.socket, tls: ssl.SSLContext | None) -> Iterator[None]:
-    """Answer on the socket, in a thread. Of what is no HTTP nothing is logged: anybody could fill the log with it."""
-    settings = uvicorn.Config(
-        app,
-        http=Connection,
-        log_config=None,
-        log_level="error",
-        access_log=False,
-        server_header=False,
-        lifespan="off",
-        ws="none",
-        timeout_graceful_shutdown=5,
-    )
-    settings.load()
-    settings.ssl = tls
-    server = uvicorn.Server(settings)
-
-    def answer() -> None:
-        with asyncio.Runner(loop_factory=Loop) as runner:
-            runner.run(server.serve([bound]))
-
-    thread = threading.Thread(target=answer, name="connect-http", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        server.should_exit = True
-        thread.join(10.0)
