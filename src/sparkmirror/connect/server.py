@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import ssl
+from collections.abc import Sequence
 from contextlib import ExitStack
 
+from fastapi import APIRouter
 from starlette.types import ASGIApp
 
 from sparkmirror import __version__
@@ -34,10 +36,13 @@ log = logging.getLogger(__name__)
 class ConnectServer:
     """As a context it answers; `worker` runs the connectors where this process has the lease.
 
+    `more`: what each process answers for itself beside Connect's paths, such as metrics.
     Raises `ConfigError` where the file asks for users and there are none: it would answer everybody.
     """
 
-    def __init__(self, config: WorkerConfig, worker: Worker, users: Users | None = None) -> None:
+    def __init__(
+        self, config: WorkerConfig, worker: Worker, users: Users | None = None, more: Sequence[APIRouter] = ()
+    ) -> None:
         if config.basic_auth and users is None:
             reason = (
                 "asks for users, but none were read, so that everybody would be let in:"
@@ -47,6 +52,7 @@ class ConnectServer:
         self._config = config
         self._worker = worker
         self._users = users
+        self._more = more
         self._opened = ExitStack()
 
     def __enter__(self) -> ConnectServer:
@@ -112,6 +118,7 @@ class ConnectServer:
             topic_tracking=config.topic_tracking,
             topic_reset=config.topic_reset,
         )
+        paths = [*paths, *self._more]
         api = build_api(paths)
         app: ASGIApp = Forwarding(api, lambda: herder.leads, lambda: herder.leader_url, config.url, self._client_tls)
         app = Manners(
