@@ -112,3 +112,9 @@ def test_rows_of_whole_topics_have_the_same_sums() -> None:
     samples = scraped(snapshot(flow(topics=(topic("orders", *parts),))), Profile.STRIMZI)
     assert list(samples["kafka_consumer_fetch_manager_records_lag"].values()) == [sum(range(701))]
     assert list(samples["kafka_connect_mirror_mirrorsourceconnector_record_rate"].values()) == [sum(range(701)) / 2]
+
+
+def test_rows_of_whole_flows_have_the_same_sums() -> None:
+    topics = tuple(topic(f"t{n}", partition(lag=n)) for n in range(701))
+    samples = scraped(snapshot(flow(topics=topics)), *Profile)
+    assert list(samples["kafka_consumer_fetch_manager_records_lag"].values()) == [sum(range(701))]

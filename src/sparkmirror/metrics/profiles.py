@@ -16,8 +16,10 @@ from sparkmirror.metrics.series import Families, labels
 NAN = float("nan")
 
 MOST_PARTITIONS = 700
-"""Of one process: above, each topic has one row for all its partitions. With three profiles a partition takes 3.3 kB of
-the 5 MB that a scrape may have."""
+"""Of one process: above, each topic has one row for all its partitions; above as many topics, each flow has one.
+
+With three profiles a partition takes 3.3 kB of the 5 MB that a scrape may have.
+"""
 
 
 class Profile(StrEnum):
@@ -72,6 +74,9 @@ def _partitions(families: Families, flows: list[Flow], profiles: Collection[Prof
 def _rows(flows: list[Flow]) -> list[tuple[Flow, Topic, Partition, str]]:
     """What has series, with its partition's label. Sums over all rows are the same with rows of whole topics."""
     topics = [(flow, topic) for flow in flows for topic in flow.topics if topic.partitions]
+    if len(topics) > MOST_PARTITIONS:
+        every = [(flow, tuple(one for topic in flow.topics for one in topic.partitions)) for flow in flows]
+        return [(flow, Topic("all", "all"), _together(ones), "all") for flow, ones in every if ones]
     if sum(len(topic.partitions) for _, topic in topics) > MOST_PARTITIONS:
         return [(flow, topic, _together(topic.partitions), "all") for flow, topic in topics]
     return [(flow, topic, one, str(one.partition)) for flow, topic in topics for one in topic.partitions]
