@@ -16,8 +16,7 @@ import psutil
 from tests.connect.in_memory_api import InMemoryApi, in_memory_api
 
 from sparkmirror.connect.body_limit import BodyLimit
-from sparkmirror.connect.server import listening, serving
-from sparkmirror.connect.worker_properties import Listener
+from sparkmirror.web.listener import Listener, listening, serving
 
 
 @dataclass

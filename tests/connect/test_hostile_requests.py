@@ -25,10 +25,10 @@ from tests.connect.served_api import ServedApi, served_api
 from sparkmirror.cli.log_lines import PlainLines
 from sparkmirror.config.model import ProviderConfig
 from sparkmirror.config.providers import resolve
-from sparkmirror.connect import connections
 from sparkmirror.connect.body_limit import LIMIT_BYTES
-from sparkmirror.connect.connections import MOST, ListeningSocket
 from sparkmirror.connect.flows import read_flows
+from sparkmirror.web import connections
+from sparkmirror.web.connections import MOST, ListeningSocket
 
 SOURCE = connector("Source", "source:9092", "target:9092")
 BODIES = [

@@ -10,9 +10,10 @@ from tests.connect.serving import worker_config, worker_settings
 
 from sparkmirror.connect.basic_auth import EXTENSION, jaas_file, read_users
 from sparkmirror.connect.flows import read_flows
-from sparkmirror.connect.worker_properties import Listener, read_worker_properties
+from sparkmirror.connect.worker_properties import read_worker_properties
 from sparkmirror.errors import ConfigError
 from sparkmirror.formats.connect import Worker
+from sparkmirror.web.listener import Listener
 
 if TYPE_CHECKING:
     from pathlib import Path

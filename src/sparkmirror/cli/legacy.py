@@ -10,6 +10,7 @@ import typer
 
 from sparkmirror import __version__
 from sparkmirror.cli.logs import set_up_logging, warn
+from sparkmirror.cli.metrics import MetricsPort, MetricsProfiles, metrics_served
 from sparkmirror.cli.output import Format, Output
 from sparkmirror.cli.progress import ProgressView
 from sparkmirror.cli.run import Spark, spark_overrides
@@ -90,6 +91,8 @@ def legacy(
     message_handler_args: Annotated[str | None, typer.Option("--message.handler.args", help="Of that class.")] = None,
     new_consumer: Annotated[bool, typer.Option("--new.consumer", help="Has no effect, as in Kafka 2.8.")] = False,
     spark: Spark = None,
+    metrics_port: MetricsPort = None,
+    metrics_profile: MetricsProfiles = None,
     output: Output = Format.TEXT,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
     version: Annotated[
@@ -142,7 +145,8 @@ def legacy(
         mirror = Mirror(config, on_progress=show)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: mirror.stop())
-        mirror.run()
+        with metrics_served(metrics_port, metrics_profile, lambda: mirror.observer.snapshot()):
+            mirror.run()
     for parked in (flow.parked for flow in newest if flow.parked):
         warn(f"{len(parked)} partitions could not be copied to the end, first: {parked[0]}")
 

@@ -10,6 +10,7 @@ import typer
 
 from sparkmirror.cli.flow_checks import check_flows
 from sparkmirror.cli.logs import set_up_logging, warn
+from sparkmirror.cli.metrics import MetricsPort, MetricsProfiles, metrics_served
 from sparkmirror.cli.output import Format, Output
 from sparkmirror.cli.progress import ProgressView
 from sparkmirror.cli.status import Status
@@ -59,6 +60,8 @@ def run(
         str | None,
         typer.Option("--status-file", metavar="PATH", help="Keep a Strimzi resource with its status in this file."),
     ] = None,
+    metrics_port: MetricsPort = None,
+    metrics_profile: MetricsProfiles = None,
     lease: Annotated[bool, typer.Option("--lease/--no-lease", hidden=True)] = True,
     output: Output = Format.TEXT,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
@@ -96,7 +99,8 @@ def run(
             mirror = Mirror(config, once=once, use_lease=lease, on_progress=show)
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: mirror.stop())
-            mirror.run()
+            with metrics_served(metrics_port, metrics_profile, lambda: mirror.observer.snapshot()):
+                mirror.run()
 
 
 def load(file: str, clusters: list[str] | None, spark: list[str] | None = None, *, secrets: str | None) -> MirrorConfig:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import socket
 import ssl
-import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 
-import uvicorn
+from fastapi import APIRouter
 from starlette.types import ASGIApp
 
 from sparkmirror import __version__
@@ -21,7 +18,6 @@ from sparkmirror.connect.api import build_api, routers
 from sparkmirror.connect.basic_auth import BasicAuth, Users
 from sparkmirror.connect.body_limit import BodyLimit
 from sparkmirror.connect.config_log import ConfigState
-from sparkmirror.connect.connections import Connection, ListeningSocket, Loop
 from sparkmirror.connect.forwarding import Forwarding
 from sparkmirror.connect.herder import Herder
 from sparkmirror.connect.loggers import Loggers
@@ -29,22 +25,24 @@ from sparkmirror.connect.manners import Manners
 from sparkmirror.connect.model import Worker
 from sparkmirror.connect.status_log import StatusState
 from sparkmirror.connect.storage_topic import StorageTopic, Take
-from sparkmirror.connect.worker_properties import Listener, WorkerConfig
+from sparkmirror.connect.worker_properties import WorkerConfig
 from sparkmirror.engine.lease import Lease
 from sparkmirror.errors import ConfigError
+from sparkmirror.web.listener import Listener, listening, serving
 
 log = logging.getLogger(__name__)
-
-_BACKLOG = 128
 
 
 class ConnectServer:
     """As a context it answers; `worker` runs the connectors where this process has the lease.
 
+    `more`: what each process answers for itself beside Connect's paths, such as metrics.
     Raises `ConfigError` where the file asks for users and there are none: it would answer everybody.
     """
 
-    def __init__(self, config: WorkerConfig, worker: Worker, users: Users | None = None) -> None:
+    def __init__(
+        self, config: WorkerConfig, worker: Worker, users: Users | None = None, more: Sequence[APIRouter] = ()
+    ) -> None:
         if config.basic_auth and users is None:
             reason = (
                 "asks for users, but none were read, so that everybody would be let in:"
@@ -54,6 +52,7 @@ class ConnectServer:
         self._config = config
         self._worker = worker
         self._users = users
+        self._more = more
         self._opened = ExitStack()
 
     def __enter__(self) -> ConnectServer:
@@ -119,6 +118,7 @@ class ConnectServer:
             topic_tracking=config.topic_tracking,
             topic_reset=config.topic_reset,
         )
+        paths = [*paths, *self._more]
         api = build_api(paths)
         app: ASGIApp = Forwarding(api, lambda: herder.leads, lambda: herder.leader_url, config.url, self._client_tls)
         app = Manners(
@@ -142,50 +142,3 @@ class ConnectServer:
         return self._config.cluster.model_copy(
             update={"alias": "listeners.https", "security_protocol": "SSL", "ssl": https}
         )
-
-
-@contextmanager
-def listening(listener: Listener, path: str) -> Iterator[socket.socket]:
-    """Bind and listen, or raise `ConfigError`."""
-    family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
-    with ListeningSocket(family) as bound:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            bound.bind((listener.host, listener.port))
-            bound.listen(_BACKLOG)
-        except OSError as error:
-            raise ConfigError(
-                f"can't listen on {listener.url}: {error.strerror}", where=path, key="listeners"
-            ) from None
-        yield bound
-
-
-@contextmanager
-def serving(app: ASGIApp, bound: socket.socket, tls: ssl.SSLContext | None) -> Iterator[None]:
-    """Answer on the socket, in a thread. Of what is no HTTP nothing is logged: anybody could fill the log with it."""
-    settings = uvicorn.Config(
-        app,
-        http=Connection,
-        log_config=None,
-        log_level="error",
-        access_log=False,
-        server_header=False,
-        lifespan="off",
-        ws="none",
-        timeout_graceful_shutdown=5,
-    )
-    settings.load()
-    settings.ssl = tls
-    server = uvicorn.Server(settings)
-
-    def answer() -> None:
-        with asyncio.Runner(loop_factory=Loop) as runner:
-            runner.run(server.serve([bound]))
-
-    thread = threading.Thread(target=answer, name="connect-http", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        server.should_exit = True
-        thread.join(10.0)

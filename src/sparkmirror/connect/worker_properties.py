@@ -21,6 +21,7 @@ from sparkmirror.connect.basic_auth import EXTENSION
 from sparkmirror.connect.loadable import CLASSES_KEY, Loadable, read_loadable
 from sparkmirror.connect.manners import CrossOrigin
 from sparkmirror.errors import ConfigError
+from sparkmirror.web.listener import Listener
 
 ALIAS = "target"
 """The cluster's name in messages; connectors name it with aliases of their own."""
@@ -69,24 +70,6 @@ _IDLE = {
     "value.converter": _BYTES,
 }
 """Beginnings of keys without effect, where it is not as in MirrorMaker 2's own file."""
-
-
-@dataclass(frozen=True, slots=True)
-class Listener:
-    """An address that is listened on; without a host all of this machine's."""
-
-    scheme: str
-    host: str
-    port: int
-
-    @property
-    def address(self) -> str:
-        """`host:port`, an IPv6 address in brackets."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-    @property
-    def url(self) -> str:
-        return f"{self.scheme}://{self.address}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,50 @@
+"""The HTTP application of a running mirror: metrics, health, and what else is given to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from fastapi import APIRouter, FastAPI, Response
+
+from sparkmirror.engine.snapshot import FlowState, Snapshot
+from sparkmirror.metrics.collector import MirrorCollector
+from sparkmirror.metrics.profiles import Profile
+from sparkmirror.metrics.series import CONTENT_TYPE
+
+_NOT_READY = (FlowState.JOINING, FlowState.STARTING, FlowState.ENDING)
+
+
+def metrics_router(snapshots: Callable[[], Snapshot], profiles: Collection[Profile] = ()) -> APIRouter:
+    """`/metrics` alone, for a listener that has more to answer."""
+    router = APIRouter()
+    collector = MirrorCollector(snapshots, profiles)
+
+    @router.get("/metrics")
+    def metrics() -> Response:
+        return Response(collector.text(), media_type=CONTENT_TYPE)
+
+    return router
+
+
+def build_app(
+    snapshots: Callable[[], Snapshot], profiles: Collection[Profile] = (), routers: Sequence[APIRouter] = ()
+) -> FastAPI:
+    """`/metrics`, `/health`, `/ready` and the routers' paths."""
+    app = FastAPI(title="sparkmirror", docs_url=None, redoc_url=None, openapi_url=None)
+    app.include_router(metrics_router(snapshots, profiles))
+
+    @app.get("/health")
+    def health() -> dict[str, str]:
+        """Whether the process answers at all."""
+        return {"status": "alive"}
+
+    @app.get("/ready")
+    def ready(response: Response) -> dict[str, object]:
+        """Whether each flow is worked on here, or stood by for; 503 until then."""
+        waiting = [flow.flow for flow in snapshots().flows if flow.state in _NOT_READY]
+        response.status_code = 503 if waiting else 200
+        return {"status": "waiting" if waiting else "ready", "flows": waiting}
+
+    for router in routers:
+        app.include_router(router)
+    return app

@@ -1,0 +1,82 @@
+"""An address that is listened on, and HTTP on it in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from sparkmirror.errors import ConfigError
+from sparkmirror.web.connections import Connection, ListeningSocket, Loop
+
+_BACKLOG = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """An address that is listened on; without a host all of this machine's."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @property
+    def address(self) -> str:
+        """`host:port`, an IPv6 address in brackets."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        return f"{self.scheme}://{self.address}"
+
+
+@contextmanager
+def listening(listener: Listener, path: str, key: str = "listeners") -> Iterator[socket.socket]:
+    """Bind and listen, or raise `ConfigError`."""
+    family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
+    with ListeningSocket(family) as bound:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            bound.bind((listener.host, listener.port))
+            bound.listen(_BACKLOG)
+        except OSError as error:
+            raise ConfigError(f"can't listen on {listener.url}: {error.strerror}", where=path, key=key) from None
+        yield bound
+
+
+@contextmanager
+def serving(app: ASGIApp, bound: socket.socket, tls: ssl.SSLContext | None) -> Iterator[None]:
+    """Answer on the socket, in a thread. Of what is no HTTP nothing is logged: anybody could fill the log with it."""
+    settings = uvicorn.Config(
+        app,
+        http=Connection,
+        log_config=None,
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        ws="none",
+        timeout_graceful_shutdown=5,
+    )
+    settings.load()
+    settings.ssl = tls
+    server = uvicorn.Server(settings)
+
+    def answer() -> None:
+        with asyncio.Runner(loop_factory=Loop) as runner:
+            runner.run(server.serve([bound]))
+
+    thread = threading.Thread(target=answer, name="http", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        thread.join(10.0)

@@ -1,0 +1,62 @@
+"""The application, asked over a real socket."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from fastapi import APIRouter, FastAPI
+from snapshot_samples import flow, snapshot
+
+from sparkmirror.engine.snapshot import FlowState
+from sparkmirror.errors import ConfigError
+from sparkmirror.web.app import build_app
+from sparkmirror.web.listener import Listener, listening, serving
+
+
+@contextmanager
+def served(app: FastAPI) -> Iterator[int]:
+    with listening(Listener("http", "127.0.0.1", 0), "test") as bound, serving(app, bound, None):
+        yield bound.getsockname()[1]
+
+
+def get(port: int, path: str) -> tuple[int, str, bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.headers["content-type"], answer.read()
+    finally:
+        connection.close()
+
+
+def test_metrics_and_health() -> None:
+    with served(build_app(snapshot)) as port:
+        status, kind, body = get(port, "/metrics")
+        assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
+        assert b"sparkmirror_build_info" in body
+        assert json.loads(get(port, "/health")[2]) == {"status": "alive"}
+        assert json.loads(get(port, "/ready")[2]) == {"status": "ready", "flows": []}
+
+
+def test_not_ready_while_a_flow_joins() -> None:
+    with served(build_app(lambda: snapshot(flow(state=FlowState.JOINING)))) as port:
+        assert get(port, "/ready")[0] == 503
+
+
+def test_more_routers() -> None:
+    router = APIRouter()
+    router.add_api_route("/page", lambda: "here")
+    with served(build_app(snapshot, routers=[router])) as port:
+        assert json.loads(get(port, "/page")[2]) == "here"
+
+
+def test_a_port_in_use_is_named_with_its_option() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = Listener("http", "127.0.0.1", taken.getsockname()[1])
+        with pytest.raises(ConfigError, match="--metrics-port"), listening(address, "command line", "--metrics-port"):
+            pass
