@@ -22,6 +22,7 @@ from sparkmirror.cli.output import Format, Output, print_json
 from sparkmirror.cli.pack import pack
 from sparkmirror.cli.run import run
 from sparkmirror.cli.serve import serve
+from sparkmirror.cli.status import status
 from sparkmirror.cli.sync_groups import sync_groups
 from sparkmirror.cli.topics import topics
 from sparkmirror.cli.verify import verify
@@ -54,7 +55,7 @@ def version(output: Output = Format.TEXT) -> None:
 PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Mirror": (run, serve, legacy),
     "Steer a running mirror": (pause, resume, throttle),
-    "Look": (config, lint, verify, losses, version),
+    "Look": (status, config, lint, verify, losses, version),
     "Set up": (demo, convert, pack),
     "Migrate applications": (sync_groups, acls),
 }

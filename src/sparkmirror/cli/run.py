@@ -12,7 +12,7 @@ from sparkmirror.cli.flow_checks import check_flows
 from sparkmirror.cli.logs import set_up_logging, warn
 from sparkmirror.cli.output import Format, Output
 from sparkmirror.cli.progress import ProgressView
-from sparkmirror.cli.status import Status
+from sparkmirror.cli.status_file import Status
 from sparkmirror.config import MirrorConfig
 from sparkmirror.engine.installed_spark import require_spark
 from sparkmirror.errors import ConfigError
