@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "engine"))
-
 from snapshot_samples import flow, partition, topic
+from typer.testing import CliRunner
 
 from sparkmirror.cli import status as verb
 from sparkmirror.cli.app import app
@@ -80,3 +76,20 @@ def test_json(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     code, text = run(monkeypatch, tmp_path, fresh(topics=(PARKED,)), "-o", "json")
     (row,) = json.loads(text)
     assert (code, row["flow"], row["state"], row["healthy"], row["parked"]) == (0, "A->B", "caught up", False, 1)
+
+
+def test_groups_are_listed_by_partition_with_both_sides() -> None:
+    from sparkmirror.cli.groups import COLUMNS, cells, lines, rows
+
+    (row,) = rows(flow(), 3.0)
+    assert cells(row) == ("shop", "orders", "0", "990", "10", "A.orders", "985", "15", "5", "synced")
+    assert len(lines([COLUMNS, cells(row)]).splitlines()) == 2
+
+
+def test_a_topic_is_what_its_worst_partition_is() -> None:
+    from sparkmirror.cli.topics import rows
+
+    (row,) = rows(flow(topics=(topic("orders", partition(lag=5), *PARKED.partitions),)), 3.0)
+    assert (row["state"], row["reason"], row["parked"], row["lag"]) == ("parked", "too large", 1, 5)
+    (row,) = rows(flow(topics=(topic("a", partition(lag=None), refused="cycle"),)), 3.0)
+    assert (row["state"], row["lag"]) == ("refused", None)

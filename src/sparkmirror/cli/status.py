@@ -10,12 +10,11 @@ import typer
 from sparkmirror.cli.control import Flow, chosen_flows
 from sparkmirror.cli.log_lines import plain
 from sparkmirror.cli.output import Format, Output, print_json, print_line
+from sparkmirror.cli.published import fresh
 from sparkmirror.cli.run import Clusters, File, Secrets, load
-from sparkmirror.config import FlowConfig
 from sparkmirror.engine import snapshot
 from sparkmirror.engine.snapshot import FlowState
-from sparkmirror.engine.status_topic import INTERVAL_S, Status, read_status
-from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.engine.status_topic import INTERVAL_S, read_status
 
 UNHEALTHY = {FlowState.HELD_UP, FlowState.INCOMPLETE, FlowState.JOINING}
 UNHEALTHY_EXIT = 1
@@ -42,7 +41,7 @@ def status(
     """
     flows = chosen_flows(load(file, clusters, secrets=secrets), flow)
     while True:
-        shown = [_fresh(one, read_status(one), stale) for one in flows]
+        shown = [fresh(one, read_status(one), stale) for one in flows]
         if output is Format.TEXT:
             for now, age_s in shown:
                 typer.echo(plain(line(now, age_s)))
@@ -53,19 +52,6 @@ def status(
         time.sleep(INTERVAL_S)
     if check and not all(is_healthy(now) for now, _ in shown):
         raise typer.Exit(UNHEALTHY_EXIT)
-
-
-def _fresh(flow: FlowConfig, status: Status, stale_s: float) -> tuple[snapshot.Flow, float]:
-    """The flow and its age; raises `ClusterUnreachable` for nothing, or nothing new enough."""
-    age_s = status.age_s()
-    if status.flow is None or age_s is None:
-        why = "another version of sparkmirror published it" if status.left_out else "no mirror has published it"
-        raise ClusterUnreachable(f"flow {flow.name}: its status is not known: {why}; is the mirror running?")
-    if age_s > stale_s:
-        raise ClusterUnreachable(
-            f"flow {flow.name}: its last status is {age_s:,.0f} s old ({status.flow.state}); is the mirror running?"
-        )
-    return status.flow, age_s
 
 
 def is_healthy(flow: snapshot.Flow) -> bool:
