@@ -11,16 +11,19 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
+from snapshot_samples import flow
 from typer.testing import CliRunner
 
-from sparkmirror.cli import control, losses, offsets, topics
+from sparkmirror.cli import control, groups, losses, offsets, status, topics
 from sparkmirror.cli.app import PANELS, app
+from sparkmirror.engine.status_topic import Status
 from sparkmirror.offsets.losses import Loss, LossKind
 from sparkmirror.sync.moved_writers import Moved
 from sparkmirror.sync.translator import Translation
@@ -158,6 +161,12 @@ def told(patch: Patch) -> None:
         patch.setattr(control, name, Quiet)
 
 
+def published(patch: pytest.MonkeyPatch) -> None:
+    now = Status(flow(at_ms=int(time.time() * 1000)), 0)
+    for module in (status, groups, topics):
+        patch.setattr(module, "read_status", lambda _: now)
+
+
 def lost(patch: Patch) -> None:
     loss = Loss(
         kind=LossKind.EXPIRED,
@@ -205,6 +214,9 @@ JSON_CASES: dict[str, tuple[list[str], Callable[[Patch], None]]] = {
     "resume": (["FILE"], told),
     "throttle": (["FILE", "20M"], told),
     "losses": (["FILE"], lost),
+    "status": (["FILE"], published),
+    "groups": (["FILE"], published),
+    "topics list": (["FILE"], published),
     "offsets translate": (["FILE", "--topic", "orders", "--offset", "3"], translated),
     "topics done": (["FILE", "--topics", "orders"], moved),
     "topics undo": (["FILE", "--topics", "orders"], moved),

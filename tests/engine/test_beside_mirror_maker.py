@@ -27,6 +27,7 @@ OURS = {
     "mm2-sparkmirror-control.A.internal": 1,
     "mm2-sparkmirror-receipts.A.internal": 1,
     "mm2-sparkmirror-losses.A.internal": 1,
+    "mm2-sparkmirror-status.A.internal": 1,
 }
 """Our internal topics and their partitions."""
 

@@ -13,7 +13,7 @@ from sparkmirror.cli.logs import set_up_logging, warn
 from sparkmirror.cli.metrics import MetricsPort, MetricsProfiles, metrics_served
 from sparkmirror.cli.output import Format, Output
 from sparkmirror.cli.progress import ProgressView
-from sparkmirror.cli.status import Status
+from sparkmirror.cli.status_file import Status
 from sparkmirror.config import MirrorConfig
 from sparkmirror.engine.installed_spark import require_spark
 from sparkmirror.errors import ConfigError

@@ -1,44 +1,112 @@
-"""What `run --status-file` writes, from the start of a run to its end."""
+"""`sparkmirror status`: a line for each flow, as the running mirror published it at the flow's target."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+import time
+from typing import Annotated
 
-from sparkmirror.config import MirrorConfig
-from sparkmirror.errors import ConfigError, SparkMirrorError
-from sparkmirror.formats import Reading
-from sparkmirror.formats.strimzi_status import StatusFile
+import typer
 
-if TYPE_CHECKING:
-    from sparkmirror.engine.progress import FlowProgress
+from sparkmirror.cli.control import Flow, chosen_flows
+from sparkmirror.cli.log_lines import plain
+from sparkmirror.cli.output import Format, Output, print_json, print_line
+from sparkmirror.cli.published import fresh
+from sparkmirror.cli.run import Clusters, File, Secrets, load
+from sparkmirror.engine import snapshot
+from sparkmirror.engine.snapshot import FlowState
+from sparkmirror.engine.status_topic import INTERVAL_S, read_status
+
+UNHEALTHY = {FlowState.HELD_UP, FlowState.INCOMPLETE, FlowState.JOINING}
+UNHEALTHY_EXIT = 1
 
 
-class Status:
-    """A context manager; without a path it does nothing."""
+def status(
+    file: File,
+    flow: Flow = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Go on until stopped, every 5 s.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="For health checks: the exit code tells.")] = False,
+    stale: Annotated[
+        float, typer.Option("--stale", min=1.0, help="Seconds after which what is shown is too old.")
+    ] = 60,
+    clusters: Clusters = None,
+    secrets: Secrets = None,
+    output: Output = Format.TEXT,
+) -> None:
+    """Show what the running mirror is at, from anywhere that can read the target.
 
-    def __init__(self, reading: Reading, path: str | None) -> None:
-        if path is not None and not reading.resources:
-            raise ConfigError(f"is for Strimzi's resources, and {reading.path} is none", where="--status-file")
-        self._file = StatusFile(path, reading.resources) if path is not None else None
+    Exit codes: 0 shown (--check: healthy), 1 a flow is unhealthy (--check), 2 the file is wrong,
+    3 the target can't be reached, or nothing was published for longer than --stale seconds.
 
-    def __enter__(self) -> Self:
-        return self
+    Example: sparkmirror status mm2.properties --check
+    """
+    flows = chosen_flows(load(file, clusters, secrets=secrets), flow)
+    while True:
+        shown = [fresh(one, read_status(one), stale) for one in flows]
+        if output is Format.TEXT:
+            for now, age_s in shown:
+                typer.echo(plain(line(now, age_s)))
+        else:
+            (print_line if watch else print_json)([row(now, age_s) for now, age_s in shown])
+        if not watch:
+            break
+        time.sleep(INTERVAL_S)
+    if check and not all(is_healthy(now) for now, _ in shown):
+        raise typer.Exit(UNHEALTHY_EXIT)
 
-    def runs(self, config: MirrorConfig) -> None:
-        """Take what the file came to."""
-        if self._file is not None:
-            self._file.tasks = {flow.name: flow.tasks_max for flow in config.flows}
 
-    def show(self, flows: Sequence[FlowProgress]) -> None:
-        """Take the newest progress of all flows."""
-        if self._file is not None:
-            self._file.show(flows)
+def is_healthy(flow: snapshot.Flow) -> bool:
+    """Neither held up nor incomplete nor without a leader, and no partition is parked."""
+    return flow.state not in UNHEALTHY and not flow.parked
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._file is not None:
-            problem = str(error) if isinstance(error, SparkMirrorError) else kind.__name__ if kind else ""
-            self._file.ended(problem, kind.__name__ if kind else "")
+
+def progress(flow: snapshot.Flow) -> float | None:
+    """How much of what is at the source is copied, 0 to 1; None where the lag is not known."""
+    if flow.lag is None:
+        return None
+    whole = flow.records + flow.lag
+    return flow.records / whole if whole else 1.0
+
+
+def first_reason(flow: snapshot.Flow) -> str:
+    """Why the flow is at this, in one line."""
+    if flow.reason or not flow.parked:
+        return flow.reason or flow.waiting
+    topic, partition = flow.parked[0]
+    return f"{topic.topic}-{partition.partition} is parked: {partition.reason or partition.cause}"
+
+
+def line(flow: snapshot.Flow, age_s: float) -> str:
+    """One line, as gh-ost has it."""
+    done, reason = progress(flow), first_reason(flow)
+    parts = [
+        f"{flow.flow}: {flow.state}" + (f" ({reason})" if reason else ""),
+        f"{flow.records:,} records" + ("" if done is None else f", {int(done * 1000) / 10:.1f}% done"),
+        f"{flow.records_per_s:,.0f}/s, {flow.bytes_per_s / 1e6:.1f} MB/s",
+        "lag not known" if flow.lag is None else f"lag {flow.lag:,}",
+    ]
+    if flow.lag_s is not None:
+        parts[-1] += f" ({flow.lag_s:,.0f} s)"
+    if flow.eta_s is not None:
+        parts.append(f"ETA {flow.eta_s:,.0f} s")
+    if flow.parked:
+        parts.append(f"{len(flow.parked):,} parked")
+    return "; ".join([*parts, f"{age_s:,.0f} s ago"])
+
+
+def row(flow: snapshot.Flow, age_s: float) -> dict[str, object]:
+    """The same for programs."""
+    return {
+        "flow": flow.flow,
+        "age_s": round(age_s, 1),
+        "state": flow.state,
+        "reason": first_reason(flow),
+        "healthy": is_healthy(flow),
+        "progress": progress(flow),
+        "records": flow.records,
+        "records_per_s": flow.records_per_s,
+        "bytes_per_s": flow.bytes_per_s,
+        "lag": flow.lag,
+        "lag_s": flow.lag_s,
+        "eta_s": flow.eta_s,
+        "parked": len(flow.parked),
+    }

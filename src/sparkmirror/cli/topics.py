@@ -1,4 +1,4 @@
-"""`sparkmirror topics done` and `undo`: topics whose writers have moved to the target."""
+"""`sparkmirror topics`: what each is at, and which ones' writers have moved to the target (`done`, `undo`)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from typing import Annotated
 import typer
 
 from sparkmirror.cli.control import Flow, chosen_flows
+from sparkmirror.cli.groups import lines
 from sparkmirror.cli.output import Format, Output, print_json
+from sparkmirror.cli.published import Stale, fresh
 from sparkmirror.cli.run import Clusters, File, Secrets, load
+from sparkmirror.engine import snapshot
+from sparkmirror.engine.snapshot import PartitionState
+from sparkmirror.engine.status_topic import read_status
 from sparkmirror.errors import ConfigError
 from sparkmirror.policy import NamePatterns
 from sparkmirror.sync.moved_writers import say_moved, take_back
 
-topics = typer.Typer(no_args_is_help=True, help="Topics at the end of a migration.")
+topics = typer.Typer(no_args_is_help=True, help="Topics: what they are at, and the end of a migration.")
 
 Topics = Annotated[
     str, typer.Option("--topics", metavar="REGEXES", help="Source topics (regular expressions, comma separated).")
@@ -80,6 +85,68 @@ def undo(
         return
     for one in told:
         typer.echo(f"{one['flow']}: {one['topic']} is copied on")
+
+
+@topics.command("list")
+def list_topics(
+    file: File,
+    flow: Flow = None,
+    stale: Stale = 60.0,
+    clusters: Clusters = None,
+    secrets: Secrets = None,
+    output: Output = Format.TEXT,
+) -> None:
+    """List the topics that are copied: partitions, state, lag and rate.
+
+    Exit codes: 0 whatever it lists, 2 the file is wrong, 3 the target can't be reached, or nothing
+    was published for longer than --stale seconds.
+
+    Example: sparkmirror topics list mm2.properties
+    """
+    flows = chosen_flows(load(file, clusters, secrets=secrets), flow)
+    shown = [fresh(one, read_status(one), stale) for one in flows]
+    if output is Format.JSON:
+        print_json([row for now, age_s in shown for row in rows(now, age_s)])
+        return
+    for now, age_s in shown:
+        typer.echo(f"{now.flow}, {age_s:,.0f} s ago")
+        keys = ("topic", "target_topic", "partitions", "parked", "lag", "records_per_s", "state", "reason")
+        heads = tuple(key.upper().replace("_", "-") for key in keys)
+        cells = [tuple("-" if row[key] is None else str(row[key]) for key in keys) for row in rows(now, age_s)]
+        typer.echo(lines([heads, *cells]))
+
+
+def rows(flow: snapshot.Flow, age_s: float) -> list[dict[str, object]]:
+    """A row for each topic."""
+    return [
+        {
+            "flow": flow.flow,
+            "age_s": round(age_s, 1),
+            "topic": topic.topic,
+            "target_topic": topic.target_topic,
+            "partitions": len(topic.partitions),
+            "parked": sum(one.state is PartitionState.PARKED for one in topic.partitions),
+            "lag": _lag(topic),
+            "records_per_s": round(sum(one.records_per_s for one in topic.partitions), 1),
+            "state": state(topic),
+            "reason": topic.refused or next((one.reason for one in topic.partitions if one.reason), ""),
+        }
+        for topic in flow.topics
+    ]
+
+
+def state(topic: snapshot.Topic) -> str:
+    """In a word; of the partitions' states the worst."""
+    if topic.refused or topic.gone or topic.released:
+        return "refused" if topic.refused else "gone" if topic.gone else "released"
+    there = {one.state for one in topic.partitions}
+    worst = (PartitionState.PARKED, PartitionState.UNKNOWN, PartitionState.WAITING, PartitionState.PAUSED)
+    return next((one.value for one in (*worst, PartitionState.RUNNING) if one in there), PartitionState.DONE.value)
+
+
+def _lag(topic: snapshot.Topic) -> int | None:
+    known = [one.lag for one in topic.partitions if one.lag is not None]
+    return sum(known) if len(known) == len(topic.partitions) else None
 
 
 def _chosen(names: str) -> Callable[[str], bool]:

@@ -7,6 +7,7 @@ from sparkmirror.offsets.losses import losses_topic
 from sparkmirror.offsets.segments import segments_topic
 from sparkmirror.pump.control import control_topic
 from sparkmirror.pump.receipts import receipts_topic
+from sparkmirror.pump.status_topic import status_topic
 
 SEGMENTS_PARTITIONS = 8
 RECEIPTS_KEPT_MS = 3_600_000
@@ -15,6 +16,8 @@ PLAIN = {"compression.type": "uncompressed"}
 COMPACTED_SOON = {**PLAIN, "segment.ms": "600000", "min.cleanable.dirty.ratio": "0.01"}
 """Every pump reads the control topic from its start, and a tick is written every 2 s; the standing of all partitions is
 written beside the losses every minute."""
+STATUS = {**COMPACTED_SOON, "segment.bytes": "8388608", "delete.retention.ms": "600000"}
+"""Terminals read it from its start: what was overwritten is to be compacted away soon, however busy the mirror."""
 RECEIPTS = {
     **PLAIN,
     "cleanup.policy": "delete",
@@ -29,3 +32,4 @@ def create_own_topics(target: ClusterAdmin, source_alias: str, replication_facto
     target.create_compacted_topic(losses_topic(source_alias), 1, replication_factor, COMPACTED_SOON)
     target.create_compacted_topic(control_topic(source_alias), 1, replication_factor, COMPACTED_SOON)
     target.create_compacted_topic(receipts_topic(source_alias), 1, replication_factor, RECEIPTS)
+    target.create_compacted_topic(status_topic(source_alias), 1, replication_factor, STATUS)

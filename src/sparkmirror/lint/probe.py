@@ -33,6 +33,7 @@ from sparkmirror.offsets.segments import segments_topic
 from sparkmirror.policy.sample_names import names_like
 from sparkmirror.pump.control import control_topic
 from sparkmirror.pump.receipts import receipts_topic
+from sparkmirror.pump.status_topic import status_topic
 from sparkmirror.sync.other_flows import OtherFlows
 from sparkmirror.sync.refused_properties import refused_properties
 from sparkmirror.sync.topic_properties import config_change, creation_configs
@@ -278,7 +279,8 @@ def _about_topics(admin: ClusterAdmin, client: ClusterClient, side: Side, names:
 def _name_internal(found: FlowProbe, rules: TopicRules) -> None:
     """The topics of our own that the flow needs."""
     flow, target, alias = found.flow, found.target, found.flow.source.alias
-    for name in (segments_topic(alias), control_topic(alias), losses_topic(alias), receipts_topic(alias)):
+    for topic_of in (segments_topic, control_topic, losses_topic, receipts_topic, status_topic):
+        name = topic_of(alias)
         found.internal[name] = target
         found.specs[name] = NewTopicSpec(name, 1, -1)
     if flow.group.emit_checkpoints_enabled:

@@ -1,0 +1,89 @@
+"""`sparkmirror groups`: where consumer groups stand on both sides."""
+
+from __future__ import annotations
+
+import typer
+
+from sparkmirror.cli.control import Flow, chosen_flows
+from sparkmirror.cli.log_lines import plain
+from sparkmirror.cli.output import Format, Output, print_json
+from sparkmirror.cli.published import Stale, fresh
+from sparkmirror.cli.run import Clusters, File, Secrets, load
+from sparkmirror.engine import snapshot
+from sparkmirror.engine.status_topic import read_status
+
+COLUMNS = (
+    "GROUP",
+    "TOPIC",
+    "PARTITION",
+    "OFFSET",
+    "LAG",
+    "TARGET-TOPIC",
+    "TARGET-OFFSET",
+    "TARGET-LAG",
+    "REREAD",
+    "STATE",
+)
+
+
+def groups(
+    file: File,
+    flow: Flow = None,
+    stale: Stale = 60.0,
+    clusters: Clusters = None,
+    secrets: Secrets = None,
+    output: Output = Format.TEXT,
+) -> None:
+    """List consumer groups by partition: offsets and lag at both clusters, and what would be read again.
+
+    Exit codes: 0 whatever it lists, 2 the file is wrong, 3 the target can't be reached, or nothing
+    was published for longer than --stale seconds.
+
+    Example: sparkmirror groups mm2.properties -o json
+    """
+    flows = chosen_flows(load(file, clusters, secrets=secrets), flow)
+    shown = [fresh(one, read_status(one), stale) for one in flows]
+    if output is Format.JSON:
+        print_json([row for now, age_s in shown for row in rows(now, age_s)])
+        return
+    for now, age_s in shown:
+        typer.echo(f"{now.flow}, {age_s:,.0f} s ago")
+        typer.echo(lines([COLUMNS, *map(cells, rows(now, age_s))]))
+
+
+def rows(flow: snapshot.Flow, age_s: float) -> list[dict[str, object]]:
+    """A row for each partition of each group; a group without any has one with nulls."""
+    return [
+        {
+            "flow": flow.flow,
+            "age_s": round(age_s, 1),
+            "group": group.group,
+            "topic": at.topic if at else None,
+            "partition": at.partition if at else None,
+            "source_offset": at.source_offset if at else None,
+            "source_lag": at.source_lag if at else None,
+            "target_topic": at.target_topic if at else None,
+            "target_offset": at.target_offset if at else None,
+            "target_lag": at.target_lag if at else None,
+            "reread": at.reread if at else None,
+            "state": group.state,
+            "reason": group.reason,
+        }
+        for group in flow.groups
+        for at in (group.partitions or (None,))
+    ]
+
+
+def cells(row: dict[str, object]) -> tuple[str, ...]:
+    """The row's columns as text; `-` is what is not known, as Kafka's own tool has it."""
+    keys = ("group", "topic", "partition", "source_offset", "source_lag", "target_topic", "target_offset", "target_lag")
+    values = ["-" if row[key] is None else str(row[key]) for key in (*keys, "reread")]
+    return (*values, f"{row['state']}" + (f" ({row['reason']})" if row["reason"] else ""))
+
+
+def lines(table: list[tuple[str, ...]]) -> str:
+    """Columns that are as wide as their widest cell."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return "\n".join(
+        plain("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()) for row in table
+    )

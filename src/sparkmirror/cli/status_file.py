@@ -1,0 +1,44 @@
+"""What `run --status-file` writes, from the start of a run to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from sparkmirror.config import MirrorConfig
+from sparkmirror.errors import ConfigError, SparkMirrorError
+from sparkmirror.formats import Reading
+from sparkmirror.formats.strimzi_status import StatusFile
+
+if TYPE_CHECKING:
+    from sparkmirror.engine.progress import FlowProgress
+
+
+class Status:
+    """A context manager; without a path it does nothing."""
+
+    def __init__(self, reading: Reading, path: str | None) -> None:
+        if path is not None and not reading.resources:
+            raise ConfigError(f"is for Strimzi's resources, and {reading.path} is none", where="--status-file")
+        self._file = StatusFile(path, reading.resources) if path is not None else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def runs(self, config: MirrorConfig) -> None:
+        """Take what the file came to."""
+        if self._file is not None:
+            self._file.tasks = {flow.name: flow.tasks_max for flow in config.flows}
+
+    def show(self, flows: Sequence[FlowProgress]) -> None:
+        """Take the newest progress of all flows."""
+        if self._file is not None:
+            self._file.show(flows)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            problem = str(error) if isinstance(error, SparkMirrorError) else kind.__name__ if kind else ""
+            self._file.ended(problem, kind.__name__ if kind else "")

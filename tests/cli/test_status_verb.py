@@ -1,0 +1,95 @@
+"""`sparkmirror status`: its line, its JSON and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from snapshot_samples import flow, partition, topic
+from typer.testing import CliRunner
+
+from sparkmirror.cli import status as verb
+from sparkmirror.cli.app import app
+from sparkmirror.engine.snapshot import Flow, FlowState, PartitionState
+from sparkmirror.engine.status_topic import Status
+from sparkmirror.errors import ClusterUnreachable
+
+PARKED = topic("orders", partition(3, state=PartitionState.PARKED, reason="too large"))
+FILE = "clusters = A, B\nA.bootstrap.servers = 127.0.0.1:1\nB.bootstrap.servers = 127.0.0.1:1\nA->B.enabled = true\n"
+
+
+def test_the_line_tells_state_reason_progress_rate_lag_eta_and_age() -> None:
+    now = flow(
+        state=FlowState.HELD_UP,
+        topics=(PARKED,),
+        lag=3_000,
+        lag_s=12.0,
+        records_per_s=50.0,
+        bytes_per_s=2e6,
+        eta_s=60.0,
+    )
+    assert verb.line(now, 4.2) == (
+        "A->B: held up (orders-3 is parked: too large); 1,000 records, 25.0% done; 50/s, 2.0 MB/s;"
+        " lag 3,000 (12 s); ETA 60 s; 1 parked; 4 s ago"
+    )
+
+
+def test_progress_is_never_said_to_be_whole_before_it_is() -> None:
+    assert "99.9% done" in verb.line(flow(records=10_000_000, lag=1), 0.0)
+    assert verb.progress(flow(lag=None)) is None
+    assert verb.progress(flow(records=0, lag=0)) == 1.0
+
+
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: Status, *arguments: str) -> tuple[int, str]:
+    (tmp_path / "mm2.properties").write_text(FILE)
+    monkeypatch.setattr(verb, "read_status", lambda _: status)  # stands for a target that holds this
+    done = CliRunner().invoke(app, ["status", str(tmp_path / "mm2.properties"), "--flow", "A->B", *arguments])
+    if isinstance(done.exception, ClusterUnreachable):
+        return done.exception.exit_code, str(done.exception)
+    return done.exit_code, done.stdout
+
+
+def fresh(**changes: object) -> Status:
+    now: Flow = flow(at_ms=int(time.time() * 1000), **changes)
+    return Status(now, 0)
+
+
+def test_check_tells_by_its_exit_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert run(monkeypatch, tmp_path, fresh(), "--check")[0] == 0
+    assert run(monkeypatch, tmp_path, fresh(state=FlowState.HELD_UP), "--check")[0] == 1
+    assert run(monkeypatch, tmp_path, fresh(topics=(PARKED,)), "--check")[0] == 1
+    assert run(monkeypatch, tmp_path, fresh(topics=(PARKED,)))[0] == 0
+
+
+def test_old_or_missing_status_is_exit_code_three(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    code, words = run(monkeypatch, tmp_path, Status(flow(at_ms=int(time.time() * 1000) - 90_000), 0))
+    assert (code, "last status is 90 s old" in words) == (3, True)
+    code, words = run(monkeypatch, tmp_path, Status(None, 0))
+    assert (code, "no mirror has published it" in words) == (3, True)
+    code, words = run(monkeypatch, tmp_path, Status(None, 3))
+    assert (code, "another version" in words) == (3, True)
+
+
+def test_json(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    code, text = run(monkeypatch, tmp_path, fresh(topics=(PARKED,)), "-o", "json")
+    (row,) = json.loads(text)
+    assert (code, row["flow"], row["state"], row["healthy"], row["parked"]) == (0, "A->B", "caught up", False, 1)
+
+
+def test_groups_are_listed_by_partition_with_both_sides() -> None:
+    from sparkmirror.cli.groups import COLUMNS, cells, lines, rows
+
+    (row,) = rows(flow(), 3.0)
+    assert cells(row) == ("shop", "orders", "0", "990", "10", "A.orders", "985", "15", "5", "synced")
+    assert len(lines([COLUMNS, cells(row)]).splitlines()) == 2
+
+
+def test_a_topic_is_what_its_worst_partition_is() -> None:
+    from sparkmirror.cli.topics import rows
+
+    (row,) = rows(flow(topics=(topic("orders", partition(lag=5), *PARKED.partitions),)), 3.0)
+    assert (row["state"], row["reason"], row["parked"], row["lag"]) == ("parked", "too large", 1, 5)
+    (row,) = rows(flow(topics=(topic("a", partition(lag=None), refused="cycle"),)), 3.0)
+    assert (row["state"], row["lag"]) == ("refused", None)
