@@ -32,6 +32,14 @@ _PARKED = [
     for cause in Cause
 ]
 _FAULTS = [
+    ("topic-refused", flow(topics=(topic(refused="why"),))),
+    ("late-records", flow(topics=(topic(late=7),))),
+    ("topic-deleted", flow(topics=(topic(gone=True),))),
+    ("certificate-ends", flow(source=ClusterFigures("A", certificate_ends_ms=NOW_MS + 86_400_000))),
+    ("long-joining", flow(state=FlowState.JOINING, state_since_ms=NOW_MS - 600_000)),
+    ("long-starting", flow(state=FlowState.STARTING, state_since_ms=NOW_MS - 600_000)),
+    ("long-finding-out", flow(state=FlowState.FINDING_OUT, state_since_ms=NOW_MS - 600_000)),
+    ("no-standby", flow(processes=1)),
     ("records-lost", flow(losses=(LossCount("expired", 1, 20, NOW_MS, "20 offsets"),))),
     ("retention-race", flow(retention_s=60.0, retention_of="orders-0")),
     ("throttled-target", flow(target=ClusterFigures("B", throttle_s=9.0), lag_s=900.0, objective_s=60.0)),

@@ -173,14 +173,101 @@ def _duties(flow: Flow, old: Flow | None) -> Iterator[Finding]:
             )
 
 
+def _topics(flow: Flow, old: Flow | None) -> Iterator[Finding]:
+    for one in flow.topics:
+        if one.refused:
+            yield Finding(
+                "topic-refused",
+                Severity.WARNING,
+                flow.flow,
+                one.topic,
+                "A topic can't be copied at all",
+                "not copied",
+                one.refused,
+                "Change what the cause names, or take the topic out of `topics`.",
+            )
+        if one.late:
+            yield Finding(
+                "late-records",
+                Severity.WARNING,
+                flow.flow,
+                one.topic,
+                "Writers that were said to have moved still write",
+                f"{one.late:,} offsets since",
+                "Somebody still writes to the source's topic.",
+                "Stop that writer, or take the move back: `sparkmirror topics undo FILE --topics REGEX`.",
+            )
+        if one.gone:
+            yield Finding(
+                "topic-deleted",
+                Severity.NOTICE,
+                flow.flow,
+                one.topic,
+                "A topic was deleted at the source",
+                f"its copy {one.target_topic} stays",
+                "Somebody deleted it there.",
+                "Delete the copy if nobody reads it.",
+            )
+
+
+def _certificates(flow: Flow, old: Flow | None) -> Iterator[Finding]:
+    for side in (flow.source, flow.target):
+        if side.certificate_ends_ms is not None:
+            days = (side.certificate_ends_ms - flow.at_ms) / 86_400_000
+            if days < 14:
+                yield Finding(
+                    "certificate-ends",
+                    Severity.CRITICAL if days < 2 else Severity.WARNING,
+                    flow.flow,
+                    side.alias,
+                    "A certificate ends soon" if days > 0 else "A certificate has ended",
+                    f"{days:,.1f} days left",
+                    "It was not renewed.",
+                    "Renew the certificate that this cluster's ssl.* settings name.",
+                )
+
+
+def _waits(flow: Flow, old: Flow | None) -> Iterator[Finding]:
+    waited = (flow.at_ms - flow.state_since_ms) / 1000
+    if flow.state in (FlowState.JOINING, FlowState.STARTING, FlowState.FINDING_OUT) and waited > 300:
+        yield Finding(
+            f"long-{flow.state.replace(' ', '-')}",
+            Severity.CRITICAL,
+            flow.flow,
+            "",
+            f"The flow has been {flow.state} for long",
+            f"{waited:,.0f} s",
+            flow.reason or flow.waiting or "Not known.",
+            "Look at the process's log.",
+        )
+
+
+def _standby(flow: Flow, old: Flow | None) -> Iterator[Finding]:
+    if flow.processes == 1:
+        yield Finding(
+            "no-standby",
+            Severity.NOTICE,
+            flow.flow,
+            "",
+            "Nobody takes over if this process ends",
+            "1 process",
+            "No other process was started for this flow.",
+            "Start `sparkmirror run FILE` on another host, too.",
+        )
+
+
 _RULES: tuple[Callable[[Flow, Flow | None], Iterator[Finding]], ...] = (
     _losses,
     _parked,
+    _waits,
+    _certificates,
+    _topics,
     _retention,
     _throttled,
     _no_progress,
     _objective,
     _groups,
     _duties,
+    _standby,
 )
 """Root causes before their consequences: of equal severity the first stays first."""
