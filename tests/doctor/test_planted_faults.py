@@ -33,7 +33,7 @@ _PARKED = [
 ]
 _FAULTS = [
     ("topic-refused", flow(topics=(topic(refused="why"),))),
-    ("late-records", flow(topics=(topic(late=7),))),
+    ("late-records", flow(topics=(topic(late_in={0: 7}),))),
     ("topic-deleted", flow(topics=(topic(gone=True),))),
     ("certificate-ends", flow(source=ClusterFigures("A", certificate_ends_ms=NOW_MS + 86_400_000))),
     ("long-joining", flow(state=FlowState.JOINING, state_since_ms=NOW_MS - 600_000)),
