@@ -296,7 +296,7 @@ def _name_strangers(readings: Mapping[str, _Reading], parts: dict[str, Part]) ->
                 continue
             mine, there = ours.text(key, "target"), theirs.text(key, "target")
             for one in (*reading.connectors.values(), theirs):
-                words = f"{key} is {mine} in {ours.name} and {there} in {theirs.name}: write the same for one flow"
+                words = f"{key} is {mine or 'empty'} in {ours.name} and {there or 'empty'} in {theirs.name}: write the same for one flow"
                 parts[one.name] = replace(parts[one.name], note=words)
 
 
