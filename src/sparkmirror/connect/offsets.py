@@ -77,9 +77,8 @@ class ConnectorOffsets:
                 case _, None:
                     pass  # nothing of this connector's, and it is to be gone
                 case _:
-                    raise ValueError(
-                        f"{self._connector} copies from {alias or 'a source whose alias is empty'}, and has no partition {partition}"
-                    )
+                    named = alias or "a source whose alias is empty"
+                    raise ValueError(f"{self._connector} copies from {named}, and has no partition {partition}")
 
     def _go_on_at(self, wanted: Mapping[TopicPartition, int | None] | None) -> None:
         """Have the copy go on elsewhere; None: all of it begins anew."""

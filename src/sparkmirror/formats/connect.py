@@ -102,7 +102,7 @@ class Connector:
 
     @property
     def flow(self) -> tuple[str, str]:
-        """Source and target; nothing for a source that has no alias, where Kafka's default for the target is `target`."""
+        """Source and target; a source without an alias is nothing, a target is `target`, which is Kafka's default."""
         source, target = self.nameless
         if SOURCE_ALIAS not in self.settings:
             source = ""
