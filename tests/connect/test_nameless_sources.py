@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar, cast
 
 import mirror_process as mp
 import pytest
@@ -13,11 +16,13 @@ from tests.connect.in_memory_api import in_memory_api
 from tests.connect.rest_cases import connector
 from tests.connect.served_worker import ServedWorker
 
-from sparkmirror.config import IDENTITY_POLICY
+from sparkmirror.config import IDENTITY_POLICY, FlowConfig
 from sparkmirror.connect.flows import read_flows
-from sparkmirror.connect.model import TargetState
+from sparkmirror.connect.model import Offset, TargetState
 from sparkmirror.connect.offset_store import OffsetStore
+from sparkmirror.connect.offsets import ConnectorOffsets, ZeroOffsets
 from sparkmirror.demo import KafkaCluster
+from sparkmirror.engine.mirror import Mirror
 from sparkmirror.formats.connect import Role
 
 EMPTY = {"source.cluster.alias": "", "replication.policy.separator": ""}
@@ -74,6 +79,72 @@ def test_it_can_be_put(kind: str) -> None:
         assert api.ask("PUT", "/connectors/shop/config", connector(kind, "a:1", "b:1") | EMPTY)[0] == 201
 
 
+class StubStore:
+    """Connect's offsets topic as a list; each connector's own."""
+
+    stored: ClassVar[list[Offset]] = []
+
+    def __init__(self, *_: object) -> None:
+        """Whatever flow, connector and role."""
+
+    def __enter__(self) -> StubStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """There is nothing to close."""
+
+    def read(self) -> list[Offset]:
+        return self.stored
+
+    def write(self, offsets: Iterable[Offset]) -> None:
+        self.stored.extend(offsets)
+
+
+@pytest.fixture
+def stored(monkeypatch: pytest.MonkeyPatch) -> list[Offset]:
+    monkeypatch.setattr(StubStore, "stored", [])
+    monkeypatch.setattr("sparkmirror.connect.offsets.OffsetStore", StubStore)
+    return StubStore.stored
+
+
+def flow_of(**more: str) -> FlowConfig:
+    config = {MSC: connectors()[MSC] | {key.replace("_", "."): value for key, value in more.items()}}
+    (flow,) = read_flows(specs(config), worker_file()).config.flows
+    return flow
+
+
+@pytest.mark.parametrize("alias", ["", "us"])
+def test_offsets_of_a_copy_that_runs_stand_under_the_alias(stored: list[Offset], alias: str) -> None:
+    flow = flow_of(source_cluster_alias=alias)
+    stored.append(({"cluster": alias, "partition": 0, "topic": "orders"}, {"offset": 5}))
+    driver = SimpleNamespace(name=flow.name, flow=flow, view=SimpleNamespace(copied={("orders", 0): 8, ("more", 1): 3}))
+    mirror = cast("Mirror", SimpleNamespace(drivers=[driver]))
+    assert ConnectorOffsets(mirror, flow, MSC, Role.SOURCE).read() == [
+        ({"cluster": alias, "partition": 0, "topic": "orders"}, {"offset": 8}),
+        ({"cluster": alias, "partition": 1, "topic": "more"}, {"offset": 3}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("alias", "wrong", "named"),
+    [("", "unnamed", "a source whose alias is empty"), ("us", "", "us"), ("us", "eu", "us")],
+)
+def test_offsets_of_another_alias_are_none_of_its(stored: list[Offset], alias: str, wrong: str, named: str) -> None:
+    offsets = ConnectorOffsets(
+        cast("Mirror", SimpleNamespace(drivers=[])), flow_of(source_cluster_alias=alias), MSC, Role.SOURCE
+    )
+    with pytest.raises(ValueError, match=f"copies from {named}, and has no partition"):
+        offsets.alter([({"cluster": wrong, "partition": 0, "topic": "orders"}, {"offset": 5})])
+    assert stored == []
+
+
+@pytest.mark.parametrize(("source", "target"), [("", "mskdest"), ("us", ""), ("", ""), ("us", "eu")])
+def test_heartbeats_offsets_name_both_as_they_are(stored: list[Offset], source: str, target: str) -> None:
+    flow = flow_of(source_cluster_alias=source, target_cluster_alias=target)
+    ZeroOffsets().store(flow, HBC, Role.HEARTBEAT, None)
+    assert stored == [({"sourceClusterAlias": source, "targetClusterAlias": target}, {"offset": 0})]
+
+
 @pytest.mark.full
 @pytest.mark.broker
 @pytest.mark.spark
@@ -82,9 +153,10 @@ def test_offsets_over_rest(
 ) -> None:
     """On from what a real MirrorMaker 2 stored under the empty alias; read, altered and reset under it."""
     source, target, topic = source_cluster.bootstrap_servers, target_cluster.bootstrap_servers, topic_name
-    for servers in (source, target):
+    now_ms = int(time.time() * 1000)
+    for servers in (source, target):  # a copy has its records' timestamps
         mp.create_topic(servers, topic, 1)
-        mp.produce(servers, topic, 1, 100)
+        mp.produce(servers, topic, 1, 100, timestamp_ms=now_ms)
     mp.produce(source, topic, 1, 50)
     three = connectors(source, target, topic)
     group = f"{topic}-group"
