@@ -127,6 +127,8 @@ class _FlowObserver:
         self._state: FlowState | None = None
         self._state_since_ms = 0
         self._behind_since: dict[PartitionKey, float] = {}
+        self._starts: dict[PartitionKey, int] = {}
+        """Where the source's logs began when that was last looked at."""
         self._synced_ms: dict[str, int] = {}
 
     def look(self, driver: FlowDriver, meter: ProgressMeter, state: str, surroundings: Surroundings) -> Flow:
@@ -210,10 +212,13 @@ class _FlowObserver:
             seen.add(key)
             one = view.partitions.get(key, PartitionView())
             at = key.topic, key.partition
+            if at in view.source_starts:
+                self._starts[key] = view.source_starts[at]
             end, start = ends.get(at, UNKNOWN), view.source_starts.get(at, 0)
             rows[key.topic].append(self._partition(key, one, end, start, leader, tasks.get(at), now))
         for gone in self._behind_since.keys() - seen:
             del self._behind_since[gone]
+        self._starts = {key: start for key, start in self._starts.items() if key in seen}
         topics = [
             Topic(name, targets[name], tuple(sorted(rows[name], key=lambda one: one.partition)), late_in=late[name])
             for name in rows
@@ -255,6 +260,7 @@ class _FlowObserver:
             reason=(f"halted ({receipt.halted}): " if receipt.halted else "") + receipt.reason,
             position=receipt.upstream if receipt.upstream > UNKNOWN else None,
             end=end if end > UNKNOWN else None,
+            start=self._starts.get(key),
             lag=lag,
             lag_s=self._lag_s(key, lag, figures.oldest_ms if figures is not None else UNKNOWN, now),
             downstream=receipt.downstream if receipt.downstream > UNKNOWN else None,
