@@ -21,7 +21,7 @@ import typer
 from snapshot_samples import flow
 from typer.testing import CliRunner
 
-from sparkmirror.cli import control, explain, groups, losses, offsets, status, topics
+from sparkmirror.cli import control, explain, groups, losses, offsets, status, top, topics
 from sparkmirror.cli.app import PANELS, app
 from sparkmirror.doctor.explanation import Explanation, Mark, Step
 from sparkmirror.engine.status_topic import Status
@@ -164,7 +164,7 @@ def told(patch: Patch) -> None:
 
 def published(patch: pytest.MonkeyPatch) -> None:
     now = Status(flow(at_ms=int(time.time() * 1000)), 0)
-    for module in (status, groups, topics):
+    for module in (status, top, groups, topics):
         patch.setattr(module, "read_status", lambda _: now)
 
 
@@ -221,6 +221,7 @@ JSON_CASES: dict[str, tuple[list[str], Callable[[Patch], None]]] = {
     "throttle": (["FILE", "20M"], told),
     "losses": (["FILE"], lost),
     "status": (["FILE"], published),
+    "top": (["FILE"], published),
     "groups": (["FILE"], published),
     "topics list": (["FILE"], published),
     "explain": (["FILE", "orders"], explained),

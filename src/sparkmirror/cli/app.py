@@ -26,6 +26,7 @@ from sparkmirror.cli.run import run
 from sparkmirror.cli.serve import serve
 from sparkmirror.cli.status import status
 from sparkmirror.cli.sync_groups import sync_groups
+from sparkmirror.cli.top import top
 from sparkmirror.cli.topics import topics
 from sparkmirror.cli.verify import verify
 from sparkmirror.errors import ConfigError, SparkMirrorError
@@ -57,7 +58,7 @@ def version(output: Output = Format.TEXT) -> None:
 PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Mirror": (run, serve, legacy),
     "Steer a running mirror": (pause, resume, throttle),
-    "Look": (status, groups, explain, config, lint, verify, losses, version),
+    "Look": (status, top, groups, explain, config, lint, verify, losses, version),
     "Set up": (demo, convert, pack),
     "Migrate applications": (sync_groups, acls),
 }
