@@ -227,6 +227,11 @@ def test_what_is_asked_of_one_partition_is_told_of_that() -> None:
 def test_variants() -> None:
     assert told(of_orders(heartbeats=True, filtered=Filtered("topics", False))).mirrored
     assert told(of_orders(filtered=Filtered("topics", True, own_class="ours:Picky"))).mirrored
+    excluded = Filtered("topics", False, ".*", "__.*")
+    assert "never copied" in told(of_orders(filtered=excluded, internal=True)).last.change
+    assert "came from B" in told(of_orders(filtered=excluded, cycle=True)).last.change
+    away = told(of_orders(target=Side("B", "cluster B is away")))
+    assert "of the file" in away.steps[4].words
     create = told(of_orders(target=Side("B"), may_create=False))
     assert (create.last.reason, "CREATE" in create.last.words) == (Reason.TARGET_PERMISSION, True)
     unseen = told(of_orders(target=Side("B"), refresh_s=None))

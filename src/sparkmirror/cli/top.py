@@ -198,7 +198,7 @@ def worst_partitions(shown: Iterable[Shown]) -> list[Row]:
 
 def tasks(shown: Iterable[Shown]) -> list[Row]:
     """The Spark tasks, the busiest first; `share` is of the flow's records a second, 1.0 being an even one."""
-    rows = []
+    rows: list[Row] = []
     for each in shown:
         if each.now is None:
             continue

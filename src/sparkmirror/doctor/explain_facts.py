@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -13,7 +14,7 @@ from sparkmirror.cluster.groups import FetchedOffsets, Groups, ListedGroup
 from sparkmirror.cluster.permissions import topic_operations
 from sparkmirror.cluster.share_groups import SHARE
 from sparkmirror.cluster.topic_log import TopicLog
-from sparkmirror.config import FlowConfig
+from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.doctor.explain_group import explain_group
 from sparkmirror.doctor.explain_topic import explain_topic
 from sparkmirror.doctor.explanation import Explanation, Filtered, GroupFacts, Running, Side, TopicFacts
@@ -75,7 +76,8 @@ def explanations(flow: FlowConfig, flows: Sequence[FlowConfig], name: str, stale
     `flows`: all of the file. A cluster that does not answer is part of the explanation.
     """
     with contextlib.ExitStack() as stack:
-        source, target = _open(stack, flow, flow.source.alias), _open(stack, flow, flow.target.alias)
+        with ThreadPoolExecutor(2) as pool:
+            source, target = pool.map(lambda cluster: _open(stack, flow, cluster), (flow.source, flow.target))
         seen = _Flow(flow, topic_rules(flow, flow.originals), source, target)
         seen.remotes = target.ask(lambda admin, _: admin.topics()) or {}
         seen.groups = source.ask(lambda _, client: Groups(client).listed()) or {}
@@ -108,8 +110,7 @@ def _named(name: str) -> tuple[str, int | None]:
     return (topic, int(number)) if colon and number.isdecimal() else (name, None)
 
 
-def _open(stack: contextlib.ExitStack, flow: FlowConfig, alias: str) -> _Cluster:
-    config = flow.source if alias == flow.source.alias else flow.target
+def _open(stack: contextlib.ExitStack, flow: FlowConfig, config: ClusterConfig) -> _Cluster:
     try:
         admin = ClusterAdmin.connect(config, f"{flow.name}|{_ROLE}", min(flow.admin_timeout_ms / 1000, _CONNECT_S))
     except ClusterUnreachable as error:
@@ -212,7 +213,7 @@ def _fan_in(seen: _Flow, flows: Sequence[FlowConfig], topic: str, remote: str) -
 
 def _source_has(flow: FlowConfig, topic: str) -> bool:
     with contextlib.ExitStack() as stack:
-        source = _open(stack, flow, flow.source.alias)
+        source = _open(stack, flow, flow.source)
         return bool(source.ask(lambda admin, _: admin.topics([topic])))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from sparkmirror.doctor.explanation import Explanation, Filtered, Mark, Reason, Running, Step, TopicFacts
 from sparkmirror.doctor.parked import action
@@ -68,7 +69,12 @@ def _filter(facts: TopicFacts) -> Iterator[Step]:
     elif facts.heartbeats and not facts.filtered.accepted:
         yield Step("filter", Mark.YES, "heartbeats go along whatever topics says")
     else:
-        yield filter_step(facts.filtered)
+        step, never = filter_step(facts.filtered), ""
+        if facts.internal:
+            never = "nothing: it is an internal topic, and these are never copied"
+        elif facts.cycle:
+            never = f"nothing: by its name it is a copy that came from {facts.target.alias}"
+        yield replace(step, change=never) if step.mark is Mark.NO and never else step
 
 
 def _internal(facts: TopicFacts) -> Iterator[Step]:
@@ -114,7 +120,8 @@ def _fan_in(facts: TopicFacts) -> Iterator[Step]:
         change = f"list the topic in one of {keys} only, or use DefaultReplicationPolicy"
         yield Step("fan-in", Mark.NO, words, Reason.FAN_IN, change)
     else:
-        yield Step("fan-in", Mark.YES, f"no other flow copies into {facts.remote}")
+        others = "no other flow of the file" if facts.target.trouble else "no other flow"
+        yield Step("fan-in", Mark.YES, f"{others} copies into {facts.remote}")
 
 
 # --- by the clusters --------------------------------------------------------------------------------
