@@ -39,3 +39,8 @@ def causes(flow: Flow) -> Iterator[tuple[Cause, str, str, int, str]]:
     for cause, some in by_cause.items():
         subject, reason = some[0]
         yield cause, subject, reason, len(some), _ACTIONS.get(cause, _OTHERS)
+
+
+def action(cause: Cause) -> str:
+    """What to do about one cause."""
+    return _ACTIONS.get(cause, _OTHERS)
