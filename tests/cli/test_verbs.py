@@ -21,7 +21,7 @@ import typer
 from snapshot_samples import flow
 from typer.testing import CliRunner
 
-from sparkmirror.cli import control, groups, losses, offsets, status, topics
+from sparkmirror.cli import control, doctor, groups, losses, offsets, status, topics
 from sparkmirror.cli.app import PANELS, app
 from sparkmirror.engine.status_topic import Status
 from sparkmirror.offsets.losses import Loss, LossKind
@@ -167,6 +167,11 @@ def published(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, "read_status", lambda _: now)
 
 
+def alone(patch: Patch) -> None:
+    now = Status(flow(at_ms=int(time.time() * 1000), duties=(), groups=(), pumps=(), processes=1), 0)
+    patch.setattr(doctor, "read_status", lambda _: now)
+
+
 def lost(patch: Patch) -> None:
     loss = Loss(
         kind=LossKind.EXPIRED,
@@ -215,6 +220,7 @@ JSON_CASES: dict[str, tuple[list[str], Callable[[Patch], None]]] = {
     "throttle": (["FILE", "20M"], told),
     "losses": (["FILE"], lost),
     "status": (["FILE"], published),
+    "doctor": (["FILE", "--wait", "0"], alone),
     "groups": (["FILE"], published),
     "topics list": (["FILE"], published),
     "offsets translate": (["FILE", "--topic", "orders", "--offset", "3"], translated),

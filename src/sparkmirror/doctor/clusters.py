@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from sparkmirror.doctor.case import Case, name_of
 from sparkmirror.doctor.finding import Severity
-from sparkmirror.doctor.rule import LATE, Rule, Sign
+from sparkmirror.doctor.parked import action
+from sparkmirror.doctor.rule import LATE, Rule, Sign, counted
 from sparkmirror.engine.snapshot import Cause, ClusterFigures, Flow, Partition, PartitionState
 
 CERTIFICATE_DAYS, CERTIFICATE_LAST_DAYS = 14, 2
@@ -75,9 +76,9 @@ def _unreachable(side: str) -> Rule:
         hit = unreachable(case).get(side)
         if hit:
             figures = case.flow.source if side == "source" else case.flow.target
-            counted = Counter(one.reason for _, one in hit)
+            reasons = Counter(one.reason for _, one in hit)
             name, _ = hit[0]
-            yield Sign(figures.alias, f"{len(hit):,} partitions, first {name}", counted.most_common(1)[0][0])
+            yield Sign(figures.alias, f"{counted(len(hit), 'partition')}, first {name}", reasons.most_common(1)[0][0])
 
     return Rule(
         f"{side}-unreachable",
@@ -86,8 +87,7 @@ def _unreachable(side: str) -> Rule:
         "Partitions are parked because a broker there does not answer, or have waited for one since the sample before. "
         "One finding for the cluster, however many they are.",
         "A broker is down, or an address is wrong.",
-        "Check that its brokers run, and that bootstrap.servers and advertised.listeners lead to them from Spark's "
-        "executors.",
+        action(Cause.UNREACHABLE),
         look,
         _BEHIND_IT,
     )

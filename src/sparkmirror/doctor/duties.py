@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sparkmirror.doctor.case import Case
 from sparkmirror.doctor.finding import Severity
-from sparkmirror.doctor.rule import Rule, Sign
+from sparkmirror.doctor.rule import Rule, Sign, counted
 from sparkmirror.engine.snapshot import Duty
 
 LATE_TURNS = 3
@@ -30,7 +30,7 @@ def _concerns(duty: Duty) -> tuple[str, ...]:
 def _failing(case: Case) -> Iterator[Sign]:
     for duty in case.flow.duties:
         if duty.failing:
-            yield Sign(duty.duty, f"{duty.failures:,} failures", duty.failing, explains=_concerns(duty))
+            yield Sign(duty.duty, counted(duty.failures, "failure"), duty.failing, explains=_concerns(duty))
 
 
 def _long(case: Case) -> Iterator[Sign]:
@@ -58,7 +58,7 @@ def _many_groups(case: Case) -> Iterator[Sign]:
     count = len(case.flow.groups)
     if count >= MANY_GROUPS:
         long = any(_concerns(duty) and (duty.took_s or 0.0) > duty.interval_s for duty in case.flow.duties)
-        yield Sign("", f"{count:,} groups", severity=Severity.WARNING if long else None)
+        yield Sign("", counted(count, "group"), severity=Severity.WARNING if long else None)
 
 
 DUTIES = (

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sparkmirror.doctor.case import Case
 from sparkmirror.doctor.duties import due_s
 from sparkmirror.doctor.finding import Severity
-from sparkmirror.doctor.rule import Rule, Sign
+from sparkmirror.doctor.rule import Rule, Sign, counted
 from sparkmirror.sync.group_standing import GroupState
 
 REREAD = 10_000
@@ -22,7 +22,7 @@ def _not_synced(case: Case) -> Iterator[Sign]:
         if group.state is GroupState.NOT_SYNCED:
             by_reason.setdefault(group.reason, []).append(group.group)
     for reason, names in sorted(by_reason.items(), key=lambda both: -len(both[1]))[:NAMED]:
-        yield Sign(names[0], f"{len(names):,} groups", reason)
+        yield Sign(names[0], counted(len(names), "group"), reason)
 
 
 def _late(case: Case) -> Iterator[Sign]:
@@ -40,7 +40,7 @@ def _late(case: Case) -> Iterator[Sign]:
         age, group = max(late, key=lambda both: both[0])
         yield Sign(
             group.group,
-            f"{len(late):,} groups, the oldest for {age / 1000:,.0f} s, due every {duty.interval_s:,.0f} s",
+            f"{counted(len(late), 'group')}, the oldest for {age / 1000:,.0f} s, due every {duty.interval_s:,.0f} s",
             "The group has read what is not copied yet." if group.state is GroupState.CATCHING_UP else "",
         )
 
@@ -51,7 +51,7 @@ def _reread(case: Case) -> Iterator[Sign]:
     more = [(group.reread or 0, group.group) for group in case.flow.groups if (group.reread or 0) > REREAD]
     if more:
         most, name = max(more)
-        yield Sign(name, f"{most:,} records; {len(more):,} groups would read over {REREAD:,} again")
+        yield Sign(name, f"{most:,} records; {counted(len(more), 'group')} would read over {REREAD:,} again")
 
 
 def _syncs(case: Case) -> bool:

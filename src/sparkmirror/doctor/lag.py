@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sparkmirror.doctor.case import Case, name_of
 from sparkmirror.doctor.finding import Severity
-from sparkmirror.doctor.rule import Rule, Sign
+from sparkmirror.doctor.rule import Rule, Sign, counted
 from sparkmirror.engine.snapshot import FlowState
 
 STILL_S = 60.0
@@ -34,8 +34,8 @@ def _no_progress(case: Case) -> Iterator[Sign]:
     if still and len(still) == len(case.lagging):
         yield Sign(
             "",
-            f"{len(still):,} partitions with {case.waiting_records:,} records waiting, no position has moved in "
-            f"{seconds:,.0f} s",
+            f"{counted(len(still), 'partition')} with {case.waiting_records:,} records waiting, no position has moved "
+            f"in {seconds:,.0f} s",
             case.flow.waiting,
         )
 

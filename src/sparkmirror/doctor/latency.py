@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sparkmirror.doctor.case import Case
 from sparkmirror.doctor.finding import Severity
-from sparkmirror.doctor.rule import LATE, Rule, Sign
+from sparkmirror.doctor.rule import LATE, Rule, Sign, counted
 
 LEAST_ACTIVE, MOST_ACTIVE = 2_000, 20_000
 """Records that a task has fetched and the target has not acknowledged (the AWS kit: source_record_active_count)."""
@@ -26,7 +26,8 @@ def _cpu(case: Case) -> Iterator[Sign]:
     if busy:
         share, pump = max(busy, key=lambda both: both[0])
         yield Sign(
-            f"task {pump.task}", f"{len(busy):,} pumps, the busiest {100 * share:,.0f} % of a core at {pump.host}"
+            f"task {pump.task}",
+            f"{counted(len(busy), 'pump')}, the busiest {100 * share:,.0f} % of a core at {pump.host}",
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sparkmirror.doctor.case import Case
 from sparkmirror.doctor.finding import Severity
-from sparkmirror.doctor.rule import Rule, Sign
+from sparkmirror.doctor.rule import Rule, Sign, counted
 from sparkmirror.engine.snapshot import ELSEWHERE, FlowState, Role
 
 NOBODY_S = 30.0
@@ -26,7 +26,8 @@ def _nobody(case: Case) -> Iterator[Sign]:
     flow = case.flow
     if flow.role is Role.LEADER or flow.leader or flow.processes is None or case.waited_s < NOBODY_S:
         return
-    yield Sign("", f"{flow.processes:,} processes in the lease's group, none of them works, for {case.waited_s:,.0f} s")
+    there = counted(flow.processes, "process", "processes")
+    yield Sign("", f"{there} in the lease's group, none of them works, for {case.waited_s:,.0f} s")
 
 
 def _joining(case: Case) -> Iterator[Sign]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from sparkmirror.doctor.case import Case
 from sparkmirror.doctor.finding import Severity
-from sparkmirror.doctor.rule import Rule, Sign
+from sparkmirror.doctor.rule import Rule, Sign, counted
 from sparkmirror.offsets.losses import LossKind
 
 NEWS_MS = 7 * 86_400_000
@@ -19,10 +19,11 @@ def _look(*kinds: LossKind) -> Callable[[Case], Iterator[Sign]]:
     def look(case: Case) -> Iterator[Sign]:
         for loss in case.flow.losses:
             if loss.is_loss and loss.entries and loss.kind in kinds:
+                size = f"{counted(loss.entries, 'entry', 'entries')}, {counted(loss.offsets, 'offset')}"
                 old = case.flow.at_ms - loss.newest_ms > NEWS_MS
                 yield Sign(
                     loss.kind,
-                    f"{loss.entries:,} entries, {loss.offsets:,} offsets" + (", all of them over a week old" * old),
+                    size + (", all of them over a week old" if old else ""),
                     loss.words,
                     severity=Severity.NOTICE if old else None,
                 )

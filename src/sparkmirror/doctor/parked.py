@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sparkmirror.doctor.case import Case
 from sparkmirror.doctor.finding import Severity
-from sparkmirror.doctor.rule import LATE, Rule, Sign
+from sparkmirror.doctor.rule import LATE, Rule, Sign, counted
 from sparkmirror.engine.snapshot import Cause
 
 _LEDGER = "Look at `sparkmirror losses FILE`; {} says whether copying goes on."
@@ -24,6 +24,11 @@ _CAUSES = {
     Cause.NOT_AUTHORIZED: _Words(
         "A right is missing",
         "Grant what the reason names; `sparkmirror lint FILE --connect` lists all that are missing.",
+    ),
+    Cause.UNREACHABLE: _Words(
+        "A broker can't be reached",
+        "Check that its cluster's brokers run, and that bootstrap.servers and advertised.listeners lead to them from "
+        "Spark's executors.",
     ),
     Cause.NO_LEADER: _Words(
         "Partitions have no leader",
@@ -86,7 +91,7 @@ _CAUSES = {
     Cause.NONE: _Words("Partitions can't be copied", "Look at the process's log."),
     Cause.OTHER: _Words("Partitions can't be copied", "Follow the reason; it is looked at again by itself."),
 }
-"""All but `UNREACHABLE`, which is one of the cluster."""
+"""All that there are."""
 
 
 def _rule(cause: Cause, words: _Words) -> Rule:
@@ -94,7 +99,7 @@ def _rule(cause: Cause, words: _Words) -> Rule:
         hit = case.parked.get(cause)
         if hit:
             name, reason = hit[0]
-            yield Sign(name, f"{len(hit):,} partitions parked, first {name}", reason)
+            yield Sign(name, f"{counted(len(hit), 'partition')} parked, first {name}", reason)
 
     return Rule(
         f"parked-{cause}",
@@ -108,4 +113,10 @@ def _rule(cause: Cause, words: _Words) -> Rule:
     )
 
 
-PARKED = tuple(_rule(cause, words) for cause, words in _CAUSES.items())
+def action(cause: Cause) -> str:
+    """What to do about one cause."""
+    return _CAUSES[cause].action
+
+
+PARKED = tuple(_rule(cause, words) for cause, words in _CAUSES.items() if cause is not Cause.UNREACHABLE)
+"""That brokers can't be reached is a finding of the cluster."""

@@ -62,5 +62,10 @@ class Rule:
             )
 
 
+def counted(count: int, word: str, words: str = "") -> str:
+    """As `1 partition`, `2 partitions`."""
+    return f"{count:,} {word if count == 1 else words or word + 's'}"
+
+
 def _line(text: str) -> str:
     return " ".join(text.split())

@@ -8,7 +8,7 @@ from statistics import median
 
 from sparkmirror.doctor.case import MUCH_LAG, Case, name_of
 from sparkmirror.doctor.finding import Severity
-from sparkmirror.doctor.rule import LATE, Rule, Sign
+from sparkmirror.doctor.rule import LATE, Rule, Sign, counted
 from sparkmirror.engine.snapshot import FlowState
 
 FEW, MANY = 5, 10
@@ -69,7 +69,7 @@ def _many(case: Case) -> Iterator[Sign]:
         wanted = -(-len(case.partitions) // MANY)
         yield Sign(
             "",
-            f"{len(case.partitions):,} partitions in {tasks:,} tasks",
+            f"{counted(len(case.partitions), 'partition')} in {tasks:,} tasks",
             action=f"Raise tasks.max (now {case.flow.tasks_max:,}) to about {wanted:,}, and give Spark as many slots.",
         )
 
@@ -80,7 +80,8 @@ def _few(case: Case) -> Iterator[Sign]:
         return
     busy = [(now.cpu_s - then.cpu_s) / before.seconds for now, then in case.pumps_then(before)]
     if len(busy) == tasks and max(busy) < IDLE_CPU:
-        yield Sign("", f"{len(case.partitions):,} partitions in {tasks:,} tasks, none of them over 10 % of a core")
+        there = counted(len(case.partitions), "partition")
+        yield Sign("", f"{there} in {tasks:,} tasks, none of them over 10 % of a core")
 
 
 def _useless(case: Case) -> Iterator[Sign]:

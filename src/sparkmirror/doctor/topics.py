@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sparkmirror.doctor.case import Case
 from sparkmirror.doctor.finding import Severity
-from sparkmirror.doctor.rule import Rule, Sign
+from sparkmirror.doctor.rule import Rule, Sign, counted
 from sparkmirror.engine.snapshot import PartitionState
 
 FORGOTTEN_S = 3600.0
@@ -28,8 +28,8 @@ def _paused(case: Case) -> Iterator[Sign]:
         first = case.flow.retention_of.rpartition("-")[0] == topic.topic
         yield Sign(
             topic.topic,
-            f"{sum(one.lag or 0 for one in paused):,} records wait in {len(paused):,} partitions, the oldest for "
-            f"{oldest:,.0f} s",
+            f"{sum(one.lag or 0 for one in paused):,} records wait in {counted(len(paused), 'partition')}, the oldest "
+            f"for {oldest:,.0f} s",
             severity=Severity.WARNING if oldest > FORGOTTEN_S else None,
             explains=(*(("retention-race",) if first else ()), "lag-over-objective", "lag-growing"),
         )
