@@ -334,7 +334,7 @@ def _faults() -> list[Fault]:
             "somebody left a throttle in place",
             "cap-too-low",
             dataclasses.replace(behind, objective_s=60.0, bytes_per_s_cap=1_000.0),
-            moved(behind, 2_000, lag=60_000, bytes_per_s_cap=1_000.0),
+            moved(copying(10_000), 2_000),
         ),
         _fault(
             "most of what is fetched belongs to aborted transactions",
@@ -346,7 +346,7 @@ def _faults() -> list[Fault]:
             "more is written than copied",
             "lag-growing",
             behind,
-            moved(behind, lag=60_000),
+            moved(copying(10_000)),
         ),
         _fault("the promise is broken by a little", "lag-over-objective", copying(400, lag_s=61.0, objective_s=60.0)),
         _fault(

@@ -11,15 +11,11 @@ from sparkmirror.engine.snapshot import Cause, Flow, Partition, PartitionState, 
 MUCH_LAG = 10_000
 """Records. Up to so many are well enough, says Redpanda's page on shadow links."""
 
+STILL_S = 60.0
+"""A position that has not moved for so long, with something to copy: a quota lets a pump wait 30 s at most."""
+
 Place = tuple[str, int]
 """A source topic and a partition."""
-
-
-class Passed(NamedTuple):
-    """An earlier state of the flow, and how long ago that was."""
-
-    flow: Flow
-    seconds: float
 
 
 class Case:
@@ -28,6 +24,7 @@ class Case:
     def __init__(self, flow: Flow, earlier: Sequence[Flow], process: Process) -> None:
         self.flow = flow
         self.process = process
+        self._known: dict[int, Passed] = {}
         self._earlier = [
             one
             for one in earlier
@@ -49,15 +46,21 @@ class Case:
     def before(self, least_s: float) -> Passed | None:
         """The newest state that is at least so old; None: nothing so old is known."""
         for one in reversed(self._earlier):
-            seconds = (self.flow.at_ms - one.at_ms) / 1000
-            if seconds >= least_s:
-                return Passed(one, seconds)
+            if self.flow.at_ms - one.at_ms >= least_s * 1000:
+                return self._passed(one)
         return None
+
+    def _passed(self, flow: Flow) -> Passed:
+        passed = self._known.get(flow.at_ms)
+        if passed is None:
+            passed = Passed(Case(flow, (), self.process), (self.flow.at_ms - flow.at_ms) / 1000)
+            self._known[flow.at_ms] = passed
+        return passed
 
     @cached_property
     def oldest(self) -> Passed | None:
         """The first state that is known."""
-        return Passed(self._earlier[0], (self.flow.at_ms - self._earlier[0].at_ms) / 1000) if self._earlier else None
+        return self._passed(self._earlier[0]) if self._earlier else None
 
     @cached_property
     def partitions(self) -> dict[Place, tuple[Topic, Partition]]:
@@ -90,6 +93,20 @@ class Case:
         late = flow.objective_s is not None and flow.lag_s is not None and flow.lag_s > flow.objective_s
         return self.waiting_records > MUCH_LAG or (late and bool(self.lagging))
 
+    @cached_property
+    def still(self) -> tuple[list[str], float]:
+        """Partitions that lag and whose position has not moved for `STILL_S`, and over how long."""
+        before = self.before(STILL_S)
+        if before is None:
+            return [], 0.0
+        then = before.case.lagging
+        still = [
+            name_of(place)
+            for place, (_, one) in self.lagging.items()
+            if place in then and one.position is not None and one.position == then[place][1].position
+        ]
+        return still, before.seconds
+
     def pumps_then(self, passed: Passed) -> Iterator[tuple[Pump, Pump]]:
         """Each pump now and then; those that were begun anew in between are left out."""
         if passed.flow.epoch != self.flow.epoch:
@@ -99,6 +116,18 @@ class Case:
             old = then.get(pump.task)
             if old is not None and old.cpu_s <= pump.cpu_s and old.bytes <= pump.bytes:
                 yield pump, old
+
+
+class Passed(NamedTuple):
+    """An earlier state of the flow, and how long ago that was."""
+
+    case: Case
+    seconds: float
+
+    @property
+    def flow(self) -> Flow:
+        """As it was."""
+        return self.case.flow
 
 
 def places(flow: Flow) -> Iterator[tuple[Place, tuple[Topic, Partition]]]:

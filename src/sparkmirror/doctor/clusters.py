@@ -44,12 +44,11 @@ def _certificates(case: Case) -> Iterator[Sign]:
 def unreachable(case: Case) -> dict[str, list[tuple[str, Partition]]]:
     """By `source` and `target` the partitions that can't reach their broker there; waiting ones if they did before."""
     flow, before = case.flow, case.before(1)
-    then = {} if before is None else Case(before.flow, (), case.process).partitions
     sides: dict[str, list[tuple[str, Partition]]] = {}
     for place, (_, one) in case.partitions.items():
         if one.cause is not Cause.UNREACHABLE:
             continue
-        old = then.get(place)
+        old = before.case.partitions.get(place) if before is not None else None
         if one.state is PartitionState.PARKED or (old is not None and old[1].cause is Cause.UNREACHABLE):
             sides.setdefault(_side(flow, before.flow if before else None, one.reason), []).append((name_of(place), one))
     return sides

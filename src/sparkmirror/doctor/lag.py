@@ -4,33 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sparkmirror.doctor.case import Case, name_of
+from sparkmirror.doctor.case import STILL_S, Case
 from sparkmirror.doctor.finding import Severity
 from sparkmirror.doctor.rule import Rule, Sign, counted
 from sparkmirror.engine.snapshot import FlowState
 
-STILL_S = 60.0
-"""A position that has not moved for so long, with something to copy: a quota lets a pump wait 30 s at most."""
 GROWING_LAG = 50_000
 """Records. Redpanda's page on shadow links: above that, and growing, act."""
 
 
-def _still(case: Case) -> tuple[list[str], float]:
-    """Partitions whose position does not move though they lag; and over how long."""
-    before = case.before(STILL_S)
-    if before is None:
-        return [], 0.0
-    then = Case(before.flow, (), case.process).lagging
-    still = [
-        name_of(place)
-        for place, (_, one) in case.lagging.items()
-        if place in then and one.position is not None and one.position == then[place][1].position
-    ]
-    return still, before.seconds
-
-
 def _no_progress(case: Case) -> Iterator[Sign]:
-    still, seconds = _still(case)
+    still, seconds = case.still
     if still and len(still) == len(case.lagging):
         yield Sign(
             "",
@@ -41,7 +25,7 @@ def _no_progress(case: Case) -> Iterator[Sign]:
 
 
 def _stuck(case: Case) -> Iterator[Sign]:
-    still, seconds = _still(case)
+    still, seconds = case.still
     if still and len(still) < len(case.lagging):
         yield Sign(still[0], f"{len(still):,} of {len(case.lagging):,} partitions that lag, for {seconds:,.0f} s")
 
@@ -52,11 +36,12 @@ def _retention(case: Case) -> Iterator[Sign]:
 
 
 def _growing(case: Case) -> Iterator[Sign]:
-    flow, before = case.flow, case.before(STILL_S)
-    if before is None or flow.lag is None or before.flow.lag is None or flow.state is not FlowState.COPYING:
+    before = case.before(STILL_S)
+    if before is None or case.flow.state is not FlowState.COPYING:
         return
-    if flow.lag > max(GROWING_LAG, before.flow.lag) and case.waiting_records:
-        yield Sign("", f"from {before.flow.lag:,} to {flow.lag:,} records in {before.seconds:,.0f} s")
+    then = before.case.waiting_records
+    if case.waiting_records > max(GROWING_LAG, then):
+        yield Sign("", f"from {then:,} to {case.waiting_records:,} records in {before.seconds:,.0f} s")
 
 
 def _objective(case: Case) -> Iterator[Sign]:
@@ -101,8 +86,8 @@ LAG = (
         "lag-growing",
         Severity.WARNING,
         "The flow falls behind",
-        "The lag is above 50,000 records and has grown since a sample at least 60 s old (Redpanda's thresholds for "
-        "shadow links).",
+        "The lag, without what is parked or paused, is above 50,000 records and has grown since a sample at "
+        "least 60 s old (Redpanda's thresholds for shadow links).",
         "More is written at the source than the flow copies.",
         "Look at the findings above; if there are none, raise tasks.max and give Spark more slots.",
         _growing,

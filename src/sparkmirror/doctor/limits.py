@@ -20,7 +20,7 @@ def _cap(case: Case) -> Iterator[Sign]:
     flow, before = case.flow, case.before(LEAST_S)
     if flow.bytes_per_s_cap is None or before is None or flow.records <= 0 or not case.lagging:
         return
-    then = Case(before.flow, (), case.process).partitions
+    then = before.case.partitions
     more = 0
     for place, (_, one) in case.partitions.items():
         old = then.get(place)
