@@ -419,6 +419,96 @@ def _faults() -> list[Fault]:
         ),
         _fault("a producer writes into the copy", "foreign-writer", flow(losses=_losses("foreign-writer", 4))),
         _fault("a connector's offsets were altered", "offsets-altered", flow(losses=_losses("altered", 300))),
+        _fault(
+            "a second process without the lease writes the same flow",
+            "parked-rival",
+            with_parked(Cause.RIVAL, "a rival had already written source offset 50", 3),
+        ),
+        _fault(
+            "a source topic was deleted and created again",
+            "parked-recreated",
+            with_parked(Cause.RECREATED, "halted (recreated): orders is a new topic", losses=_losses("recreated", 50)),
+        ),
+        _fault(
+            "an unclean election at the source cut what was copied",
+            "parked-truncated",
+            with_parked(Cause.TRUNCATED, "halted (truncated): 9 offsets", losses=_losses("truncated", 9)),
+        ),
+        _fault(
+            "an unclean election at the target, and nothing tells where to go on",
+            "parked-target-truncated",
+            with_parked(Cause.TARGET_TRUNCATED, "halted", losses=_losses("target-truncated", 9)),
+        ),
+        _fault(
+            "somebody deleted the copy, and auto-creation is off",
+            "parked-no-topic",
+            with_parked(Cause.NO_TOPIC, "UNKNOWN_TOPIC_OR_PARTITION", 2, groups=(late_group,)),
+        ),
+        _fault(
+            "a batch of the source is damaged on disk",
+            "parked-unreadable",
+            with_parked(Cause.UNREADABLE, "source: what was fetched can't be read: CRC"),
+        ),
+        _fault(
+            "the target knows no zstd",
+            "parked-refused",
+            with_parked(Cause.REFUSED, "UNSUPPORTED_COMPRESSION_TYPE", 3),
+        ),
+        _fault(
+            "where MirrorMaker 2's copy ended can't be told",
+            "parked-takeover",
+            with_parked(Cause.TAKEOVER, "the copy's end is not in the source"),
+        ),
+        _fault(
+            "a quota and a deletion at once: nothing moves, and the source will delete it",
+            "throttled-target",
+            dataclasses.replace(
+                behind,
+                target=ClusterFigures("B", 100_000, 90, throttle_s=130.0),
+                retention_s=600.0,
+                retention_of="orders-0",
+            ),
+            earlier(behind),
+        ),
+        _fault(
+            "a throttle of next to nothing: no position moves, retention will win",
+            "cap-too-low",
+            dataclasses.replace(behind, bytes_per_s_cap=10.0, retention_s=600.0, retention_of="orders-0"),
+            earlier(copying(19_000, lag_s=900.0)),
+        ),
+        _fault(
+            "the disks of the source are slow, and retention will win",
+            "slow-fetches",
+            copying(
+                20_000,
+                pumps=pumps(2, in_flight=3_000, fetch_ms=2_500.0),
+                retention_s=600.0,
+                retention_of="orders-0",
+            ),
+        ),
+        _fault(
+            "no leader for two partitions, a group that can't be set, and nobody stands by",
+            "parked-no-leader",
+            with_parked(
+                Cause.NO_LEADER,
+                "A: orders-0 has no leader now",
+                2,
+                processes=1,
+                groups=(group(state=GroupState.NOT_SYNCED, reason="orders-0 is not copied"), late_group),
+            ),
+        ),
+        _fault(
+            "a batch is too large, its topic's oldest records will be deleted, and a certificate ends in five days",
+            "parked-too-large",
+            with_parked(
+                Cause.TOO_LARGE,
+                "MESSAGE_SIZE_TOO_LARGE",
+                retention_s=600.0,
+                retention_of="orders-0",
+                processes=1,
+                target=ClusterFigures("B", 100_000, 90, certificate_ends_ms=NOW_MS + 12 * DAY_MS),
+            ),
+        ),
         # --- groups, duties, clocks ---
         _fault(
             "checkpoints may not be written: groups are late",

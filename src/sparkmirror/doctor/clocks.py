@@ -32,7 +32,10 @@ def _ahead(case: Case) -> Iterator[Sign]:
 def _absurd(case: Case) -> Iterator[Sign]:
     for place, (_, one) in case.partitions.items():
         if one.latency_ms is not None and one.latency_ms.last > ABSURD_MS:
-            yield Sign(name_of(place), f"{one.latency_ms.last / 86_400_000:,.0f} days old when it was copied")
+            name = name_of(place)
+            races = name == case.flow.retention_of
+            days = one.latency_ms.last / 86_400_000
+            yield Sign(name, f"{days:,.0f} days old when it was copied", explains=None if races else ())
             return
 
 

@@ -38,7 +38,7 @@ def _certificates(case: Case) -> Iterator[Sign]:
         if days < CERTIFICATE_DAYS:
             worst = Severity.CRITICAL if days < CERTIFICATE_LAST_DAYS else None
             evidence = f"{days:,.1f} days left" if days > 0 else f"it ended {-days:,.1f} days ago"
-            yield Sign(side.alias, evidence, severity=worst)
+            yield Sign(side.alias, evidence, severity=worst, explains=() if days > 0 else None)
 
 
 def unreachable(case: Case) -> dict[str, list[tuple[str, Partition]]]:

@@ -58,7 +58,12 @@ def _many_groups(case: Case) -> Iterator[Sign]:
     count = len(case.flow.groups)
     if count >= MANY_GROUPS:
         long = any(_concerns(duty) and (duty.took_s or 0.0) > duty.interval_s for duty in case.flow.duties)
-        yield Sign("", counted(count, "group"), severity=Severity.WARNING if long else None)
+        yield Sign(
+            "",
+            counted(count, "group"),
+            severity=Severity.WARNING if long else None,
+            explains=None if long else (),
+        )
 
 
 DUTIES = (

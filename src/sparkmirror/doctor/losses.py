@@ -26,6 +26,7 @@ def _look(*kinds: LossKind) -> Callable[[Case], Iterator[Sign]]:
                     size + (", all of them over a week old" if old else ""),
                     loss.words,
                     severity=Severity.NOTICE if old else None,
+                    explains=() if old else None,
                 )
 
     return look

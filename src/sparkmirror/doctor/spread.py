@@ -32,6 +32,7 @@ def _slots(case: Case) -> Iterator[Sign]:
             "",
             f"{wanted:,} tasks are wanted, Spark has {slots:,} slots for all flows",
             severity=Severity.WARNING if case.slow else None,
+            explains=None if case.slow else (),
         )
 
 
