@@ -615,6 +615,32 @@ def healthy() -> list[tuple[str, Fault]]:
             flow(losses=(LossCount("fenced", 3, 3, NOW_MS, "3 markers", is_loss=False),)),
             moved(flow()),
         ),
+        "clocks differ by half a second": (
+            flow(topics=(topic("a", partition(latency_ms=Spread(-400.0, -500.0, 9.0, -100.0))),)),
+            moved(flow()),
+        ),
+        "records of last month": (
+            flow(topics=(topic("a", partition(latency_ms=Spread(30.0 * DAY_MS, 3.0, 31.0 * DAY_MS, 1e6))),)),
+            moved(flow()),
+        ),
+        "no heartbeat for ten seconds": (idle, earlier(idle, 10_000)),
+        "a duty of each second had two failures": (
+            flow(duties=(Duty("offset syncs", 1.0, NOW_MS - 25_000, 0.01, failures=2),)),
+            moved(flow()),
+        ),
+        "a group would read a few thousand again": (
+            flow(groups=(group(partitions=(GroupPartition("orders", 0, "A.orders", 9_000, 0, 985, 0, 8_015),)),)),
+            moved(flow()),
+        ),
+        "a little lag grows": (copying(7_000, objective_s=None), moved(copying(6_000))),
+        "a batch was fetched twice": (
+            copying(400, source=ClusterFigures("A", 50_000_000, 100), target=ClusterFigures("B", 25_000_000, 90)),
+            moved(copying(400, source=ClusterFigures("A", 120_000), target=ClusterFigures("B", 100_000))),
+        ),
+        "a few megabytes were fetched, and nothing written yet": (
+            copying(400, source=ClusterFigures("A", 5_000_000, 100), target=ClusterFigures("B", 100_000, 90)),
+            moved(copying(400, source=ClusterFigures("A", 120_000), target=ClusterFigures("B", 100_000))),
+        ),
         "a certificate of a year": (
             flow(source=ClusterFigures("A", 120_000, 100, certificate_ends_ms=NOW_MS + 365 * DAY_MS)),
             moved(flow()),

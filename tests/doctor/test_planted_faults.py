@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 from doctor_page import COMMAND, first_of, whole_page
-from planted import FAULTS, Fault, healthy
+from planted import DAY_MS, FAULTS, Fault, healthy, pumps
+from snapshot_samples import NOW_MS, flow, partition, snapshot, topic
 
 from sparkmirror.doctor.diagnosis import RULES
-from sparkmirror.doctor.findings import diagnose
+from sparkmirror.doctor.findings import Severity, diagnose
+from sparkmirror.engine.snapshot import ClusterFigures, Flow, Group, LossCount, PartitionState, Pump
+from sparkmirror.sync.group_standing import GroupState
 
 DOCS = Path(__file__).parents[2] / "docs" / "doctor.md"
 MISJUDGED = 0
@@ -24,6 +28,40 @@ def test_the_right_finding_is_first() -> None:
             wrong[fault.words] = (fault.rule, first)
     assert len(FAULTS) >= 40
     assert len(wrong) <= MISJUDGED, wrong
+
+
+_MONTH_AGO = (LossCount("expired", 1, 20, NOW_MS - 30 * DAY_MS, "20 offsets"),)
+
+
+@pytest.mark.parametrize(
+    ("rule", "severity", "now"),
+    [
+        ("certificate-ends", Severity.CRITICAL, flow(source=ClusterFigures("A", certificate_ends_ms=NOW_MS + DAY_MS))),
+        (
+            "certificate-ends",
+            Severity.WARNING,
+            flow(source=ClusterFigures("A", certificate_ends_ms=NOW_MS + 9 * DAY_MS)),
+        ),
+        ("records-lost", Severity.NOTICE, flow(losses=_MONTH_AGO)),
+        ("pumps-silent", Severity.CRITICAL, flow(pumps=pumps(2, at_ms=NOW_MS - 90_000))),
+        ("pumps-silent", Severity.WARNING, flow(pumps=(*pumps(1), Pump(1, "h", 1, 0, 0, 0, at_ms=NOW_MS - 90_000)))),
+        (
+            "paused",
+            Severity.NOTICE,
+            flow(topics=(topic("a", partition(state=PartitionState.PAUSED, lag=5, lag_s=60.0)),)),
+        ),
+        ("many-groups", Severity.NOTICE, flow(groups=tuple(Group(str(n), GroupState.SYNCED) for n in range(10_000)))),
+    ],
+)
+def test_how_bad_it_is(rule: str, severity: Severity, now: Flow) -> None:
+    (finding,) = diagnose(snapshot(now))
+    assert (finding.rule, finding.severity) == (rule, severity)
+
+
+def test_the_worst_flow_is_first() -> None:
+    alone = dataclasses.replace(flow(processes=1), flow="C->B")
+    findings = diagnose(snapshot(alone, flow(retention_s=60.0, retention_of="orders-0"), alone))
+    assert [one.flow for one in findings] == ["A->B", "C->B", "C->B"]
 
 
 @pytest.mark.parametrize(("words", "mirror"), healthy(), ids=[words for words, _ in healthy()])
