@@ -58,7 +58,9 @@ INCOMPLETE = frozenset({LossKind.EXPIRED, LossKind.TRUNCATED})
 """With `once`: losses that make the copy incomplete, though it went on behind them (`docs/losses.md`)."""
 
 _TURN_S = 0.2
-_PROGRESS_S = 0.5
+_PROGRESS_S, _LONGEST_PROGRESS_S = 0.5, 2.0
+_PROGRESS_SHARE = 0.005
+"""Of a core: with many partitions progress is shown less often."""
 _AFTER_FAILURE_S, _LONGEST_PAUSE_S = 1.0, 30.0
 _MOST_FAILURES = 5
 
@@ -489,8 +491,10 @@ class Mirror:
     def _show(self, *, now: bool = False) -> None:
         if self._on_progress is None or (not now and time.monotonic() < self._progress_at):
             return
-        self._progress_at = time.monotonic() + _PROGRESS_S
+        began = time.thread_time()
         self._on_progress([self._meters[driver.name].read(self._state(driver)) for driver in self.drivers])
+        cost_s = time.thread_time() - began
+        self._progress_at = time.monotonic() + min(max(_PROGRESS_S, cost_s / _PROGRESS_SHARE), _LONGEST_PROGRESS_S)
 
     def _state(self, driver: FlowDriver) -> str:
         if driver.name in self._done:
