@@ -588,8 +588,8 @@ def healthy() -> list[tuple[str, Fault]]:
         "many partitions": (big, moved(big)),
         "copying a small backlog": (backlog, moved(backlog)),
         "copying a large backlog within the promise, both samples far apart": (
-            copying(20_000, count=12, pumps=pumps(2, in_flight=8_000, fetch_ms=90.0, cpu_s=20.0)),
-            moved(copying(20_000, count=12, pumps=pumps(2, in_flight=8_000, fetch_ms=90.0, cpu_s=2.0))),
+            copying(20_000, count=12, pumps=pumps(2, in_flight=8_000, fetch_ms=540.0, cpu_s=20.0)),
+            moved(copying(20_000, count=12, pumps=pumps(2, in_flight=8_000, fetch_ms=540.0, cpu_s=2.0))),
         ),
         "positions move through a gap of aborted records, and nothing is written": (
             gap,

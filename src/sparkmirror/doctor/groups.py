@@ -13,7 +13,7 @@ from sparkmirror.sync.group_standing import GroupState
 REREAD = 10_000
 """Records. More than the lag that is well enough."""
 NAMED = 20
-"""Groups that have a finding of their own; of more, the first are named and the others counted."""
+"""Reasons that have a finding of their own: those of most groups."""
 
 
 def _not_synced(case: Case) -> Iterator[Sign]:

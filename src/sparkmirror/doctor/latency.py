@@ -12,8 +12,8 @@ LEAST_ACTIVE, MOST_ACTIVE = 2_000, 20_000
 """Records that a task has fetched and the target has not acknowledged (the AWS kit: source_record_active_count)."""
 CPU_SHARE = 0.7
 """Of a core (the AWS kit: size the machines for about 70 % CPU)."""
-FETCH_MS = 500.0
-"""fetch.max.wait.ms: where there is something to fetch, a broker needs no such time."""
+FETCH_MS = 1_000.0
+"""Twice fetch.max.wait.ms: where there is nothing to fetch, a broker answers after that."""
 LEAST_S = 5.0
 
 
@@ -79,7 +79,7 @@ LATENCY = (
         "slow-fetches",
         Severity.WARNING,
         "The source answers slowly though records wait",
-        "A fetch takes over 500 ms (fetch.max.wait.ms) on average while over 10,000 records wait or the objective is "
+        "A fetch takes over 1,000 ms on average (twice fetch.max.wait.ms) while over 10,000 records wait or the objective is "
         "missed (the AWS kit: fetch latency against lag).",
         "The source's brokers read from disk, are loaded, or are far away.",
         "Look at the source's brokers (disk, network, request queue); over a long line raise "
