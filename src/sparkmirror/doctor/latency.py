@@ -79,8 +79,8 @@ LATENCY = (
         "slow-fetches",
         Severity.WARNING,
         "The source answers slowly though records wait",
-        "A fetch takes over 1,000 ms on average (twice fetch.max.wait.ms) while over 10,000 records wait or the objective "
-        "is missed (the AWS kit: fetch latency against lag).",
+        "A fetch takes over 1,000 ms on average (twice fetch.max.wait.ms) while over 10,000 records wait or the "
+        "objective is missed (the AWS kit: fetch latency against lag).",
         "The source's brokers read from disk, are loaded, or are far away.",
         "Look at the source's brokers (disk, network, request queue); over a long line raise "
         "max.partition.fetch.bytes and receive.buffer.bytes of the source's consumer.",
