@@ -13,6 +13,7 @@ from sparkmirror.cli.config import config
 from sparkmirror.cli.control import pause, resume, throttle
 from sparkmirror.cli.convert import convert
 from sparkmirror.cli.demo import demo
+from sparkmirror.cli.doctor import doctor
 from sparkmirror.cli.explain import explain
 from sparkmirror.cli.groups import groups
 from sparkmirror.cli.legacy import legacy
@@ -58,7 +59,7 @@ def version(output: Output = Format.TEXT) -> None:
 PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Mirror": (run, serve, legacy),
     "Steer a running mirror": (pause, resume, throttle),
-    "Look": (status, top, groups, explain, config, lint, verify, losses, version),
+    "Look": (status, top, doctor, explain, groups, config, lint, verify, losses, version),
     "Set up": (demo, convert, pack),
     "Migrate applications": (sync_groups, acls),
 }
