@@ -30,6 +30,7 @@ from sparkmirror.connect.plugins import (
     version_not_found,
     without_suffix,
 )
+from sparkmirror.events import Event
 
 log = logging.getLogger(__name__)
 
@@ -100,7 +101,7 @@ def _answer_http_error(_: Request, error: Exception) -> Response:
 
 
 def _answer_failure(_: Request, error: Exception) -> Response:
-    log.error("a request failed", exc_info=error)
+    log.error("a request failed", exc_info=error, extra=Event.REQUEST_FAILED.extra)
     return _error(500, f"{type(error).__name__}: the log of this process has more")
 
 

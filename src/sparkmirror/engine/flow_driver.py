@@ -30,6 +30,7 @@ from sparkmirror.engine.own_topics import create_own_topics
 from sparkmirror.engine.target_proof import TargetProof
 from sparkmirror.engine.weaknesses import Weaknesses
 from sparkmirror.errors import ConfigError, SparkMirrorError
+from sparkmirror.events import Event
 from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.losses import Loss, LossLedger, losses_topic
 from sparkmirror.offsets.route import Route
@@ -283,14 +284,25 @@ class FlowDriver:
                 self._identity, self._fenced = self._fence.succeed(self.identity, targets)
             except (ConnectionError, SparkMirrorError) as error:
                 self._fenced = frozenset()
-                log.warning("flow %s: no fence, so predecessors are waited for: %s", self.name, error)
-            log.info("flow %s: %d of %d partitions are fenced", self.name, len(self._fenced), len(targets))
+                log.warning(
+                    "flow %s: no fence, so predecessors are waited for: %s",
+                    self.name,
+                    error,
+                    extra=Event.FENCE_FAILED.extra,
+                )
+            log.info(
+                "flow %s: %d of %d partitions are fenced",
+                self.name,
+                len(self._fenced),
+                len(targets),
+                extra=Event.PARTITIONS_FENCED.extra,
+            )
         try:
             if not self.unclean and not self.identity.transactional_id:
                 self._identity = self._fence.upgrade(self.identity)
             self._fence.keep(self.identity)
         except (ConnectionError, SparkMirrorError) as error:  # without a fence R5 holds, and an id is kept for days
-            log.warning("flow %s: %s", self.name, error)
+            log.warning("flow %s: %s", self.name, error, extra=Event.FENCE_FAILED.extra)
 
     def take_charge_again(self) -> None:
         """Have the next `take_charge` announce us anew: an announcement that was late may stand behind ours."""

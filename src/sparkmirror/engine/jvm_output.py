@@ -6,6 +6,8 @@ import logging
 import os
 import threading
 
+from sparkmirror.events import Event
+
 _CHATTER = (
     "WARNING: Using incubator modules",
     "Setting default log level",
@@ -31,4 +33,4 @@ def _read(descriptor: int) -> None:
     with os.fdopen(descriptor, encoding="utf-8", errors="replace") as lines:
         for line in lines:
             if line.strip() and not line.startswith(_CHATTER):
-                log.warning("%s", line.rstrip())
+                log.warning("%s", line.rstrip(), extra=Event.SPARK_OUTPUT.extra)

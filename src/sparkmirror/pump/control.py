@@ -25,6 +25,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from sparkmirror.cluster.topic_log import Entry, TopicLog
+from sparkmirror.events import Event
 from sparkmirror.pump.orders import AddedRoutes
 
 _DONE = "done:"
@@ -122,7 +123,12 @@ class ControlState:
             try:
                 changed |= self._apply(key.decode(), json.loads(value) if value else {}, offset)
             except (ValueError, TypeError, AttributeError, RecursionError, re.error) as error:
-                log.warning("control record at offset %d can't be read and is left out: %s", offset, error)
+                log.warning(
+                    "control record at offset %d can't be read and is left out: %s",
+                    offset,
+                    error,
+                    extra=Event.CONTROL_RECORD_UNREADABLE.extra,
+                )
         return changed
 
     def _apply(self, key: str, said: dict[str, Any], offset: int) -> bool:

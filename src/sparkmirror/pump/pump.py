@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from sparkmirror.events import Event
 from sparkmirror.pump.clock import now_s, wall_ms
 from sparkmirror.pump.control import SILENCE_S, ControlState
 from sparkmirror.pump.figures import PartitionFigures
@@ -70,7 +71,7 @@ class _Run:
 
     def end(self, why: str) -> None:
         if why and not self._ended_because:
-            log.warning("%s: %s", self.flow_pump.name, why)
+            log.warning("%s: %s", self.flow_pump.name, why, extra=Event.PUMP_ENDED_EARLY.extra)
             self._ended_because = why
         self.flow_pump.end(DRAIN_S)
 
