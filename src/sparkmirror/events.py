@@ -48,6 +48,7 @@ class Event(StrEnum):
     MIRROR_ENDED = "mirror-ended"
     OFFSET_SYNCS_STRANGE = "offset-syncs-strange"
     PARTITIONS_FENCED = "partitions-fenced"
+    PROGRESS = "progress"
     PUMP_ENDED_EARLY = "pump-ended-early"
     QUOTA_NOT_SYNCED = "quota-not-synced"
     QUOTA_SYNCED = "quota-synced"

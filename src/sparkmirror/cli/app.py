@@ -16,7 +16,8 @@ from sparkmirror.cli.demo import demo
 from sparkmirror.cli.groups import groups
 from sparkmirror.cli.legacy import legacy
 from sparkmirror.cli.lint import lint
-from sparkmirror.cli.log_lines import plain
+from sparkmirror.cli.log_level import log_level
+from sparkmirror.cli.logs import tell_error
 from sparkmirror.cli.losses import losses
 from sparkmirror.cli.offsets import offsets
 from sparkmirror.cli.output import Format, Output, print_json
@@ -55,7 +56,7 @@ def version(output: Output = Format.TEXT) -> None:
 
 PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Mirror": (run, serve, legacy),
-    "Steer a running mirror": (pause, resume, throttle),
+    "Steer a running mirror": (pause, resume, throttle, log_level),
     "Look": (status, groups, config, lint, verify, losses, version),
     "Set up": (demo, convert, pack),
     "Migrate applications": (sync_groups, acls),
@@ -76,5 +77,5 @@ def main() -> None:
     except SparkMirrorError as error:
         told = map(str, error.mistakes) if isinstance(error, ConfigError) else str(error).splitlines()
         for line in told:
-            print(f"sparkmirror: {plain(line)}", file=sys.stderr)
+            tell_error(line)
         sys.exit(error.exit_code)

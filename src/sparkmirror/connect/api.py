@@ -19,7 +19,7 @@ from sparkmirror.connect.bodies import check_name, read_creation, read_offsets, 
 from sparkmirror.connect.description import CREATION, ERRORS, EXPANSIONS, FLAG, LEVEL, OFFSETS, SCOPE, SETTINGS, query
 from sparkmirror.connect.errors import RestError, bad_request, not_found
 from sparkmirror.connect.herder import Herder
-from sparkmirror.connect.loggers import LEVELS, Loggers
+from sparkmirror.connect.loggers import Loggers
 from sparkmirror.connect.model import ConnectorStatus, TargetState, TaskStatus
 from sparkmirror.connect.plugin_versions import ANY_VERSION, InvalidRange, VersionRange
 from sparkmirror.connect.plugins import (
@@ -31,6 +31,7 @@ from sparkmirror.connect.plugins import (
     without_suffix,
 )
 from sparkmirror.events import Event
+from sparkmirror.log_levels import LEVELS
 
 log = logging.getLogger(__name__)
 

@@ -31,6 +31,7 @@ from sparkmirror.engine.target_proof import TargetProof
 from sparkmirror.engine.weaknesses import Weaknesses
 from sparkmirror.errors import ConfigError, SparkMirrorError
 from sparkmirror.events import Event
+from sparkmirror.log_levels import asked_levels
 from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.losses import Loss, LossLedger, losses_topic
 from sparkmirror.offsets.route import Route
@@ -499,6 +500,7 @@ class FlowDriver:
                     heard_at = time.monotonic() + TICK_S
                     entries, control_offset = control.read(0, control_offset)
                     self.heard.apply(entries)
+                    asked_levels.follow(self.name, self.heard.log_levels)
                 if self.held() and time.monotonic() >= follow_at:
                     follow_at = time.monotonic() + TICK_S
                     with self._lock:
