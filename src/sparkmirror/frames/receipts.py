@@ -152,7 +152,8 @@ def _take(key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: GroupStat
 
 def _reading(row: tuple[Any, ...]) -> Reading:
     """The reading that pandas made floats of, where there are nulls among whole numbers."""
-    reading = Reading(*(None if pd.isna(value) else value for value in row))
+    values: list[Any] = [None if pd.isna(value) else value for value in row]
+    reading = Reading(*values)
     lag, upstream, downstream = (
         None if value is None else int(value) for value in (reading.lag, reading.upstream, reading.downstream)
     )
