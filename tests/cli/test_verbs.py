@@ -224,6 +224,7 @@ JSON_CASES: dict[str, tuple[list[str], Callable[[Patch], None]]] = {
     "pause": (["FILE"], told),
     "resume": (["FILE"], told),
     "throttle": (["FILE", "20M"], told),
+    "log-level": (["FILE", "sparkmirror", "debug"], told),
     "losses": (["FILE"], lost),
     "status": (["FILE"], published),
     "top": (["FILE"], published),
@@ -278,6 +279,7 @@ def test_it_reads_the_secrets(verb: str, tmp_path: Path) -> None:
     more = {
         "throttle": ["20M"],
         "explain": ["orders"],
+        "log-level": ["sparkmirror", "debug"],
         "topics done": ["--topics", "orders"],
         "topics undo": ["--topics", "orders"],
         "offsets translate": ["--topic", "orders", "--offset", "3"],

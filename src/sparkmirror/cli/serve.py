@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from sparkmirror.cli.logs import set_up_logging, warn
+from sparkmirror.cli.logs import LogFormat, set_up_logging, use_format, warn
 from sparkmirror.cli.output import Format, Output, print_line
 from sparkmirror.cli.progress import ProgressView
 from sparkmirror.engine.installed_spark import require_spark
@@ -26,6 +26,7 @@ def serve(
         typer.Option("--jaas", metavar="FILE", help="The JAAS file of basic authentication, if KAFKA_OPTS names none."),
     ] = None,
     output: Output = Format.TEXT,
+    log_format: LogFormat = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
     """Answer Kafka Connect's REST interface and run MirrorMaker 2's connectors, until stopped.
@@ -37,11 +38,13 @@ def serve(
 
     Example: sparkmirror serve connect-distributed.properties
     """
-    set_up_logging(verbose)
+    set_up_logging(verbose, log_format)
     from sparkmirror.connect.basic_auth import jaas_file, read_users
     from sparkmirror.connect.worker_properties import read_worker_properties
 
     config = read_worker_properties(file)
+    if log_format is None:
+        use_format(config.log_format)
     for line in config.warnings:
         warn(line)
     users = read_users(jaas or jaas_file(), file) if config.basic_auth else None

@@ -366,6 +366,8 @@ class MirrorConfig(Model):
     flows: tuple[FlowConfig, ...]
     spark: dict[str, str] = {}
     """`spark.*` keys of the file."""
+    log_format: str = "text"
+    """Or `json`: how a process logs that runs it."""
     warnings: tuple[str, ...] = ()
     """One line each: what was ignored, corrected or guessed, naming file and key."""
     beats: tuple[FlowConfig, ...] = ()

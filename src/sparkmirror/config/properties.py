@@ -51,6 +51,7 @@ from sparkmirror.config.settings import (
     ENABLED,
     FETCH_SETTINGS,
     FLOW_SETTINGS,
+    LOG_FORMAT,
     LOSS_SETTINGS,
     PRODUCE_SETTINGS,
     SOURCE_SERVERS,
@@ -148,6 +149,7 @@ class _Reader:
         for error in refused_exceptions(keys, self._lookup.looked_up, pairs, spoken, self._lookup.properties):
             mistakes.add(error)
         beats = read_beats(self._lookup, heartbeat_pairs(self._aliases, pairs, clusters))
+        log_format = self._lookup.value(LOG_FORMAT, ("", "")) or LOG_FORMAT.default
         spark = {}
         for key in for_spark:
             with mistakes.gathered():
@@ -159,6 +161,7 @@ class _Reader:
             path=self._lookup.path,
             flows=flows,
             spark=spark,
+            log_format=str(log_format),
             warnings=tuple(self._lookup.warnings),
             beats=beats,
         )

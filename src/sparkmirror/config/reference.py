@@ -25,6 +25,7 @@ from sparkmirror.config.settings import (
     ENABLED,
     FETCH_SETTINGS,
     FLOW_SETTINGS,
+    LOG_FORMAT,
     LOSS_SETTINGS,
     PRODUCE_SETTINGS,
     SASL_SETTINGS,
@@ -124,6 +125,7 @@ def _page() -> Iterator[str]:
         "Offset syncs": OFFSET_SYNC_SETTINGS,
         "Heartbeats": HEARTBEAT_SETTINGS,
         "Offsets of Kafka Connect": STORAGE_SETTINGS,
+        "Logging": (LOG_FORMAT,),
     }
     for title, settings in sections.items():
         yield f"## {title}\n"

@@ -10,6 +10,7 @@ from sparkmirror.config.model import (
     FetchConfig,
     FlowConfig,
     LossPolicy,
+    MirrorConfig,
     ProduceConfig,
     SaslConfig,
     SslConfig,
@@ -199,6 +200,16 @@ FLOW_SETTINGS: tuple[Setting, ...] = (
         FlowConfig,
         "takeover_fence",
     ),
+)
+
+LOG_FORMAT = Setting(
+    "sparkmirror.log.format",
+    Choice(("text", "json")),
+    Place.ALONE,
+    "How `run` and `serve` log, unless `--log-format` says it.",
+    "docs/logs.md",
+    MirrorConfig,
+    "log_format",
 )
 
 LOSS_SETTINGS: tuple[Setting, ...] = (

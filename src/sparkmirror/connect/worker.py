@@ -24,6 +24,7 @@ from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.mirror import Mirror, OnProgress
 from sparkmirror.engine.session import MASTER
 from sparkmirror.errors import SparkMirrorError
+from sparkmirror.events import Event
 from sparkmirror.formats.connect import PACKAGE, Role, Worker
 from sparkmirror.sync.topic_rules import topic_rules
 
@@ -102,7 +103,7 @@ class ConnectWorker:
             self._mirror.run()
         except Exception as error:
             self._ended = str(error) if isinstance(error, SparkMirrorError) else repr(error)
-            log.exception("the mirror has ended")
+            log.exception("the mirror has ended", extra=Event.MIRROR_ENDED.extra)
 
     # --- what there shall be --------------------------------------------------------------------
 
@@ -114,7 +115,7 @@ class ConnectWorker:
             self._mirror.change(flows.config)
         for line in flows.config.warnings:
             if line not in self._said:
-                log.warning("%s", line)
+                log.warning("%s", line, extra=Event.CONFIG_WARNING.extra)
         self._said.update(flows.config.warnings)
 
     def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> None:
@@ -237,9 +238,11 @@ class ConnectWorker:
                     store_at = time.monotonic() + FLUSH_S
                     self._store_others()
             except (ConnectionError, SparkMirrorError) as error:
-                log.warning("offsets of connectors can't be stored: %s", error)
+                log.warning(
+                    "offsets of connectors can't be stored: %s", error, extra=Event.CONNECTOR_OFFSETS_NOT_STORED.extra
+                )
             except Exception:  # this thread must not end
-                log.exception("connectors")
+                log.exception("connectors", extra=Event.CONNECTORS_NOT_SERVED.extra)
 
     def _running(self) -> Iterator[tuple[str, Role, FlowConfig, FlowDriver | None]]:
         """The connectors that are at work here: name, kind, flow, and its driver."""

@@ -15,7 +15,7 @@ from sparkmirror.config.known_keys import CLIENT, CONNECT, CONNECT_FAMILIES, CON
 from sparkmirror.config.lookup import Lookup
 from sparkmirror.config.model import ProviderConfig, SslConfig
 from sparkmirror.config.providers import declared_providers, resolve
-from sparkmirror.config.settings import SSL_SETTINGS, TARGET_SERVERS
+from sparkmirror.config.settings import LOG_FORMAT, SSL_SETTINGS, TARGET_SERVERS
 from sparkmirror.config.values import FACTOR, PORT_MAX, Boolean, Choice, Integer, Kind, Names, Value
 from sparkmirror.connect.basic_auth import EXTENSION
 from sparkmirror.connect.loadable import CLASSES_KEY, Loadable, read_loadable
@@ -110,6 +110,7 @@ class WorkerConfig:
     """Whether topics in use can be forgotten."""
     providers: tuple[ProviderConfig, ...]
     loadable: Loadable
+    log_format: str
     warnings: tuple[str, ...]
 
     @property
@@ -118,7 +119,7 @@ class WorkerConfig:
         return {
             key: entry
             for key, entry in self.settings.items()
-            if key.startswith(_FOR_CONNECTORS) and key != "admin.listeners"
+            if key.startswith(_FOR_CONNECTORS) and key not in ("admin.listeners", LOG_FORMAT.name)
         }
 
     @property
@@ -179,6 +180,7 @@ class _Reader:
             topic_reset=bool(self._value("topic.tracking.allow.reset", Boolean(), True)),
             providers=lookup.providers,
             loadable=read_loadable(lookup.properties),
+            log_format=self._log_format(),
             warnings=(*lookup.warnings, *self._unused()),
         )
 
@@ -219,6 +221,11 @@ class _Reader:
             return tuple(default)
         names = _parsed(self._lookup.properties[key], Names(), text)
         return names if isinstance(names, tuple) else ()
+
+    def _log_format(self) -> str:
+        text = self._text(LOG_FORMAT.name)
+        value = _parsed(self._lookup.properties[LOG_FORMAT.name], LOG_FORMAT.kind, text) if text else LOG_FORMAT.default
+        return str(value)
 
     def _storage(self, kind: str, *, partitions: int) -> StorageSettings:
         prefix = f"{kind}.storage."
