@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sparkmirror.metrics.profiles import Profile
+from sparkmirror.metrics.profile import Profile
 
 if TYPE_CHECKING:
     from sparkmirror.engine.snapshot import Snapshot
