@@ -216,10 +216,11 @@ def _all_groups(families: Families, flow: Flow) -> None:
     groups = families.declare("sparkmirror_groups", "gauge", "Consumer groups, by the state of their offsets.")
     for state in GroupState:
         groups.add(f"{of},{labels(state=state.value)}", states[state])
-    known = [group.reread for group in flow.groups if group.reread is not None]
+    rereads = [group.reread for group in flow.groups]
+    known = [count for count in rereads if count is not None]
     families.declare(
         "sparkmirror_groups_reread_records", "gauge", "Records that all groups would read again at the target now."
-    ).add(of, sum(known) if len(known) == len(flow.groups) else None)
+    ).add(of, sum(known) if len(known) == len(rereads) else None)
     synced = [group.synced_ms for group in flow.groups if group.synced_ms is not None]
     families.declare(
         "sparkmirror_groups_synced_timestamp_seconds",
@@ -235,7 +236,8 @@ def shown_groups(flows: Iterable[Flow]) -> list[tuple[Flow, Group]]:
     partitions = sum(len(topic.partitions) for flow in flows for topic in flow.topics)
     if len(every) <= MOST_GROUPS and partitions <= MOST_PARTITIONS:
         return every
-    return nlargest(WORST_GROUPS, [entry for entry in every if entry[1].reread], key=lambda entry: entry[1].reread or 0)
+    counted = [(count, flow, group) for flow, group in every if (count := group.reread)]
+    return [(flow, group) for _, flow, group in nlargest(WORST_GROUPS, counted, key=lambda entry: entry[0])]
 
 
 def _groups(families: Families, flows: list[Flow]) -> None:
@@ -319,8 +321,11 @@ def _partitions(families: Families, flows: list[Flow]) -> None:
     lag = families.declare("sparkmirror_partition_lag_records", "gauge", "Lag of a partition.")
     seconds = families.declare("sparkmirror_partition_lag_seconds", "gauge", "Age of its oldest record not copied.")
     records = families.declare("sparkmirror_partition_records_total", "counter", "Records copied of a partition.")
+    names = {
+        (flow.flow, topic.topic): labels(flow=flow.flow, topic=topic.topic) for flow in flows for topic in flow.topics
+    }
     for flow, topic, one in shown_partitions(flows):
-        of = labels(flow=flow.flow, topic=topic.topic, partition=one.partition)
+        of = f'{names[flow.flow, topic.topic]},partition="{one.partition}"'
         lag.add(of, one.lag)
         seconds.add(of, one.lag_s)
         records.add(of, one.records)
