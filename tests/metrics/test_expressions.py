@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import re
+from pathlib import Path
 
 import pytest
-from deployed import DASHBOARDS, PROMETHEUS, TARGET_LABELS, Selector, panels, queries, rules, selectors
 from prometheus_client.parser import text_string_to_metric_families
 from snapshot_samples import NOW_MS, flow, group, partition, snapshot, topic
+from tests.metrics.deployed import DASHBOARDS, PROMETHEUS, TARGET_LABELS, Selector, panels, queries, rules, selectors
 
 from sparkmirror.engine.snapshot import ClusterFigures, Duty, LossCount, PartitionState
 from sparkmirror.metrics.collector import MirrorCollector
@@ -89,9 +90,9 @@ def unfilled(expression: str) -> list[Selector]:
 
 
 @pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
-def test_dashboards(path: object) -> None:
-    assert [(title, empty) for title, expression in panels(path) if (empty := unfilled(expression))] == []  # type: ignore[arg-type]
-    assert [empty for query in queries(path) if "(" in query and (empty := unfilled(query))] == []  # type: ignore[arg-type]
+def test_dashboards(path: Path) -> None:
+    assert [(title, empty) for title, expression in panels(path) if (empty := unfilled(expression))] == []
+    assert [empty for query in queries(path) if "(" in query and (empty := unfilled(query))] == []
 
 
 @pytest.mark.parametrize("name", ["alerts.yml", "recording.yml"])

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from sparkmirror.cli.logs import set_up_logging, warn
+from sparkmirror.cli.metrics import MetricsProfiles
 from sparkmirror.cli.output import Format, Output, print_line
 from sparkmirror.cli.progress import ProgressView
 from sparkmirror.engine.installed_spark import require_spark
@@ -25,6 +26,10 @@ def serve(
         str | None,
         typer.Option("--jaas", metavar="FILE", help="The JAAS file of basic authentication, if KAFKA_OPTS names none."),
     ] = None,
+    metrics: Annotated[
+        bool, typer.Option("--metrics/--no-metrics", help="Answer /metrics beside Connect's paths, to the same people.")
+    ] = True,
+    metrics_profile: MetricsProfiles = None,
     output: Output = Format.TEXT,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
@@ -50,6 +55,7 @@ def serve(
     from sparkmirror.connect.server import ConnectServer
     from sparkmirror.connect.worker import ConnectWorker
     from sparkmirror.formats.connect import Worker as WorkerFile
+    from sparkmirror.web.app import metrics_router
 
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -60,7 +66,8 @@ def serve(
         closing(ConnectWorker(file_of_worker, config.worker_id, on_progress=view.show)) as worker,
     ):
         worker.start()
-        with ConnectServer(config, worker, users):
+        more = [metrics_router(worker.snapshots, metrics_profile or ())] if metrics else []
+        with ConnectServer(config, worker, users, more):
             if output is Format.JSON:
                 print_line({"worker_id": config.worker_id, "listeners": [one.url for one in config.listeners]})
             stopped.wait()

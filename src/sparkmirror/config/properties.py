@@ -25,6 +25,7 @@ from sparkmirror.config.effective import EffectiveValue, effective_values
 from sparkmirror.config.entries import COMMAND_LINE, Entry, Properties, read_entries, seen_aliases
 from sparkmirror.config.heartbeats import heartbeat_pairs, is_stated, read_beats
 from sparkmirror.config.lookup import Lookup, Pair
+from sparkmirror.config.metrics_settings import read_metrics
 from sparkmirror.config.mistakes import Mistakes
 from sparkmirror.config.model import (
     ConnectStorage,
@@ -148,6 +149,7 @@ class _Reader:
         for error in refused_exceptions(keys, self._lookup.looked_up, pairs, spoken, self._lookup.properties):
             mistakes.add(error)
         beats = read_beats(self._lookup, heartbeat_pairs(self._aliases, pairs, clusters))
+        metrics = read_metrics(self._lookup)
         spark = {}
         for key in for_spark:
             with mistakes.gathered():
@@ -160,6 +162,7 @@ class _Reader:
             flows=flows,
             spark=spark,
             warnings=tuple(self._lookup.warnings),
+            metrics=metrics,
             beats=beats,
         )
 

@@ -28,6 +28,7 @@ class Place(Enum):
     SOURCE_ADMIN = (FLOW + "source.admin.{name}", "{source}.admin.{name}", FLOW + "admin.{name}")
     TARGET_ADMIN = (FLOW + "target.admin.{name}", "{target}.admin.{name}", FLOW + "admin.{name}")
     PAIR = (FLOW + "{name}",)
+    ALONE = ("{name}",)
     SOURCE = ("{source}.{name}", "{name}")
     TARGET = ("{target}.{name}", "{name}")
     # How a client connects (`mm2.md` section 1.6): a cluster's own key is also each of its clients', before a flow's.

@@ -6,7 +6,7 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -23,6 +23,7 @@ from sparkmirror.connect.status import connector_status, flow_state
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.mirror import Mirror, OnProgress
 from sparkmirror.engine.session import MASTER
+from sparkmirror.engine.snapshot import Snapshot
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.formats.connect import PACKAGE, Role, Worker
 from sparkmirror.sync.topic_rules import topic_rules
@@ -103,6 +104,11 @@ class ConnectWorker:
         except Exception as error:
             self._ended = str(error) if isinstance(error, SparkMirrorError) else repr(error)
             log.exception("the mirror has ended")
+
+    @property
+    def snapshots(self) -> Callable[[], Snapshot]:
+        """Tells what is going on in this process, at each call."""
+        return self._mirror.observer.snapshot
 
     # --- what there shall be --------------------------------------------------------------------
 

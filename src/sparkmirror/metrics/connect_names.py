@@ -35,8 +35,8 @@ def _connector(families: Families, flow: Flow, one: Connector, process: Process,
     of = labels(connector=connector_name(flow, one.kind, profiles))
     text = "1; the label tells it."
     if Profile.STRIMZI in profiles:
-        for name, value in (("class", PACKAGE + one.kind), ("type", "source"), ("version", process.version)):
-            told = labels(**{f"connector_{name}": value})
+        for name, word in (("class", PACKAGE + one.kind), ("type", "source"), ("version", process.version)):
+            told = labels(**{f"connector_{name}": word})
             families.declare(f"kafka_connect_connector_connector_{name}", "gauge", text).add(f"{of},{told}", 1)
         families.declare("kafka_connect_connector_status", "gauge", text).add(f"{of},{labels(status=one.status)}", 1)
     pumps = {pump.task: pump for pump in flow.pumps} if one.kind == SOURCE else {}
