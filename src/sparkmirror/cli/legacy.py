@@ -143,6 +143,7 @@ def legacy(
             view.show(flows)
 
         mirror = Mirror(config, on_progress=show)
+        mirror.observer.mode = "legacy"
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: mirror.stop())
         with metrics_served(metrics_port, metrics_profile, config, mirror.observer.snapshot):

@@ -26,14 +26,13 @@ def serve(
         str | None,
         typer.Option("--jaas", metavar="FILE", help="The JAAS file of basic authentication, if KAFKA_OPTS names none."),
     ] = None,
-    metrics: Annotated[
-        bool, typer.Option("--metrics/--no-metrics", help="Answer /metrics beside Connect's paths, to the same people.")
-    ] = True,
     metrics_profile: MetricsProfiles = None,
     output: Output = Format.TEXT,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
     """Answer Kafka Connect's REST interface and run MirrorMaker 2's connectors, until stopped.
+
+    Each process answers /metrics for itself beside it, to the same people.
 
     Connectors are put as with a Connect worker: curl -X PUT -H "Content-Type: application/json"
     --data @mm2-msc.json http://localhost:8083/connectors/mm2-msc/config
@@ -66,8 +65,8 @@ def serve(
         closing(ConnectWorker(file_of_worker, config.worker_id, on_progress=view.show)) as worker,
     ):
         worker.start()
-        more = [metrics_router(worker.snapshots, metrics_profile or ())] if metrics else []
-        with ConnectServer(config, worker, users, more):
+        metrics = metrics_router(worker.snapshots, metrics_profile or ())
+        with ConnectServer(config, worker, users, [metrics]):
             if output is Format.JSON:
                 print_line({"worker_id": config.worker_id, "listeners": [one.url for one in config.listeners]})
             stopped.wait()

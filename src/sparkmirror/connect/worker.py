@@ -72,6 +72,7 @@ class ConnectWorker:
         nothing = read_flows({}, file)
         config = nothing.config.model_copy(update={"spark": _spark_settings(file)})
         self._mirror = Mirror(config, use_lease=use_lease, spark=spark, on_progress=on_progress)
+        self._mirror.observer.mode = "serve"
         self._use_lease = use_lease
         self._lock = threading.Lock()
         self._state = _State({}, nothing)
