@@ -8,27 +8,12 @@ from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from snapshot_samples import NOW_MS, flow, group, partition, snapshot, topic
 from tests.metrics.deployed import DASHBOARDS, PROMETHEUS, TARGET_LABELS, Selector, panels, queries, rules, selectors
+from tests.metrics.rich_snapshot import RICH
 
-from sparkmirror.engine.snapshot import ClusterFigures, Duty, LossCount, PartitionState
 from sparkmirror.metrics.collector import MirrorCollector
 from sparkmirror.metrics.profile import Profile
-from sparkmirror.offsets.cause import Cause
 
-RICH = snapshot(
-    flow(
-        source=ClusterFigures("A", certificate_ends_ms=NOW_MS),
-        topics=(topic("orders", partition(lag=3), partition(1, state=PartitionState.PARKED, cause=Cause.TOO_LARGE)),),
-        groups=(group(checkpoint_ms=4.0),),
-        duties=(Duty("checkpoints", 60.0, NOW_MS, 0.1), Duty("Connect's offsets", 60.0, NOW_MS, 0.1)),
-        losses=(LossCount("expired", 1, 7, NOW_MS, "w"),),
-        epochs={"load": 1},
-        retention_s=60.0,
-        objective_s=5.0,
-        eta_s=9.0,
-    )
-)
 STRIMZI_ALERTS = {
     "ConnectFailedConnector": 'sum(kafka_connect_connector_status{status="failed"}) by (namespace, pod) > 0',
     "ConnectFailedTask": "sum(kafka_connect_worker_connector_failed_task_count) by (namespace, pod) > 0",
