@@ -1,4 +1,4 @@
-"""The tables of `docs/metrics.md`, from a scrape that has everything: `python -m tests.metrics.metric_tables`."""
+"""The tables of `docs/metrics.md`, from a scrape that has everything: `PYTHONPATH=src:tests/engine python -m tests.metrics.metric_tables`."""
 
 from __future__ import annotations
 
