@@ -1,4 +1,7 @@
-"""The tables of `docs/metrics.md`, from a scrape that has everything: `PYTHONPATH=src:tests/engine python -m tests.metrics.metric_tables`."""
+"""The tables of `docs/metrics.md`, from a scrape that has everything.
+
+`PYTHONPATH=src:tests/engine python -m tests.metrics.metric_tables` writes them.
+"""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
 
 
 def test_tables_are_as_the_collector_is() -> None:
-    assert PAGE.endswith(tables()), "write the output of python -m tests.metrics.metric_tables at the page's end"
+    assert PAGE.endswith(tables()), "write the output of tests.metrics.metric_tables at the page's end"
 
 
 def test_bounds_are_as_the_page_says() -> None:
