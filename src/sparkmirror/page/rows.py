@@ -104,8 +104,8 @@ def _topic(topic: Topic) -> Row:
         len(parked),
         lag if rows else None,
         None if None in ages or not rows else rounded(max((age or 0.0 for age in ages), default=0.0)),
-        rounded(per_s),
-        rounded(sum(one.bytes_per_s for one in rows)),
+        rounded(per_s) if rows else None,
+        rounded(sum(one.bytes_per_s for one in rows)) if rows else None,
         rounded(lag / per_s) if lag and per_s > 0 else None,
         topic.refused or (parked[0].reason if parked else "") or (f"{topic.late:,} late" if topic.late else ""),
     )

@@ -21,6 +21,8 @@ KEEPS_UP_S = 10.0
 
 _REASON_LENGTH = 160
 
+_STUCK = (PartitionState.PARKED, PartitionState.PAUSED)
+
 
 class Tone(StrEnum):
     """How a sentence is to be taken; the first is the worst."""
@@ -127,12 +129,10 @@ def _copying(flow: Flow) -> Sentence:
         return Sentence(Tone.GOOD, f"Keeps up at {rate(flow.records_per_s, 'records')}: {on_the_way}")
     if flow.records_per_s <= 0:
         return Sentence(Tone.WARNING, f"{_behind(flow).capitalize()}, and nothing moves just now")
-    until = (
-        f"caught up in about {duration(flow.eta_s)}"
-        if flow.eta_s is not None
-        else "when it will have caught up \
-isn't known"
-    )
+    stuck = any(one.state in _STUCK for topic in flow.topics for one in topic.partitions)
+    until = "when it will have caught up isn't known"
+    if flow.eta_s is not None:
+        until = f"{'what can be copied is ' if stuck else ''}caught up in about {duration(flow.eta_s)}"
     return Sentence(Tone.WORKING, f"{_behind(flow).capitalize()}; {rate(flow.records_per_s, 'records')}; {until}")
 
 

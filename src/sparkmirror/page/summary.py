@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sparkmirror.doctor.findings import Finding, diagnose
-from sparkmirror.engine.snapshot import Flow, Histogram, Snapshot
+from sparkmirror.engine.snapshot import Flow, Histogram, Role, Snapshot
 from sparkmirror.page.cut_over import cut_over
 from sparkmirror.page.rows import partition_state, rounded
 from sparkmirror.page.sentences import sentence
@@ -57,6 +57,7 @@ def _finding(one: Finding) -> dict[str, str]:
 
 def _flow(flow: Flow, now_ms: int) -> dict[str, Any]:
     said, board = sentence(flow, now_ms), cut_over(flow, now_ms)
+    leads = flow.role is Role.LEADER
     return {
         "flow": flow.flow,
         "source": flow.source.alias,
@@ -70,8 +71,8 @@ def _flow(flow: Flow, now_ms: int) -> dict[str, Any]:
         "epoch": flow.epoch,
         "lag": flow.lag,
         "lag_s": rounded(flow.lag_s),
-        "records_per_s": rounded(flow.records_per_s),
-        "bytes_per_s": rounded(flow.bytes_per_s),
+        "records_per_s": rounded(flow.records_per_s) if leads else None,
+        "bytes_per_s": rounded(flow.bytes_per_s) if leads else None,
         "eta_s": rounded(flow.eta_s),
         "records": flow.records,
         "bytes": flow.bytes,

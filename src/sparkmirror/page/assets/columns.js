@@ -21,7 +21,7 @@ function column(at, label, show, more = {}) {
 
 const STATE = column(1, "State", text, { sort: rank, state: true });
 const LAG = { title: "Offsets at the source that are there and not copied", worstUnknown: true };
-const lagCurve = { at: null, label: "Lag, 2 min", curve: true, optional: true, numeric: false };
+const lagCurve = { at: null, label: "Recent lag", curve: true, optional: true, numeric: false };
 
 export const TABLES = {
   topics: {

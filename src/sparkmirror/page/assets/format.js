@@ -51,6 +51,13 @@ export function element(name, properties = {}, ...children) {
   return made;
 }
 
+// Text in which `commands and keys` stand between backticks.
+export function sayWithCode(node, text) {
+  if (node.dataset.text === text) return;
+  node.dataset.text = text;
+  node.replaceChildren(...text.split("`").map((part, index) => (index % 2 ? element("code", {}, part) : part)));
+}
+
 export function say(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }

@@ -2,7 +2,7 @@
 
 import { ask, caps, exactly } from "./actions.js";
 import { TABLES } from "./columns.js";
-import { arrow, bytes, duration, element, keep, number, say, short } from "./format.js";
+import { arrow, bytes, duration, element, keep, number, say, sayWithCode, short } from "./format.js";
 import { PANELS } from "./panels.js";
 import { History, draw, sparkline } from "./spark.js";
 import { Stream } from "./stream.js";
@@ -157,8 +157,8 @@ function renderFindings() {
       say(title, one.title);
       say(subject, [now.flows.length > 1 ? arrow(one.flow) : "", one.subject].filter(Boolean).join(" · "));
       say(item.children[1], one.evidence);
-      say(item.children[2], one.cause);
-      say(item.children[3], one.action);
+      sayWithCode(item.children[2], one.cause);
+      sayWithCode(item.children[3], one.action);
     },
   );
   at("more-findings").hidden = !more;

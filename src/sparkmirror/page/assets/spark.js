@@ -1,7 +1,8 @@
-// Small curves of lag over the last two minutes. What was not seen is not drawn.
+// Small curves of lag: over what was seen of the last two minutes. What was not seen is not drawn.
 
 const SVG = "http://www.w3.org/2000/svg";
-export const SPAN_MS = 120_000;
+const SPAN_MS = 120_000;
+const LEAST_MS = 30_000;
 
 export class History {
   constructor() {
@@ -23,6 +24,7 @@ export function sparkline(width, height) {
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   svg.setAttribute("width", width);
   svg.setAttribute("height", height);
+  svg.setAttribute("preserveAspectRatio", "none");
   svg.setAttribute("class", "spark");
   svg.setAttribute("aria-hidden", "true");
   svg.append(document.createElementNS(SVG, "path"));
@@ -34,10 +36,11 @@ export function draw(svg, history, now) {
   let path = "";
   if (history) {
     const top = Math.max(1, ...history.points.map((point) => point[1] ?? 0));
+    const span = Math.min(Math.max(now - history.points[0][0], LEAST_MS), SPAN_MS);
     let pen = false;
     let before = null;
     for (const [at, value] of [...history.points, [now, history.points.at(-1)?.[1] ?? null]]) {
-      const x = (width * (at - now + SPAN_MS)) / SPAN_MS;
+      const x = (width * (at - now + span)) / span;
       if (value == null) pen = false;
       else {
         const y = height - 1 - ((height - 2) * value) / top;

@@ -185,6 +185,9 @@ export class Table {
 
   render() {
     const height = this.#height;
+    const most = Math.min(innerHeight * 0.64, 640);
+    const whole = this.shown.length * height + this.head.offsetHeight + 16;
+    this.scroller.style.height = `${Math.round(Math.min(whole, most))}px`;
     const room = Math.ceil(this.scroller.clientHeight / height) + 1;
     const count = Math.min(this.shown.length, room + 2 * SPARE);
     const last = Math.max(this.shown.length - count, 0);
