@@ -265,8 +265,8 @@ def shop(turn: int = 0) -> tuple[Flow, Flow, Flow]:
     )
     back = flow(
         flow="west->east",
-        source=ClusterFigures("west", 1e9, 9_000),
-        target=ClusterFigures("east", 1e9, 8_000),
+        source=ClusterFigures("west", 1_000_000_000, 9_000),
+        target=ClusterFigures("east", 1_000_000_000, 8_000),
         state_since_ms=NOW_MS - 90_000_000,
         recent_latency_ms=(9.0, 31.0),
         records_per_s=212.0,
