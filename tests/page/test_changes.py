@@ -79,3 +79,16 @@ def test_nothing_is_sent_of_what_stays() -> None:
     assert len(changes.look(rows).rows) == 1
     assert changes.look(dict(rows)) == Delta([], [])
     assert changes.look({}) == Delta([], [0])
+
+
+def test_what_one_viewer_asked_for_is_sent_to_all_though_it_is_as_it_was_sent() -> None:
+    """Else the one who asked would keep a row that has gone back meanwhile."""
+    changes, viewer = Changes(most=1), Viewer()
+    changes.look({"a": ("copying", 1), "b": ("copying", 1)})
+    viewer.take(changes.all())
+    viewer.take(changes.look({"a": ("copying", 2), "b": ("copying", 2)}))
+    viewer.patch(changes.newest([0, 1]))
+    assert viewer.known() == [("copying", 2), ("copying", 2)]
+    for _ in range(3):
+        viewer.take(changes.look({"a": ("copying", 1), "b": ("copying", 1)}))
+    assert viewer.known() == [("copying", 1), ("copying", 1)]

@@ -137,6 +137,34 @@ def test_old_figures_are_called_old_and_not_good() -> None:
     assert cut_over(flow(), NOW_MS + 42_000).verdict is Verdict.UNKNOWN
 
 
+DEFECTS: dict[str, tuple[dict[str, Any], bool]] = {
+    "lag not known": ({"lag": None}, True),
+    "partitions not known": ({"unknown": 2}, True),
+    "a row not known": ({"topics": (topic("orders", partition(), partition(1, lag=None)),)}, True),
+    "parked": ({"topics": (topic("orders", parked(lag=0)),)}, True),
+    "paused": ({"topics": (topic("orders", partition(state=PartitionState.PAUSED)),)}, True),
+    "refused": ({"topics": (topic(), Topic("x", "", refused="no right"))}, True),
+    "late writers": ({"topics": (topic(), Topic("x", "", released=True, late_in={0: 4}))}, True),
+    "lost": ({"losses": (LOSS,)}, True),
+    "lost, offsets not known": ({"losses": (dataclasses.replace(LOSS, offsets=0),)}, True),
+    "group not synced": ({"groups": (group(state=GroupState.NOT_SYNCED),)}, True),
+    "retention": ({"retention_s": 60.0}, False),
+    "duty fails": ({"duties": (Duty("heartbeats", 1.0, failing="no right"),)}, False),
+    "pumps wait": ({"waiting": "broker 1"}, False),
+}
+
+
+@pytest.mark.parametrize(("changes", "against"), DEFECTS.values(), ids=DEFECTS)
+@pytest.mark.parametrize("state", [FlowState.CAUGHT_UP, FlowState.DONE, FlowState.COPYING])
+def test_one_defect_is_enough_not_to_be_good(changes: dict[str, Any], against: bool, state: FlowState) -> None:
+    well = {"lag": 0, "lag_s": 0.1, "records_per_s": 5.0, "groups": (group(),), "state": state}
+    assert sentence(flow(**well), NOW_MS).tone is Tone.GOOD
+    assert cut_over(flow(**well), NOW_MS).verdict is Verdict.READY
+    ill = flow(**{**well, **changes})
+    assert sentence(ill, NOW_MS).tone is not Tone.GOOD
+    assert (cut_over(ill, NOW_MS).verdict is not Verdict.READY) is against
+
+
 lags = st.none() | st.integers(0, 10**12)
 partitions = st.builds(
     Partition,
