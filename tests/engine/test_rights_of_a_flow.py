@@ -193,6 +193,7 @@ def test_each_other_right_that_is_missing(
     assert not others, "\n".join(others)
 
 
+@pytest.mark.full
 @pytest.mark.spark
 def test_the_rights_are_enough(guarded: tuple[KafkaCluster, KafkaCluster], file: Path, tmp_path: Path) -> None:
     source, target = guarded
