@@ -31,6 +31,7 @@ from sparkmirror.formats.reading import Note, Reading
 
 _LEFT_OUT = "is no enabled flow: what is said of it is left out"
 SPARK_KEYS = "is for Spark on this machine: Kafka Connect and Strimzi have no place for it"
+METRICS_KEYS = "is for sparkmirror run with its own file: say --metrics-port, or scrape sparkmirror serve's listeners"
 _WORKERS = (
     "offset.storage",
     "config.storage",
@@ -55,6 +56,9 @@ def as_connect(reading: Reading, config: MirrorConfig | None) -> tuple[list[Conn
     entries = dict(Properties(reading.entries, (), aliases))
     notes = [
         Note(reading.path, entry.line, key, SPARK_KEYS) for key, entry in entries.items() if key.startswith("spark.")
+    ]
+    notes += [
+        Note(reading.path, entry.line, key, METRICS_KEYS) for key, entry in entries.items() if key.startswith(METRICS)
     ]
     notes += [Note(reading.path, entry.line, name, _LEFT_OUT) for name, entry in _left_out(reading, config).items()]
     clusters = []
