@@ -21,7 +21,7 @@ import typer
 from snapshot_samples import flow
 from typer.testing import CliRunner
 
-from sparkmirror.cli import control, explain, groups, losses, offsets, status, top, topics
+from sparkmirror.cli import control, doctor, explain, groups, losses, offsets, status, top, topics
 from sparkmirror.cli.app import PANELS, app
 from sparkmirror.doctor.explanation import Explanation, Mark, Step
 from sparkmirror.engine.status_topic import Status
@@ -173,6 +173,11 @@ def explained(patch: Patch) -> None:
     patch.setattr(explain, "explanations", lambda *_: [Explanation("A->B", "topic", "orders", (step,))])
 
 
+def alone(patch: Patch) -> None:
+    now = Status(flow(at_ms=int(time.time() * 1000), duties=(), groups=(), pumps=(), processes=1), 0)
+    patch.setattr(doctor, "read_status", lambda _: now)
+
+
 def lost(patch: Patch) -> None:
     loss = Loss(
         kind=LossKind.EXPIRED,
@@ -219,9 +224,11 @@ JSON_CASES: dict[str, tuple[list[str], Callable[[Patch], None]]] = {
     "pause": (["FILE"], told),
     "resume": (["FILE"], told),
     "throttle": (["FILE", "20M"], told),
+    "log-level": (["FILE", "sparkmirror", "debug"], told),
     "losses": (["FILE"], lost),
     "status": (["FILE"], published),
     "top": (["FILE"], published),
+    "doctor": (["FILE", "--wait", "0"], alone),
     "groups": (["FILE"], published),
     "topics list": (["FILE"], published),
     "explain": (["FILE", "orders"], explained),
@@ -272,6 +279,7 @@ def test_it_reads_the_secrets(verb: str, tmp_path: Path) -> None:
     more = {
         "throttle": ["20M"],
         "explain": ["orders"],
+        "log-level": ["sparkmirror", "debug"],
         "topics done": ["--topics", "orders"],
         "topics undo": ["--topics", "orders"],
         "offsets translate": ["--topic", "orders", "--offset", "3"],

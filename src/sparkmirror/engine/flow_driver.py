@@ -27,9 +27,12 @@ from sparkmirror.engine.lease import Lease
 from sparkmirror.engine.lookout import Lookout
 from sparkmirror.engine.loss_watch import LossWatch
 from sparkmirror.engine.own_topics import create_own_topics
+from sparkmirror.engine.snapshot import ELSEWHERE
 from sparkmirror.engine.target_proof import TargetProof
 from sparkmirror.engine.weaknesses import Weaknesses
 from sparkmirror.errors import ConfigError, SparkMirrorError
+from sparkmirror.events import Event
+from sparkmirror.log_levels import asked_levels
 from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.losses import Loss, LossLedger, losses_topic
 from sparkmirror.offsets.route import Route
@@ -223,7 +226,7 @@ class FlowDriver:
         if self.lease is not None and self.lease.refused:
             return f"standing by: {self.lease.refused}"
         if self.lease is not None and self.lease.elsewhere:
-            return "standing by: another process works on it"
+            return f"standing by: {ELSEWHERE}"
         return "joining"
 
     def take_charge(self) -> None:
@@ -283,14 +286,25 @@ class FlowDriver:
                 self._identity, self._fenced = self._fence.succeed(self.identity, targets)
             except (ConnectionError, SparkMirrorError) as error:
                 self._fenced = frozenset()
-                log.warning("flow %s: no fence, so predecessors are waited for: %s", self.name, error)
-            log.info("flow %s: %d of %d partitions are fenced", self.name, len(self._fenced), len(targets))
+                log.warning(
+                    "flow %s: no fence, so predecessors are waited for: %s",
+                    self.name,
+                    error,
+                    extra=Event.FENCE_FAILED.extra,
+                )
+            log.info(
+                "flow %s: %d of %d partitions are fenced",
+                self.name,
+                len(self._fenced),
+                len(targets),
+                extra=Event.PARTITIONS_FENCED.extra,
+            )
         try:
             if not self.unclean and not self.identity.transactional_id:
                 self._identity = self._fence.upgrade(self.identity)
             self._fence.keep(self.identity)
         except (ConnectionError, SparkMirrorError) as error:  # without a fence R5 holds, and an id is kept for days
-            log.warning("flow %s: %s", self.name, error)
+            log.warning("flow %s: %s", self.name, error, extra=Event.FENCE_FAILED.extra)
 
     def take_charge_again(self) -> None:
         """Have the next `take_charge` announce us anew: an announcement that was late may stand behind ours."""
@@ -487,6 +501,7 @@ class FlowDriver:
                     heard_at = time.monotonic() + TICK_S
                     entries, control_offset = control.read(0, control_offset)
                     self.heard.apply(entries)
+                    asked_levels.follow(self.name, self.heard.log_levels)
                 if self.held() and time.monotonic() >= follow_at:
                     follow_at = time.monotonic() + TICK_S
                     with self._lock:

@@ -192,6 +192,7 @@ class _FlowObserver:
             paused=tuple(pattern.pattern for pattern in driver.heard.paused),
             bytes_per_s_cap=driver.heard.bytes_per_second,
             backfill_per_s_cap=driver.heard.backfill_bytes_per_second,
+            objective_s=flow.objective_seconds or None,
             tasks_max=flow.tasks_max,
             settings={
                 "replication.policy.class": flow.replication_policy_class,
