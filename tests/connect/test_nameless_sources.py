@@ -182,7 +182,8 @@ def test_offsets_over_rest(
         for name, config in three.items():
             served.put(name, config)
         mp.wait_for(lambda: served.copied(topic, 1) >= 150, 120, "what was left")
-        assert stored() == [{"partition": partition, "offset": {"offset": 149}}]
+        last = [{"partition": partition, "offset": {"offset": 149}}]
+        mp.wait_for(lambda: stored() == last, 60, "its last offset")
         beat = {"sourceClusterAlias": "", "targetClusterAlias": "mskdest"}
         mp.wait_for(lambda: stored(HBC) == [{"partition": beat, "offset": {"offset": 0}}], 60, "the heartbeats' offset")
         stop()

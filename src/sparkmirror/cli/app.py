@@ -14,10 +14,12 @@ from sparkmirror.cli.control import pause, resume, throttle
 from sparkmirror.cli.convert import convert
 from sparkmirror.cli.demo import demo
 from sparkmirror.cli.doctor import doctor
+from sparkmirror.cli.explain import explain
 from sparkmirror.cli.groups import groups
 from sparkmirror.cli.legacy import legacy
 from sparkmirror.cli.lint import lint
-from sparkmirror.cli.log_lines import plain
+from sparkmirror.cli.log_level import log_level
+from sparkmirror.cli.logs import tell_error
 from sparkmirror.cli.losses import losses
 from sparkmirror.cli.offsets import offsets
 from sparkmirror.cli.output import Format, Output, print_json
@@ -26,6 +28,7 @@ from sparkmirror.cli.run import run
 from sparkmirror.cli.serve import serve
 from sparkmirror.cli.status import status
 from sparkmirror.cli.sync_groups import sync_groups
+from sparkmirror.cli.top import top
 from sparkmirror.cli.topics import topics
 from sparkmirror.cli.verify import verify
 from sparkmirror.errors import ConfigError, SparkMirrorError
@@ -56,8 +59,8 @@ def version(output: Output = Format.TEXT) -> None:
 
 PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Mirror": (run, serve, legacy),
-    "Steer a running mirror": (pause, resume, throttle),
-    "Look": (status, doctor, groups, config, lint, verify, losses, version),
+    "Steer a running mirror": (pause, resume, throttle, log_level),
+    "Look": (status, top, doctor, explain, groups, config, lint, verify, losses, version),
     "Set up": (demo, convert, pack),
     "Migrate applications": (sync_groups, acls),
 }
@@ -77,5 +80,5 @@ def main() -> None:
     except SparkMirrorError as error:
         told = map(str, error.mistakes) if isinstance(error, ConfigError) else str(error).splitlines()
         for line in told:
-            print(f"sparkmirror: {plain(line)}", file=sys.stderr)
+            tell_error(line)
         sys.exit(error.exit_code)

@@ -46,7 +46,7 @@ def pause(
         except re.error as error:
             raise ConfigError(f"not a regular expression: {error}", where="--topics", key=pattern) from error
     said = f"paused {', '.join(patterns)}"
-    _tell(load(file, clusters, secrets=secrets), flow, lambda control: control.pause(patterns), said, output)
+    tell(load(file, clusters, secrets=secrets), flow, lambda control: control.pause(patterns), said, output)
 
 
 def resume(
@@ -62,7 +62,7 @@ def resume(
 
     Example: sparkmirror resume mm2.properties
     """
-    _tell(load(file, clusters, secrets=secrets), flow, lambda control: control.pause([]), "resumed", output)
+    tell(load(file, clusters, secrets=secrets), flow, lambda control: control.pause([]), "resumed", output)
 
 
 def throttle(
@@ -86,7 +86,7 @@ def throttle(
     said = "no throttle" if limit is None else f"at most {limit:,.0f} bytes/s"
     said += "" if backfill_limit is None else f", at most {backfill_limit:,.0f} bytes/s of backfill"
     config = load(file, clusters, secrets=secrets)
-    _tell(config, flow, lambda control: control.throttle(limit, backfill_limit), said, output)
+    tell(config, flow, lambda control: control.throttle(limit, backfill_limit), said, output)
 
 
 def _bytes_per_second(text: str, where: str) -> float | None:
@@ -106,7 +106,8 @@ def chosen_flows(config: MirrorConfig, wanted: str | None) -> list[FlowConfig]:
     return [flow for flow in config.flows if wanted in (None, flow.name)]
 
 
-def _tell(config: MirrorConfig, wanted: str | None, say: Callable[[Control], None], said: str, output: Format) -> None:
+def tell(config: MirrorConfig, wanted: str | None, say: Callable[[Control], None], said: str, output: Format) -> None:
+    """Say it to the flows that `wanted` leaves. Raises `ConfigError` and `ClusterUnreachable`."""
     told = []
     for flow in chosen_flows(config, wanted):
         client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-cli")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sparkmirror import __version__
-from sparkmirror.cli.logs import set_up_logging, warn
+from sparkmirror.cli.logs import LogFormat, set_up_logging, warn
 from sparkmirror.cli.metrics import MetricsPort, MetricsProfiles, metrics_served
 from sparkmirror.cli.output import Format, Output
 from sparkmirror.cli.progress import ProgressView
@@ -94,6 +94,7 @@ def legacy(
     metrics_port: MetricsPort = None,
     metrics_profile: MetricsProfiles = None,
     output: Output = Format.TEXT,
+    log_format: LogFormat = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
@@ -108,7 +109,7 @@ def legacy(
 
     Example: sparkmirror legacy --consumer.config c.properties --producer.config p.properties --include 'orders|bills'
     """
-    set_up_logging(verbose)
+    set_up_logging(verbose, log_format)
     _refuse("--consumer.rebalance.listener", consumer_rebalance_listener, _LISTENER)
     _refuse("--message.handler", message_handler, _HANDLER)
     for flag, given, of in (
@@ -143,9 +144,10 @@ def legacy(
             view.show(flows)
 
         mirror = Mirror(config, on_progress=show)
+        mirror.observer.mode = "legacy"
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: mirror.stop())
-        with metrics_served(metrics_port, metrics_profile, lambda: mirror.observer.snapshot()):
+        with metrics_served(metrics_port, metrics_profile, config, mirror.observer.snapshot):
             mirror.run()
     for parked in (flow.parked for flow in newest if flow.parked):
         warn(f"{len(parked)} partitions could not be copied to the end, first: {parked[0]}")

@@ -1,14 +1,19 @@
-"""`--metrics-port` and `--metrics-profile`: metrics over HTTP while a mirror runs."""
+"""Metrics over HTTP while a mirror runs: `--metrics-port`, `--metrics-profile`, and what a file says of listeners."""
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sparkmirror.metrics.profiles import Profile
+from sparkmirror.cluster.tls import server_context
+from sparkmirror.config import ClusterConfig, MirrorConfig
+from sparkmirror.config.metrics_settings import HTTPS, LISTENERS
+from sparkmirror.config.values import listener_parts
+from sparkmirror.metrics.profile import Profile
 
 if TYPE_CHECKING:
     from sparkmirror.engine.snapshot import Snapshot
@@ -34,15 +39,37 @@ MetricsProfiles = Annotated[
 
 @contextmanager
 def metrics_served(
-    port: int | None, profiles: Collection[Profile] | None, snapshots: Callable[[], Snapshot]
+    port: int | None, profiles: Collection[Profile] | None, config: MirrorConfig, snapshots: Callable[[], Snapshot]
 ) -> Iterator[None]:
-    """Answer while the context is open; without a port do nothing. Raises `ConfigError` where it can't listen."""
-    if port is None:
+    """Answer on the port and on the file's listeners while the context is open; without any do nothing.
+
+    Raises `ConfigError` where it can't listen, and for users or stores that can't be read.
+    """
+    told = config.metrics
+    if port is None and not told.listeners:
         yield
         return
-    from sparkmirror.web.app import build_app  # FastAPI is slow to import
+    from sparkmirror.connect.basic_auth import BasicAuth, read_users  # FastAPI is slow to import
+    from sparkmirror.web.app import build_app
     from sparkmirror.web.listener import Listener, listening, serving
 
     app = build_app(snapshots, profiles or ())
-    with listening(Listener("http", _EVERYWHERE, port), "command line", _OPTION) as bound, serving(app, bound, None):
+    with ExitStack() as opened:
+        if port is not None:
+            bound = opened.enter_context(listening(Listener("http", _EVERYWHERE, port), "command line", _OPTION))
+            opened.enter_context(serving(app, bound, None))
+        guarded = BasicAuth(app, read_users(told.jaas_file, config.path)) if told.jaas_file else app
+        for text in told.listeners:
+            listener = Listener(*listener_parts(text))
+            tls = _tls(config) if listener.scheme == "https" else None
+            bound = opened.enter_context(listening(listener, config.path, LISTENERS.name))
+            opened.enter_context(serving(guarded, bound, tls))
         yield
+
+
+def _tls(config: MirrorConfig) -> ssl.SSLContext:
+    named = HTTPS.removesuffix(".")
+    return server_context(
+        ClusterConfig(alias=named, bootstrap_servers=(), security_protocol="SSL", ssl=config.metrics.https),
+        config.metrics.client_auth,
+    )

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from sparkmirror.cli.logs import console
+from sparkmirror.cli.logs import as_json, console, tell_progress
 from sparkmirror.cli.output import Format, print_line
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class ProgressView:
     """Shows what a mirror reports, on standard error, or as JSON on standard output; a context manager."""
 
     def __init__(self, output: Format = Format.TEXT) -> None:
-        live = console.is_terminal and output is Format.TEXT
+        live = console.is_terminal and output is Format.TEXT and not as_json()
         self._live = Live(console=console, refresh_per_second=2) if live else None
         self._print = _print_json if output is Format.JSON else _print_line
         self._line_at = 0.0
@@ -74,7 +74,7 @@ def _print_json(time_ms: int, flow: FlowProgress) -> None:
 
 
 def _print_line(_: int, flow: FlowProgress) -> None:
-    console.print(_line(flow), highlight=False, markup=False)
+    tell_progress(_line(flow))
 
 
 def _table(flows: Sequence[FlowProgress]) -> Table:

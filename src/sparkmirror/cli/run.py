@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sparkmirror.cli.flow_checks import check_flows
-from sparkmirror.cli.logs import set_up_logging, warn
+from sparkmirror.cli.logs import LogFormat, set_up_logging, use_format, warn
 from sparkmirror.cli.metrics import MetricsPort, MetricsProfiles, metrics_served
 from sparkmirror.cli.output import Format, Output
 from sparkmirror.cli.progress import ProgressView
@@ -64,6 +64,7 @@ def run(
     metrics_profile: MetricsProfiles = None,
     lease: Annotated[bool, typer.Option("--lease/--no-lease", hidden=True)] = True,
     output: Output = Format.TEXT,
+    log_format: LogFormat = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
     """Mirror what FILE says, until stopped.
@@ -73,7 +74,7 @@ def run(
 
     Example: sparkmirror run mm2.properties --clusters backup
     """
-    set_up_logging(verbose)
+    set_up_logging(verbose, log_format)
     if more_clusters and not clusters:
         raise ConfigError("one file only; clusters go after --clusters", where="command line", key=more_clusters[0])
     reading = read([file], secrets)
@@ -83,6 +84,8 @@ def run(
             warn(f"{reading.path}: {reading.idle}: nothing is run")
             return
         config, values = explain(reading, clusters=wanted, overrides=spark_overrides(spark))
+        if log_format is None:
+            use_format(config.log_format)
         status.runs(config)
         for line in config.warnings:
             warn(line)
@@ -99,7 +102,7 @@ def run(
             mirror = Mirror(config, once=once, use_lease=lease, on_progress=show)
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: mirror.stop())
-            with metrics_served(metrics_port, metrics_profile, lambda: mirror.observer.snapshot()):
+            with metrics_served(metrics_port, metrics_profile, config, mirror.observer.snapshot):
                 mirror.run()
 
 

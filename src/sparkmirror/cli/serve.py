@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from sparkmirror.cli.logs import set_up_logging, warn
+from sparkmirror.cli.logs import LogFormat, set_up_logging, use_format, warn
+from sparkmirror.cli.metrics import MetricsProfiles
 from sparkmirror.cli.output import Format, Output, print_line
 from sparkmirror.cli.progress import ProgressView
 from sparkmirror.engine.installed_spark import require_spark
@@ -25,10 +26,14 @@ def serve(
         str | None,
         typer.Option("--jaas", metavar="FILE", help="The JAAS file of basic authentication, if KAFKA_OPTS names none."),
     ] = None,
+    metrics_profile: MetricsProfiles = None,
     output: Output = Format.TEXT,
+    log_format: LogFormat = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
     """Answer Kafka Connect's REST interface and run MirrorMaker 2's connectors, until stopped.
+
+    Each process answers /metrics for itself beside it, to the same people.
 
     Connectors are put as with a Connect worker: curl -X PUT -H "Content-Type: application/json"
     --data @mm2-msc.json http://localhost:8083/connectors/mm2-msc/config
@@ -37,11 +42,13 @@ def serve(
 
     Example: sparkmirror serve connect-distributed.properties
     """
-    set_up_logging(verbose)
+    set_up_logging(verbose, log_format)
     from sparkmirror.connect.basic_auth import jaas_file, read_users
     from sparkmirror.connect.worker_properties import read_worker_properties
 
     config = read_worker_properties(file)
+    if log_format is None:
+        use_format(config.log_format)
     for line in config.warnings:
         warn(line)
     users = read_users(jaas or jaas_file(), file) if config.basic_auth else None
@@ -50,6 +57,7 @@ def serve(
     from sparkmirror.connect.server import ConnectServer
     from sparkmirror.connect.worker import ConnectWorker
     from sparkmirror.formats.connect import Worker as WorkerFile
+    from sparkmirror.web.app import metrics_router
 
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -60,7 +68,8 @@ def serve(
         closing(ConnectWorker(file_of_worker, config.worker_id, on_progress=view.show)) as worker,
     ):
         worker.start()
-        with ConnectServer(config, worker, users):
+        metrics = metrics_router(worker.snapshots, metrics_profile or ())
+        with ConnectServer(config, worker, users, [metrics]):
             if output is Format.JSON:
                 print_line({"worker_id": config.worker_id, "listeners": [one.url for one in config.listeners]})
             stopped.wait()

@@ -20,6 +20,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.groups import Committed, Groups, Offsets
 from sparkmirror.errors import SparkMirrorError
+from sparkmirror.events import Event
 
 TRANSLATE_S = 20.0
 """How long one reading of the checkpoints may take: the app's own limit."""
@@ -99,7 +100,7 @@ class GroupSync:
             log.info("ConsumerGroupDescriptions for consumer group %s - %s", group, listed or "it does not exist")
             return self._sync(group, state)
         except (ConnectionError, SparkMirrorError) as error:
-            log.error("consumer group %s: %s", group, error)
+            log.error("consumer group %s: %s", group, error, extra=Event.GROUP_SYNC_FAILED.extra)
             return GroupTurn(group, state, error=str(error))
 
     def _sync(self, group: str, state: str) -> GroupTurn:
@@ -113,7 +114,7 @@ class GroupSync:
             translated = self._translated(group)
         except SparkMirrorError as failure:
             log.info("Error retrieving translated offsets. Returning empty map.")
-            log.error("%s", failure)
+            log.error("%s", failure, extra=Event.GROUP_SYNC_FAILED.extra)
             translated, error = {}, str(failure)
         if not translated:
             log.info("No translated offsets received for consumer group id %s. Nothing to update.", group)
@@ -162,7 +163,13 @@ class GroupSync:
         done = {where: offset for where, offset in due.items() if not outcome.get((*where,), -1)}
         refused = {TopicPartition(*where): error_name(code) for where, code in outcome.items() if code}
         for where, name in refused.items():
-            log.error("consumer group %s: the offset of %s-%d was refused: %s", group, *where, name)
+            log.error(
+                "consumer group %s: the offset of %s-%d was refused: %s",
+                group,
+                *where,
+                name,
+                extra=Event.GROUP_SYNC_FAILED.extra,
+            )
         if done:
             log.info("Updated offsets for consumer group: %s with offsets %s", group, in_javas_words(done))
         return GroupTurn(group, state, done, refused)

@@ -15,6 +15,7 @@ import javaproperties
 
 from sparkmirror.config.providers import PROVIDERS_KEY
 from sparkmirror.errors import ConfigError
+from sparkmirror.events import Event
 
 DEFAULT_FILE = "/tmp/kafka/consumer.properties"  # noqa: S108 - where the app looks
 DEFAULT_SERVERS = "127.0.0.1:9092"
@@ -59,7 +60,10 @@ def _name_unread(path: str, given: Mapping[str, str]) -> None:
     unread = sorted(key for key, value in given.items() if value and key not in known and not key.startswith(_KAFKAS))
     if unread:
         log.warning(
-            "%s: %s: not read: groups are set by an admin client, which has no use for it", path, ", ".join(unread)
+            "%s: %s: not read: groups are set by an admin client, which has no use for it",
+            path,
+            ", ".join(unread),
+            extra=Event.CONFIG_WARNING.extra,
         )
 
 

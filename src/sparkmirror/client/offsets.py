@@ -11,6 +11,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.events import Event
 from sparkmirror.offsets.mirror_records import Checkpoint, Malformed
 
 log = logging.getLogger(__name__)
@@ -49,14 +50,27 @@ def read_checkpoints(cluster: ClusterConfig, topic: str, timeout_s: float) -> It
         offset, end = 0, checkpoints.end(_PARTITION)
         while offset < end:
             if time.monotonic() >= deadline:
-                log.warning("%s was read only up to offset %d of %d in %g s", topic, offset, end, timeout_s)
+                log.warning(
+                    "%s was read only up to offset %d of %d in %g s",
+                    topic,
+                    offset,
+                    end,
+                    timeout_s,
+                    extra=Event.CHECKPOINTS_UNREADABLE.extra,
+                )
                 return
             entries, offset, _ = checkpoints.read_some(_PARTITION, offset)
             for entry in entries:
                 try:
                     yield Checkpoint.read(entry.key, entry.value)
                 except Malformed as error:
-                    log.info("%s: the record at offset %d is no checkpoint: %s", topic, entry.offset, error)
+                    log.info(
+                        "%s: the record at offset %d is no checkpoint: %s",
+                        topic,
+                        entry.offset,
+                        error,
+                        extra=Event.CHECKPOINTS_UNREADABLE.extra,
+                    )
     except ConnectionError as error:
         raise ClusterUnreachable(_why(cluster, topic, error)) from error
     finally:

@@ -17,6 +17,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
 from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.events import Event
 from sparkmirror.wire.rpc import UnsupportedBroker
 
 PREFIX = "mm2-sparkmirror-append-check."
@@ -123,7 +124,14 @@ def _delete_surely(client: ClusterClient, name: str) -> None:
         if code in (0, *_NOT_THERE):
             return
         why, grant = error_name(code), what_to_grant(code)
-    log.warning("cluster %s: topic %s could not be deleted, please do: %s%s", client.config.alias, name, why, grant)
+    log.warning(
+        "cluster %s: topic %s could not be deleted, please do: %s%s",
+        client.config.alias,
+        name,
+        why,
+        grant,
+        extra=Event.SCRATCH_TOPIC_LEFT.extra,
+    )
 
 
 def _deleted(client: ClusterClient, names: Sequence[str]) -> dict[str, int]:

@@ -25,6 +25,7 @@ from sparkmirror.config.effective import EffectiveValue, effective_values
 from sparkmirror.config.entries import COMMAND_LINE, Entry, Properties, read_entries, seen_aliases
 from sparkmirror.config.heartbeats import heartbeat_pairs, is_stated, read_beats
 from sparkmirror.config.lookup import Lookup, Pair
+from sparkmirror.config.metrics_settings import read_metrics
 from sparkmirror.config.mistakes import Mistakes
 from sparkmirror.config.model import (
     ConnectStorage,
@@ -51,6 +52,7 @@ from sparkmirror.config.settings import (
     ENABLED,
     FETCH_SETTINGS,
     FLOW_SETTINGS,
+    LOG_FORMAT,
     LOSS_SETTINGS,
     PRODUCE_SETTINGS,
     SOURCE_SERVERS,
@@ -148,6 +150,8 @@ class _Reader:
         for error in refused_exceptions(keys, self._lookup.looked_up, pairs, spoken, self._lookup.properties):
             mistakes.add(error)
         beats = read_beats(self._lookup, heartbeat_pairs(self._aliases, pairs, clusters))
+        log_format = self._lookup.value(LOG_FORMAT, ("", "")) or LOG_FORMAT.default
+        metrics = read_metrics(self._lookup)
         spark = {}
         for key in for_spark:
             with mistakes.gathered():
@@ -159,7 +163,9 @@ class _Reader:
             path=self._lookup.path,
             flows=flows,
             spark=spark,
+            log_format=str(log_format),
             warnings=tuple(self._lookup.warnings),
+            metrics=metrics,
             beats=beats,
         )
 

@@ -17,6 +17,7 @@ from sparkmirror.config.control_settings import (
     STORAGE_SETTINGS,
     TOPIC_SYNC_SETTINGS,
 )
+from sparkmirror.config.metrics_settings import METRICS_SETTINGS
 from sparkmirror.config.providers import CLASSES, FAMILY, PACKAGE, PARAMETERS, PROVIDERS_KEY
 from sparkmirror.config.refusals import ACCEPTED
 from sparkmirror.config.setting import Place, Setting
@@ -25,6 +26,7 @@ from sparkmirror.config.settings import (
     ENABLED,
     FETCH_SETTINGS,
     FLOW_SETTINGS,
+    LOG_FORMAT,
     LOSS_SETTINGS,
     PRODUCE_SETTINGS,
     SASL_SETTINGS,
@@ -42,6 +44,7 @@ from sparkmirror.config.values import (
     Flag,
     Integer,
     Kind,
+    Listeners,
     TlsVersions,
 )
 
@@ -124,6 +127,8 @@ def _page() -> Iterator[str]:
         "Offset syncs": OFFSET_SYNC_SETTINGS,
         "Heartbeats": HEARTBEAT_SETTINGS,
         "Offsets of Kafka Connect": STORAGE_SETTINGS,
+        "Logging": (LOG_FORMAT,),
+        "Metrics": METRICS_SETTINGS,
     }
     for title, settings in sections.items():
         yield f"## {title}\n"
@@ -193,6 +198,8 @@ def _values(kind: Kind) -> str:
             return f"from {kind.low}{high}{also}"
         case ClassName():
             return ", ".join(map(_code, (*kind.known, "module:Class")))
+        case Listeners():
+            return "http://host:port, …"
         case TlsVersions():
             return ", ".join(map(_code, kind.spoken))
         case Additions():

@@ -27,6 +27,7 @@ class Place(Enum):
     PRODUCER = (FLOW + "producer.override.{name}", "{target}.producer.{name}")
     SOURCE_ADMIN = (FLOW + "source.admin.{name}", "{source}.admin.{name}", FLOW + "admin.{name}")
     TARGET_ADMIN = (FLOW + "target.admin.{name}", "{target}.admin.{name}", FLOW + "admin.{name}")
+    ALONE = ("{name}",)
     PAIR = (FLOW + "{name}",)
     SOURCE = ("{source}.{name}", "{name}")
     TARGET = ("{target}.{name}", "{name}")

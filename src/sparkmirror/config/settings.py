@@ -10,6 +10,7 @@ from sparkmirror.config.model import (
     FetchConfig,
     FlowConfig,
     LossPolicy,
+    MirrorConfig,
     ProduceConfig,
     SaslConfig,
     SslConfig,
@@ -191,6 +192,15 @@ FLOW_SETTINGS: tuple[Setting, ...] = (
         "merge_tiny_batches",
     ),
     Setting(
+        "sparkmirror.objective.seconds",
+        Integer(0),
+        Place.CONNECTOR,
+        "The lag that people were promised, which alerts compare with; 0: none was.",
+        "docs/metrics.md",
+        FlowConfig,
+        "objective_seconds",
+    ),
+    Setting(
         "sparkmirror.takeover.fence",
         Choice(("none", "marker")),
         Place.CONNECTOR,
@@ -199,6 +209,16 @@ FLOW_SETTINGS: tuple[Setting, ...] = (
         FlowConfig,
         "takeover_fence",
     ),
+)
+
+LOG_FORMAT = Setting(
+    "sparkmirror.log.format",
+    Choice(("text", "json")),
+    Place.ALONE,
+    "How `run` and `serve` log, unless `--log-format` says it.",
+    "docs/logs.md",
+    MirrorConfig,
+    "log_format",
 )
 
 LOSS_SETTINGS: tuple[Setting, ...] = (

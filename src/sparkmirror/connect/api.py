@@ -19,7 +19,7 @@ from sparkmirror.connect.bodies import check_name, read_creation, read_offsets, 
 from sparkmirror.connect.description import CREATION, ERRORS, EXPANSIONS, FLAG, LEVEL, OFFSETS, SCOPE, SETTINGS, query
 from sparkmirror.connect.errors import RestError, bad_request, not_found
 from sparkmirror.connect.herder import Herder
-from sparkmirror.connect.loggers import LEVELS, Loggers
+from sparkmirror.connect.loggers import Loggers
 from sparkmirror.connect.model import ConnectorStatus, TargetState, TaskStatus
 from sparkmirror.connect.plugin_versions import ANY_VERSION, InvalidRange, VersionRange
 from sparkmirror.connect.plugins import (
@@ -30,6 +30,8 @@ from sparkmirror.connect.plugins import (
     version_not_found,
     without_suffix,
 )
+from sparkmirror.events import Event
+from sparkmirror.log_levels import LEVELS
 
 log = logging.getLogger(__name__)
 
@@ -100,7 +102,7 @@ def _answer_http_error(_: Request, error: Exception) -> Response:
 
 
 def _answer_failure(_: Request, error: Exception) -> Response:
-    log.error("a request failed", exc_info=error)
+    log.error("a request failed", exc_info=error, extra=Event.REQUEST_FAILED.extra)
     return _error(500, f"{type(error).__name__}: the log of this process has more")
 
 

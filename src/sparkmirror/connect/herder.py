@@ -31,6 +31,7 @@ from sparkmirror.connect.status_log import StatusState, leader_record, status_re
 from sparkmirror.connect.storage_topic import StorageTopic
 from sparkmirror.connect.validation import Validation, validate
 from sparkmirror.errors import SparkMirrorError
+from sparkmirror.events import Event
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +89,7 @@ class Herder:
             try:
                 self._statuses.append([leader_record(None)])
             except (ConnectionError, SparkMirrorError) as error:
-                log.warning("%s", error)
+                log.warning("%s", error, extra=Event.STATUS_NOT_WRITTEN.extra)
 
     @property
     def leads(self) -> bool:
@@ -374,14 +375,17 @@ class Herder:
             except KeyError:  # it was removed in between
                 return
             except (ConnectionError, SparkMirrorError) as error:
-                log.warning("%s", error)
+                log.warning("%s", error, extra=Event.STATUS_NOT_WRITTEN.extra)
 
     def _run(self) -> None:
         while not self._closing.wait(_PUBLISH_S if self._leading else 0.1):
             try:
                 self._step()
             except Exception:
-                log.exception("what the connectors do could not be brought up to date; it is tried again")
+                log.exception(
+                    "what the connectors do could not be brought up to date; it is tried again",
+                    extra=Event.CONNECTORS_NOT_SERVED.extra,
+                )
 
     def _step(self) -> None:
         for name, level in self._config_state.log_levels.items():
@@ -391,11 +395,11 @@ class Herder:
         leads = self._leads()
         if leads and not self._leading:
             self._configs.catch_up()
-            log.info("this process works for the connectors")
+            log.info("this process works for the connectors", extra=Event.CONNECTORS_LED.extra)
             self._worker.apply(self._config_state.specs())
             self._leading = True
         elif self._leading and not leads:
-            log.info("another process works for the connectors")
+            log.info("another process works for the connectors", extra=Event.CONNECTORS_NOT_LED.extra)
             self._leading = False
             self._worker.apply({})
         if self._leading:

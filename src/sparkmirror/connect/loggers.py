@@ -6,17 +6,8 @@ import logging
 import threading
 import time
 
-TRACE = 5
-LEVELS = {
-    "OFF": logging.CRITICAL + 10,
-    "FATAL": logging.CRITICAL,
-    "ERROR": logging.ERROR,
-    "WARN": logging.WARNING,
-    "INFO": logging.INFO,
-    "DEBUG": logging.DEBUG,
-    "TRACE": TRACE,
-    "ALL": 1,
-}
+from sparkmirror.log_levels import LEVELS
+
 _NAMES = {number: name for name, number in LEVELS.items()}
 ROOT = "root"
 

@@ -28,6 +28,7 @@ from sparkmirror.connect.storage_topic import StorageTopic, Take
 from sparkmirror.connect.worker_properties import WorkerConfig
 from sparkmirror.engine.lease import Lease
 from sparkmirror.errors import ConfigError
+from sparkmirror.events import Event
 from sparkmirror.web.listener import Listener, listening, serving
 
 log = logging.getLogger(__name__)
@@ -98,7 +99,7 @@ class ConnectServer:
         self._opened.callback(herder.close)
         for one, listener in zip(sockets, config.listeners, strict=True):
             self._opened.enter_context(serving(app, one, self._tls(listener)))
-        log.info("answering at %s", ", ".join(one.url for one in config.listeners))
+        log.info("answering at %s", ", ".join(one.url for one in config.listeners), extra=Event.REST_LISTENING.extra)
 
     def _storage(self, name: str, take: Take) -> StorageTopic:
         topic = StorageTopic(self._config.cluster, name, take)

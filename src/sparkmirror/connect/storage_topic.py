@@ -14,6 +14,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable, SparkMirrorError
+from sparkmirror.events import Event
 
 log = logging.getLogger(__name__)
 
@@ -151,7 +152,7 @@ class StorageTopic:
         reason = f"{type(error).__name__}: the log of this process has more"
         trouble = str(error) if expected else f"topic {self.name} can't be followed: {reason}"
         if trouble != self._troubles.get(partition):
-            log.warning("%s", trouble, exc_info=None if expected else error)
+            log.warning("%s", trouble, exc_info=None if expected else error, extra=Event.STORAGE_TOPIC_UNREADABLE.extra)
         self._troubles[partition] = trouble
 
 

@@ -6,7 +6,7 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -23,7 +23,9 @@ from sparkmirror.connect.status import connector_status, flow_state
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.mirror import Mirror, OnProgress
 from sparkmirror.engine.session import MASTER
+from sparkmirror.engine.snapshot import Snapshot
 from sparkmirror.errors import SparkMirrorError
+from sparkmirror.events import Event
 from sparkmirror.formats.connect import PACKAGE, Role, Worker
 from sparkmirror.sync.topic_rules import topic_rules
 
@@ -71,6 +73,7 @@ class ConnectWorker:
         nothing = read_flows({}, file)
         config = nothing.config.model_copy(update={"spark": _spark_settings(file)})
         self._mirror = Mirror(config, use_lease=use_lease, spark=spark, on_progress=on_progress)
+        self._mirror.observer.mode = "serve"
         self._use_lease = use_lease
         self._lock = threading.Lock()
         self._state = _State({}, nothing)
@@ -102,7 +105,12 @@ class ConnectWorker:
             self._mirror.run()
         except Exception as error:
             self._ended = str(error) if isinstance(error, SparkMirrorError) else repr(error)
-            log.exception("the mirror has ended")
+            log.exception("the mirror has ended", extra=Event.MIRROR_ENDED.extra)
+
+    @property
+    def snapshots(self) -> Callable[[], Snapshot]:
+        """Tells what is going on in this process, at each call."""
+        return self._mirror.observer.snapshot
 
     # --- what there shall be --------------------------------------------------------------------
 
@@ -114,7 +122,7 @@ class ConnectWorker:
             self._mirror.change(flows.config)
         for line in flows.config.warnings:
             if line not in self._said:
-                log.warning("%s", line)
+                log.warning("%s", line, extra=Event.CONFIG_WARNING.extra)
         self._said.update(flows.config.warnings)
 
     def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> None:
@@ -237,9 +245,11 @@ class ConnectWorker:
                     store_at = time.monotonic() + FLUSH_S
                     self._store_others()
             except (ConnectionError, SparkMirrorError) as error:
-                log.warning("offsets of connectors can't be stored: %s", error)
+                log.warning(
+                    "offsets of connectors can't be stored: %s", error, extra=Event.CONNECTOR_OFFSETS_NOT_STORED.extra
+                )
             except Exception:  # this thread must not end
-                log.exception("connectors")
+                log.exception("connectors", extra=Event.CONNECTORS_NOT_SERVED.extra)
 
     def _running(self) -> Iterator[tuple[str, Role, FlowConfig, FlowDriver | None]]:
         """The connectors that are at work here: name, kind, flow, and its driver."""

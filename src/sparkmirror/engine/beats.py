@@ -13,6 +13,7 @@ from sparkmirror.config import FlowConfig
 from sparkmirror.engine.duties import LONGEST_RETRY_S, Duties, Schedule
 from sparkmirror.engine.lease import Lease
 from sparkmirror.errors import SparkMirrorError
+from sparkmirror.events import Event
 from sparkmirror.sync.heartbeats import Heartbeats
 from sparkmirror.sync.topic_rules import topic_rules
 
@@ -79,7 +80,9 @@ class Beats:
                 heartbeats.create()
             except (ConnectionError, SparkMirrorError) as error:
                 if str(error) != self._why:
-                    log.warning("pair %s: %s: %s", self.flow.name, HEARTBEATS, error)
+                    log.warning(
+                        "pair %s: %s: %s", self.flow.name, HEARTBEATS, error, extra=Event.HEARTBEATS_FAILED.extra
+                    )
                 self._why = str(error)
             else:
                 self._why = ""

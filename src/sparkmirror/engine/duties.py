@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from sparkmirror.errors import SparkMirrorError
+from sparkmirror.events import Event
 
 STANDING_BY_S = 0.5
 """How often a process without the lease looks whether it has got it."""
@@ -116,7 +117,7 @@ class Duties:
     def failed(self, name: str, why: str) -> None:
         """Tell once why a duty does not work."""
         if self._failing.get(name) != why:
-            log.warning("flow %s: %s: %s", self._flow, name, why)
+            log.warning("flow %s: %s: %s", self._flow, name, why, extra=Event.DUTY_FAILED.extra)
         self._failing[name] = why
         self._records[name].failures += 1
 
@@ -125,7 +126,7 @@ class Duties:
         record = self._records[name]
         record.succeeded_ms, record.took_s = int(time.time() * 1000), took_s
         if self._failing.pop(name, None) is not None:
-            log.info("flow %s: %s: works again", self._flow, name)
+            log.info("flow %s: %s: works again", self._flow, name, extra=Event.DUTY_RECOVERED.extra)
 
 
 class _Kept:

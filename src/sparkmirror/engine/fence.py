@@ -26,6 +26,7 @@ from sparkmirror.cluster.transactions import Given, TransactionalId
 from sparkmirror.config import FlowConfig
 from sparkmirror.engine.identity import fenceable
 from sparkmirror.errors import SparkMirrorError
+from sparkmirror.events import Event
 from sparkmirror.offsets.identity import Identity, Producer
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import segments_topic
@@ -133,12 +134,18 @@ class Fence:
                     "flow %s: the coordinator has forgotten %s: what it wrote can't be fenced, and is waited for",
                     self._flow.name,
                     before.transactional_id,
+                    extra=Event.FENCE_FAILED.extra,
                 )
                 return done
             refused = transactional_id.mark(given, left)
             return done | self._seen(before.producer, left - refused.keys(), SEEN_S)
         except (ConnectionError, SparkMirrorError) as error:
-            log.warning("flow %s: no fence, so predecessors are waited for: %s", self._flow.name, error)
+            log.warning(
+                "flow %s: no fence, so predecessors are waited for: %s",
+                self._flow.name,
+                error,
+                extra=Event.FENCE_FAILED.extra,
+            )
             return done
 
     def _seen(

@@ -31,6 +31,8 @@ from sparkmirror.engine.snapshot import ELSEWHERE
 from sparkmirror.engine.target_proof import TargetProof
 from sparkmirror.engine.weaknesses import Weaknesses
 from sparkmirror.errors import ConfigError, SparkMirrorError
+from sparkmirror.events import Event
+from sparkmirror.log_levels import asked_levels
 from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.losses import Loss, LossLedger, losses_topic
 from sparkmirror.offsets.route import Route
@@ -284,14 +286,25 @@ class FlowDriver:
                 self._identity, self._fenced = self._fence.succeed(self.identity, targets)
             except (ConnectionError, SparkMirrorError) as error:
                 self._fenced = frozenset()
-                log.warning("flow %s: no fence, so predecessors are waited for: %s", self.name, error)
-            log.info("flow %s: %d of %d partitions are fenced", self.name, len(self._fenced), len(targets))
+                log.warning(
+                    "flow %s: no fence, so predecessors are waited for: %s",
+                    self.name,
+                    error,
+                    extra=Event.FENCE_FAILED.extra,
+                )
+            log.info(
+                "flow %s: %d of %d partitions are fenced",
+                self.name,
+                len(self._fenced),
+                len(targets),
+                extra=Event.PARTITIONS_FENCED.extra,
+            )
         try:
             if not self.unclean and not self.identity.transactional_id:
                 self._identity = self._fence.upgrade(self.identity)
             self._fence.keep(self.identity)
         except (ConnectionError, SparkMirrorError) as error:  # without a fence R5 holds, and an id is kept for days
-            log.warning("flow %s: %s", self.name, error)
+            log.warning("flow %s: %s", self.name, error, extra=Event.FENCE_FAILED.extra)
 
     def take_charge_again(self) -> None:
         """Have the next `take_charge` announce us anew: an announcement that was late may stand behind ours."""
@@ -488,6 +501,7 @@ class FlowDriver:
                     heard_at = time.monotonic() + TICK_S
                     entries, control_offset = control.read(0, control_offset)
                     self.heard.apply(entries)
+                    asked_levels.follow(self.name, self.heard.log_levels)
                 if self.held() and time.monotonic() >= follow_at:
                     follow_at = time.monotonic() + TICK_S
                     with self._lock:

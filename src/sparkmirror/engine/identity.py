@@ -12,6 +12,7 @@ from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.cluster.transactions import TransactionalId
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import ClusterUnreachable, SparkMirrorError
+from sparkmirror.events import Event
 from sparkmirror.offsets.identity import Identity, transactional_ids
 from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import segments_topic
@@ -45,7 +46,12 @@ def _first(flow: FlowConfig, client: ClusterClient) -> Identity:
         try:
             return fenceable(client, flow.source.alias)
         except (ConnectionError, SparkMirrorError) as error:
-            log.warning("flow %s: nobody can be fenced yet, so predecessors are waited for: %s", flow.name, error)
+            log.warning(
+                "flow %s: nobody can be fenced yet, so predecessors are waited for: %s",
+                flow.name,
+                error,
+                extra=Event.FENCE_FAILED.extra,
+            )
     return Identity(client.cluster_id, *new_producer_id(client))
 
 

@@ -6,6 +6,9 @@ import logging
 import os
 import threading
 
+from sparkmirror.events import Event
+from sparkmirror.task_lines import log_again
+
 _CHATTER = (
     "WARNING: Using incubator modules",
     "Setting default log level",
@@ -18,7 +21,8 @@ log = logging.getLogger("sparkmirror.spark")
 
 
 def relay() -> int:
-    """A file descriptor to give a child as standard error; each of its lines becomes a warning of our log.
+    """A file descriptor to give a child as standard error; each of its lines becomes a warning of our log,
+    those that a task has logged what they were there.
 
     The caller closes it once the child has started.
     """
@@ -30,5 +34,5 @@ def relay() -> int:
 def _read(descriptor: int) -> None:
     with os.fdopen(descriptor, encoding="utf-8", errors="replace") as lines:
         for line in lines:
-            if line.strip() and not line.startswith(_CHATTER):
-                log.warning("%s", line.rstrip())
+            if line.strip() and not line.startswith(_CHATTER) and not log_again(line.rstrip()):
+                log.warning("%s", line.rstrip(), extra=Event.SPARK_OUTPUT.extra)

@@ -38,6 +38,7 @@ from kafka.structs import MemberState
 
 from sparkmirror.cluster.admin import build_client, check_access, client_settings
 from sparkmirror.config.model import ClusterConfig
+from sparkmirror.events import Event as LogEvent
 from sparkmirror.pump.clock import now_s
 
 logger = logging.getLogger(__name__)
@@ -183,7 +184,7 @@ class Lease:
             except Exception as error:
                 why = self._explain(error)
                 if why != self._refused:
-                    logger.warning("lease not held: %s", why)
+                    logger.warning("lease not held: %s", why, extra=LogEvent.LEASE_NOT_HELD.extra)
                 self._refused = why
             self._released.wait(RETRY_S)
 
@@ -216,7 +217,9 @@ class Lease:
                 except KafkaError as error:
                     if not self.held():
                         raise
-                    logger.warning("lease not confirmed: %s", self._explain(error))
+                    logger.warning(
+                        "lease not confirmed: %s", self._explain(error), extra=LogEvent.LEASE_NOT_CONFIRMED.extra
+                    )
         finally:
             self._drop()
             consumer.close(autocommit=False, timeout_ms=beat_ms)
@@ -248,13 +251,23 @@ class Lease:
                 return
             if not self.held():
                 self._term += 1
-                logger.info("lease held: group %s on cluster %s", self._group, self._config.alias)
+                logger.info(
+                    "lease held: group %s on cluster %s",
+                    self._group,
+                    self._config.alias,
+                    extra=LogEvent.LEASE_HELD.extra,
+                )
             self._held_until = end
 
     def _drop(self) -> None:
         with self._lock:
             if self.held():
-                logger.info("lease given up: group %s on cluster %s", self._group, self._config.alias)
+                logger.info(
+                    "lease given up: group %s on cluster %s",
+                    self._group,
+                    self._config.alias,
+                    extra=LogEvent.LEASE_GIVEN_UP.extra,
+                )
             self._held_until = 0.0
 
     def _explain(self, error: Exception) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.config import FlowConfig
 from sparkmirror.engine.forecast import WARN_MINUTES, Forecast, Forecaster, Standing
+from sparkmirror.events import Event
 from sparkmirror.pump.orders import Receipt
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -64,7 +65,7 @@ class Lookout:
         self.forecast = min(near, key=lambda forecast: forecast.minutes, default=None)
         where = {(forecast.topic, forecast.partition) for forecast in near}
         if self.forecast is not None and where - self._warned_of:
-            log.warning("flow %s: %s", self._flow.name, self.forecast.words)
+            log.warning("flow %s: %s", self._flow.name, self.forecast.words, extra=Event.RETENTION_RACE.extra)
         self._warned_of = where
 
     def _read_retentions(self, topics: set[str], now: float) -> None:

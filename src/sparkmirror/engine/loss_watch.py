@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
+from sparkmirror.events import Event
 from sparkmirror.offsets.losses import Loss, LossKind, losses_topic, read_losses
 
 log = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ class LossWatch:
             for loss in read_losses(entries):
                 if self._losses.get(loss.key) != loss:
                     level = logging.WARNING if loss.is_loss else logging.INFO
-                    log.log(level, "flow %s: %s: %s", self._name, loss.kind, loss.words)
+                    log.log(level, "flow %s: %s: %s", self._name, loss.kind, loss.words, extra=Event.LOSS.extra)
                 self._losses[loss.key] = loss
 
     @property

@@ -27,6 +27,7 @@ from sparkmirror.engine.roster import Roster, at_once
 from sparkmirror.engine.session import guard_secrets, is_local, local_slots, open_session
 from sparkmirror.engine.surroundings import Surroundings
 from sparkmirror.errors import ClusterUnreachable, ConfigError, CopyIncomplete, SetupError, SparkMirrorError
+from sparkmirror.events import Event
 from sparkmirror.offsets.losses import LossKind
 from sparkmirror.pump.orders import PumpOrder, Receipt
 
@@ -249,7 +250,7 @@ class Mirror:
                     driver.say(self.epoch + 1, "running")
                 ready.append(driver)
             except (ConnectionError, SparkMirrorError) as error:
-                log.warning("flow %s: %s", driver.name, error)
+                log.warning("flow %s: %s", driver.name, error, extra=Event.FLOW_NOT_READY.extra)
                 self.troubles[driver.name] = str(error)
                 errors.append(error)
         if errors and (not ready or self._once):
@@ -309,7 +310,9 @@ class Mirror:
         self._changed.clear()
         orders = self._orders(ready)
         partitions = sum(len(flow.routes) for order in orders for flow in order.flows)
-        log.info("epoch %d: %d partitions, %d tasks", self.epoch, partitions, len(orders))
+        log.info(
+            "epoch %d: %d partitions, %d tasks", self.epoch, partitions, len(orders), extra=Event.EPOCH_STARTED.extra
+        )
         self.copying = frozenset(part.flow.name for order in orders for part in order.flows)
         self.observer.slots, self.observer.tasks = self._slots, len(orders)
         job = EpochJob(spark, self.epoch, orders)
@@ -368,7 +371,7 @@ class Mirror:
             if self._refresh(driver):
                 self._changed.add(driver.name)
         except (ConnectionError, SparkMirrorError) as error:
-            log.warning("flow %s: %s", driver.name, error)
+            log.warning("flow %s: %s", driver.name, error, extra=Event.TOPIC_REFRESH_FAILED.extra)
         return driver.name not in self._changed or self._takes_in(driver, ready)
 
     def _takes_in(self, driver: FlowDriver, ready: Sequence[FlowDriver]) -> bool:
@@ -384,12 +387,14 @@ class Mirror:
         try:
             driver.add(self.epoch, taken, shares(assignment, driver.name))
         except (ConnectionError, SparkMirrorError) as error:  # nobody knows whether they have heard it
-            log.warning("flow %s: %s", driver.name, error)
+            log.warning("flow %s: %s", driver.name, error, extra=Event.CONTROL_NOT_WRITTEN.extra)
             return False
         self._assignment = assignment
         driver.tasks = _tasks(assignment, driver.name)
         self._changed.discard(driver.name)
-        log.info("epoch %d: %d partitions more", self.epoch, sum(map(len, taken.values())))
+        log.info(
+            "epoch %d: %d partitions more", self.epoch, sum(map(len, taken.values())), extra=Event.EPOCH_GROWN.extra
+        )
         return True
 
     def _plan(self, held: Sequence[FlowDriver]) -> Assignment:
@@ -425,7 +430,13 @@ class Mirror:
         missing = len(orders) - len(started)
         if not missing:
             return False
-        log.warning("%d of %d tasks have no slot: planning for %d", missing, len(orders), len(started))
+        log.warning(
+            "%d of %d tasks have no slot: planning for %d",
+            missing,
+            len(orders),
+            len(started),
+            extra=Event.SLOTS_MISSING.extra,
+        )
         self._slots = len(started)
         return True
 
@@ -440,7 +451,9 @@ class Mirror:
         if not job.wait(0):
             at_once(held, functools.partial(self._say, phase="ending"), SAY_S)
             if not job.wait(END_S):
-                log.warning("epoch %d did not end by itself and is cancelled", self.epoch)
+                log.warning(
+                    "epoch %d did not end by itself and is cancelled", self.epoch, extra=Event.EPOCH_CANCELLED.extra
+                )
                 job.cancel()
                 job.wait(END_S)
 
@@ -464,7 +477,9 @@ class Mirror:
         for driver in held:
             why = driver.ended_early(self.epoch)
             if why:
-                log.warning("flow %s ended in epoch %d: %s", driver.name, self.epoch, why)
+                log.warning(
+                    "flow %s ended in epoch %d: %s", driver.name, self.epoch, why, extra=Event.FLOW_ENDED_EARLY.extra
+                )
                 driver.take_charge_again()
                 early = True
         if job.receipts is not None:
@@ -477,14 +492,16 @@ class Mirror:
                 raise CopyIncomplete(f"{self._failures} epochs in a row failed, the last one so: {job.failure}")
             if not job.spark_lives():
                 raise SetupError(f"Spark has ended ({job.failure}); start sparkmirror again")
-            log.warning("epoch %d failed and is planned anew: %s", self.epoch, job.failure)
+            log.warning(
+                "epoch %d failed and is planned anew: %s", self.epoch, job.failure, extra=Event.EPOCH_FAILED.extra
+            )
             self._pause()
 
     def _say(self, driver: FlowDriver, phase: str) -> None:
         try:
             driver.say(self.epoch, "ending" if phase == "ending" else "ended")
         except (ConnectionError, SparkMirrorError) as error:
-            log.warning("flow %s: %s", driver.name, error)
+            log.warning("flow %s: %s", driver.name, error, extra=Event.CONTROL_NOT_WRITTEN.extra)
 
     # --- the end --------------------------------------------------------------------------------
 

@@ -130,6 +130,8 @@ class _FlowObserver:
         self._state: FlowState | None = None
         self._state_since_ms = 0
         self._behind_since: dict[PartitionKey, float] = {}
+        self._starts: dict[PartitionKey, int] = {}
+        """Where the source's logs began when that was last looked at."""
         self._rows: dict[PartitionKey, _Row] = {}
         """What was made of partitions last: of those that stand still it is made once."""
         self._made: dict[str, Topic] = {}
@@ -190,6 +192,7 @@ class _FlowObserver:
             paused=tuple(pattern.pattern for pattern in driver.heard.paused),
             bytes_per_s_cap=driver.heard.bytes_per_second,
             backfill_per_s_cap=driver.heard.backfill_bytes_per_second,
+            objective_s=flow.objective_seconds or None,
             tasks_max=flow.tasks_max,
             settings={
                 "replication.policy.class": flow.replication_policy_class,
@@ -218,11 +221,14 @@ class _FlowObserver:
             seen.add(key)
             one = view.partitions.get(key, PartitionView())
             at = key.topic, key.partition
+            if at in view.source_starts:
+                self._starts[key] = view.source_starts[at]
             end, start = ends.get(at, UNKNOWN), view.source_starts.get(at, 0)
             rows[key.topic].append(self._partition(key, one, end, start, leader, tasks.get(at), now))
         for gone in self._rows.keys() - seen:
             del self._rows[gone]
             self._behind_since.pop(gone, None)
+            self._starts.pop(gone, None)
         for name, some in rows.items():
             some.sort(key=_number)
             before, partitions = self._made.get(name), tuple(some)
@@ -276,6 +282,7 @@ class _FlowObserver:
             reason=(f"halted ({receipt.halted}): " if receipt.halted else "") + receipt.reason,
             position=receipt.upstream if receipt.upstream > UNKNOWN else None,
             end=end if end > UNKNOWN else None,
+            start=self._starts.get(key),
             lag=lag,
             lag_s=self._lag_s(key, lag, figures.oldest_ms if figures is not None else UNKNOWN, now),
             downstream=receipt.downstream if receipt.downstream > UNKNOWN else None,

@@ -14,6 +14,7 @@ from sparkmirror.config import FlowConfig
 from sparkmirror.engine.snapshot import Snapshot
 from sparkmirror.engine.status_topic import INTERVAL_S, StatusPublisher
 from sparkmirror.errors import SparkMirrorError
+from sparkmirror.events import Event
 from sparkmirror.pump.status_topic import status_topic
 
 MOST_SHARE = 0.02
@@ -73,4 +74,4 @@ class Publishing:
         except (ConnectionError, SparkMirrorError) as error:
             log.debug("flow %s: its status can't be published: %s", name, error)
         except Exception:  # this thread must not end
-            log.exception("flow %s: publishing its status", name)
+            log.exception("flow %s: publishing its status", name, extra=Event.BACKGROUND_WORK_FAILED.extra)

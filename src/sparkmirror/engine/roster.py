@@ -18,6 +18,7 @@ from sparkmirror.engine.duties import LAST_TURNS_S
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.start_checks import in_config, see_that_flows_fit
 from sparkmirror.errors import ConfigError, SparkMirrorError
+from sparkmirror.events import Event
 from sparkmirror.policy import shared_cluster
 
 CLOSE_S = 6.0
@@ -133,10 +134,10 @@ class Roster:
                 self._refuse_shared_clusters([*others, driver])
             except (ConnectionError, SparkMirrorError) as error:
                 why = str(error)
-                log.warning("flow %s: %s", flow.name, why)
+                log.warning("flow %s: %s", flow.name, why, extra=Event.FLOW_NOT_OPENED.extra)
             except Exception as error:  # what we did not think of must not be silent
                 why = repr(error)
-                log.exception("flow %s can't be opened", flow.name)
+                log.exception("flow %s can't be opened", flow.name, extra=Event.FLOW_NOT_OPENED.extra)
             with self._lock:
                 if not stop.is_set() and not why and driver is not None:
                     self._opened[flow.name] = driver
@@ -162,7 +163,7 @@ class Roster:
         for line in lines:
             if line not in self._said:
                 self._said.add(line)
-                log.warning("%s", line)
+                log.warning("%s", line, extra=Event.CONFIG_WARNING.extra)
 
     @property
     def is_due(self) -> bool:
@@ -209,7 +210,12 @@ class Roster:
         for name, driver in opened.items():
             driver.start(heirs.get(name))
         for driver in leaving:
-            log.info("flow %s: %s", driver.name, "has other settings now" if driver.name in opened else "is ended")
+            log.info(
+                "flow %s: %s",
+                driver.name,
+                "has other settings now" if driver.name in opened else "is ended",
+                extra=Event.FLOW_CHANGED.extra,
+            )
         self._exchanging = False
         return list(opened.values())
 

@@ -115,6 +115,8 @@ class Partition:
     """At the source: the offset that is copied next."""
     end: int | None = None
     """At the source: behind the last offset that may be read."""
+    start: int | None = None
+    """At the source: where its log began when that was last looked at, which is when it lags; None: not known."""
     lag: int | None = None
     """Offsets at the source that are there and not copied: never negative, nothing below the log's start counted."""
     lag_s: float | None = None

@@ -16,6 +16,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.groups import Groups
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import SparkMirrorError
+from sparkmirror.events import Event
 
 LOOK_S = 30.0
 """How often."""
@@ -71,7 +72,7 @@ class Surroundings:
                 except (ConnectionError, SparkMirrorError) as error:
                     log.debug("flow %s: who else works on it is not known: %s", flow.name, error)
                 except Exception:  # this thread must not end
-                    log.exception("flow %s: looking around", flow.name)
+                    log.exception("flow %s: looking around", flow.name, extra=Event.LOOKING_AROUND_FAILED.extra)
             if time.monotonic() >= self._certificates_at:
                 self._certificates_at = time.monotonic() + CERTIFICATES_S
                 self.certificates = {

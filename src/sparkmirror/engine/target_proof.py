@@ -9,6 +9,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import SparkMirrorError, UnfitTarget
+from sparkmirror.events import Event
 from sparkmirror.offsets.losses import losses_topic
 from sparkmirror.offsets.proof_memory import ProofMemory
 
@@ -51,7 +52,13 @@ class TargetProof:
             )
         else:
             self._proven = runs
-            log.info("flow %s: append check proven at cluster %s: %s", self._flow.name, target, result.words)
+            log.info(
+                "flow %s: append check proven at cluster %s: %s",
+                self._flow.name,
+                target,
+                result.words,
+                extra=Event.APPEND_CHECK_PROVEN.extra,
+            )
 
     def remember(self) -> None:
         """Write down what was proven just now; if that fails, the next start proves it once more."""
@@ -72,4 +79,10 @@ class TargetProof:
 
     def _not_proven(self, why: str) -> None:
         target = self._flow.target.alias
-        log.warning("flow %s: append check not proven at cluster %s: %s", self._flow.name, target, why)
+        log.warning(
+            "flow %s: append check not proven at cluster %s: %s",
+            self._flow.name,
+            target,
+            why,
+            extra=Event.APPEND_CHECK_NOT_PROVEN.extra,
+        )

@@ -10,6 +10,7 @@ from sparkmirror.cluster.broker_versions import weaker_guarantees
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import SparkMirrorError
+from sparkmirror.events import Event
 
 log = logging.getLogger(__name__)
 
@@ -30,5 +31,11 @@ class Weaknesses:
             closing(ClusterClient(self._flow.source, f"{self._flow.name}|sparkmirror-driver")) as client,
         ):
             for line in weaker_guarantees(client, topics):
-                log.warning("flow %s: cluster %s: %s", self._flow.name, self._flow.source.alias, line)
+                log.warning(
+                    "flow %s: cluster %s: %s",
+                    self._flow.name,
+                    self._flow.source.alias,
+                    line,
+                    extra=Event.SOURCE_WEAKNESS.extra,
+                )
             self._said = True

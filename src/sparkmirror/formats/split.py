@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from sparkmirror.config import Entry, MirrorConfig
 from sparkmirror.config.entries import Properties
+from sparkmirror.config.metrics_settings import METRICS
 from sparkmirror.config.originals import connector_originals
 from sparkmirror.config.refusals import CONVERTERS
 from sparkmirror.formats.connect import (
@@ -118,7 +119,7 @@ class _Splitter:
         self._source, self._target = share.flow
         self._base = connector_originals(self._raw, self._source, self._target)
         for key, value in self._raw.items():
-            if key.startswith("sparkmirror."):
+            if key.startswith("sparkmirror.") and not key.startswith(METRICS):
                 self._base.setdefault(key, value)
 
     def connectors(self) -> Iterator[Connector]:

@@ -1,12 +1,14 @@
-"""Spark DataFrames for people: what source and target differ in, and which offsets are the same record's."""
+"""Spark DataFrames for people: what differs, which offsets are the same record's, what was copied in each minute."""
 
 from sparkmirror.frames.offsets import OFFSET_RUNS, offset_runs
+from sparkmirror.frames.receipts import RECEIPTS, receipts
 from sparkmirror.frames.report import Difference, PartitionResult, Verdict, Verification
 from sparkmirror.frames.verify import DIFFERENCES, Options, Progress, run_verification, verify
 
 __all__ = [
     "DIFFERENCES",
     "OFFSET_RUNS",
+    "RECEIPTS",
     "Difference",
     "Options",
     "PartitionResult",
@@ -14,6 +16,7 @@ __all__ = [
     "Verdict",
     "Verification",
     "offset_runs",
+    "receipts",
     "run_verification",
     "verify",
 ]

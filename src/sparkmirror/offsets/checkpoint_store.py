@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
+from sparkmirror.events import Event
 from sparkmirror.offsets.mirror_records import Checkpoint, Malformed
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -37,7 +38,11 @@ class CheckpointStore:
             except LogUnavailable as error:
                 if error.code not in AUTHORIZATION_FAILED:
                     raise
-                log.warning("%s; so the first checkpoints of this run may lie behind those that are there", error)
+                log.warning(
+                    "%s; so the first checkpoints of this run may lie behind those that are there",
+                    error,
+                    extra=Event.CHECKPOINTS_UNREADABLE.extra,
+                )
                 break
             for _, key, value in entries:
                 self._take(key, value)

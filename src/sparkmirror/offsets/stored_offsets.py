@@ -14,6 +14,7 @@ from sparkmirror.cluster.client import ClusterClient, TopicLeaders
 from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.cluster.log_range import RangeUnread, read_batches
+from sparkmirror.events import Event
 from sparkmirror.offsets.connect_offsets import SourcePartition, read_key, read_value
 from sparkmirror.wire.pieces import records
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -102,6 +103,7 @@ def _warn(client: ClusterClient, topic: TopicLeaders) -> None:
         "cluster %s: topic %s can't be read: if MirrorMaker 2 keeps its offsets there, grant our principal READ on it",
         client.config.alias,
         topic.name,
+        extra=Event.STORED_OFFSETS_UNREADABLE.extra,
     )
 
 

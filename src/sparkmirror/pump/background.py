@@ -12,6 +12,7 @@ from kafka.errors import KafkaError
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.errors import SparkMirrorError
+from sparkmirror.events import Event
 from sparkmirror.pump.loop import Loop
 from sparkmirror.wire.sasl import SaslError
 
@@ -41,7 +42,7 @@ class Background:
                 result = work()
             except Exception as error:  # whatever it is, the loop decides
                 if not isinstance(error, OSError | KafkaError | SaslError | SparkMirrorError):
-                    log.exception("%s failed", self._thread.name)
+                    log.exception("%s failed", self._thread.name, extra=Event.BACKGROUND_WORK_FAILED.extra)
                 caught = error
                 self._loop.post(lambda: failed(caught))
             else:

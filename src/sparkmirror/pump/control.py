@@ -12,6 +12,7 @@ One small compacted topic a flow, on its target, one partition; key and value ar
               a source topic whose writers have moved to its copy (`DoneTopic`)
     throttle  {"bytes_per_second": n | null,               for the whole flow
                "backfill_bytes_per_second": n | null}      for partitions that are far behind
+    log:PACKAGE  {"level": "DEBUG"} or {}                  from which level on the package is logged; {}: as it was
 """
 
 from __future__ import annotations
@@ -22,12 +23,15 @@ import re
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from sparkmirror.cluster.topic_log import Entry, TopicLog
+from sparkmirror.events import Event
+from sparkmirror.log_levels import LEVELS, is_settable
 from sparkmirror.pump.orders import AddedRoutes
 
 _DONE = "done:"
+_LOG = "log:"
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +79,20 @@ class Throttle(BaseModel):
     """For the partitions that are far behind; the rest is the live tail's."""
 
 
+class LogLevel(BaseModel):
+    """From which level on a package is logged."""
+
+    model_config = ConfigDict(frozen=True)
+    level: str
+
+    @field_validator("level")
+    @classmethod
+    def _is_known(cls, level: str) -> str:
+        if level not in LEVELS:
+            raise ValueError(f"there is no such level; there are {', '.join(LEVELS)}")
+        return level
+
+
 class DoneTopic(BaseModel):
     """A source topic whose writers have moved to its copy. It is copied up to its ends, and then left alone."""
 
@@ -112,6 +130,8 @@ class ControlState:
         self.backfill_bytes_per_second: float | None = None
         self.done: dict[str, DoneTopic] = {}
         """By source topic."""
+        self.log_levels: dict[str, str] = {}
+        """By package."""
 
     def apply(self, entries: Iterable[Entry]) -> bool:
         """Take records in order; whether anything changed that a pump must act on."""
@@ -122,7 +142,12 @@ class ControlState:
             try:
                 changed |= self._apply(key.decode(), json.loads(value) if value else {}, offset)
             except (ValueError, TypeError, AttributeError, RecursionError, re.error) as error:
-                log.warning("control record at offset %d can't be read and is left out: %s", offset, error)
+                log.warning(
+                    "control record at offset %d can't be read and is left out: %s",
+                    offset,
+                    error,
+                    extra=Event.CONTROL_RECORD_UNREADABLE.extra,
+                )
         return changed
 
     def _apply(self, key: str, said: dict[str, Any], offset: int) -> bool:
@@ -141,6 +166,12 @@ class ControlState:
                 self.done[topic] = DoneTopic(**said)
             else:
                 self.done.pop(topic, None)
+        elif key.startswith(_LOG):
+            package = key.removeprefix(_LOG)
+            if said and is_settable(package):
+                self.log_levels[package] = LogLevel(**said).level
+            else:
+                self.log_levels.pop(package, None)
         elif key == "pause":
             self.paused = tuple(re.compile(topic) for topic in Pause(**said).topics)
         elif key == "throttle":
@@ -205,6 +236,10 @@ class Control:
         """Cap the flow's bandwidth, and that of its backfill; None takes a cap away."""
         throttle = Throttle(bytes_per_second=bytes_per_second, backfill_bytes_per_second=backfill_bytes_per_second)
         self._say("throttle", throttle.model_dump())
+
+    def log_level(self, package: str, level: str | None) -> None:
+        """Have a package logged from that level on (`log_levels.LEVELS`); None: as when the process was started."""
+        self._say(_LOG + package, {} if level is None else LogLevel(level=level).model_dump())
 
     def _say(self, key: str, value: dict[str, Any]) -> int:
         return self._log.append(0, [(key.encode(), json.dumps(value).encode())])

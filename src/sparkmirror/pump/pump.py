@@ -11,6 +11,8 @@ import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from sparkmirror.events import Event
+from sparkmirror.log_levels import asked_levels
 from sparkmirror.pump.clock import now_s, wall_ms
 from sparkmirror.pump.control import SILENCE_S, ControlState
 from sparkmirror.pump.figures import PartitionFigures
@@ -18,6 +20,7 @@ from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.line import Line
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.orders import FlowOrder, FlowReport, PumpOrder, Receipt
+from sparkmirror.task_lines import set_up_task_logging
 from sparkmirror.wire.topic_partition import TopicPartition
 
 MEMORY_BYTES = 64 << 20
@@ -66,11 +69,12 @@ class _Run:
         added, task = state.added_to(self._order.incarnation, self._order.epoch), self._order.task
         if added is not None:
             self.flow_pump.add(added.routes.get(task, ()), added.shares[task])
+        asked_levels.follow(self.flow_pump.name, state.log_levels)
         self.flow_pump.control(state)
 
     def end(self, why: str) -> None:
         if why and not self._ended_because:
-            log.warning("%s: %s", self.flow_pump.name, why)
+            log.warning("%s: %s", self.flow_pump.name, why, extra=Event.PUMP_ENDED_EARLY.extra)
             self._ended_because = why
         self.flow_pump.end(DRAIN_S)
 
@@ -149,6 +153,7 @@ def resident_bytes() -> int:
 
 def pump(order: PumpOrder) -> list[Receipt]:
     """Pump until the epoch ends; a receipt for each partition."""
+    set_up_task_logging()
     loop = Loop()
     name = f"{order.epoch}/{order.task}/{uuid.uuid4().hex[:8]}"
     runs = [_Run(order, flow, loop, name, MEMORY_BYTES // len(order.flows)) for flow in order.flows]

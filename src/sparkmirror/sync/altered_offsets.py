@@ -19,6 +19,7 @@ from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, ListedOffset, lis
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import SparkMirrorError
+from sparkmirror.events import Event
 from sparkmirror.offsets.evidence import LogProbe
 from sparkmirror.offsets.foreign_notes import ForeignNotes
 from sparkmirror.offsets.identity import Identity
@@ -189,7 +190,7 @@ class AlteredOffsets:
         if so_far.upstream is not None:
             loss = altered(one.route, Place(target_topic_id, so_far.downstream), so_far.upstream, upstream)
             self._ledger.record(loss)
-            log.warning("flow %s: %s", self._flow.name, loss.words)
+            log.warning("flow %s: %s", self._flow.name, loss.words, extra=Event.LOSS.extra)
 
     def _forget_standing(self, one: _Partition, downstream: int) -> None:
         """That nothing was left below where the copy ended says nothing of what is to be copied again.

@@ -13,6 +13,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.client_quotas import Entity, change_quotas, read_quotas
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
+from sparkmirror.events import Event
 from sparkmirror.offsets.losses import losses_topic
 from sparkmirror.sync.access_memory import AccessMemory
 
@@ -77,10 +78,16 @@ class ClientQuotaSync:
                 what = f"{key} of {_words(entity)}"
                 if reason is None:
                     said = "removed, as at the source" if value is None else f"set to {value:g}"
-                    logger.info("quota on cluster %s: %s %s", alias, what, said)
+                    logger.info("quota on cluster %s: %s %s", alias, what, said, extra=Event.QUOTA_SYNCED.extra)
                 elif (entity, key) not in self._named:
                     self._named.add((entity, key))
-                    logger.warning("quota not synced to cluster %s: %s: %s", alias, what, reason)
+                    logger.warning(
+                        "quota not synced to cluster %s: %s: %s",
+                        alias,
+                        what,
+                        reason,
+                        extra=Event.QUOTA_NOT_SYNCED.extra,
+                    )
 
 
 def _is_clients(entity: Entity) -> bool:

@@ -18,6 +18,7 @@ from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import FlowConfig
+from sparkmirror.events import Event
 from sparkmirror.offsets.connect_offsets import SourcePartition, java_partition, offset_value, offsets_topics
 from sparkmirror.sync.connector_names import ConnectorNames, find_names
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -94,7 +95,13 @@ class ConnectOffsets:
         elif gone or (error.code == _NOT_AUTHORIZED and topic in names.guessed):
             self._names = names.without(topic)
             why = "is gone" if gone else "may be another flow's, and is not for us to write to"
-            log.info("flow %s: no offsets are kept in %s, which %s", self._flow.name, topic, why)
+            log.info(
+                "flow %s: no offsets are kept in %s, which %s",
+                self._flow.name,
+                topic,
+                why,
+                extra=Event.CONNECT_OFFSETS_NOT_KEPT.extra,
+            )
             return True
         return False
 

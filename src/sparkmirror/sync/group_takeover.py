@@ -16,6 +16,7 @@ from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.model import LegacyConfig
 from sparkmirror.errors import SparkMirrorError
+from sparkmirror.events import Event
 from sparkmirror.offsets.foreign_ends import ForeignEnds, SoFar
 from sparkmirror.offsets.identity import Identity
 from sparkmirror.offsets.log_bounds import BothLogs, Bounds, by_target_leader, read_bounds
@@ -88,7 +89,7 @@ class GroupTakeover:
         if reason:
             for route in routes:
                 self._refuse(route, reason, wait=wait, tell=False)
-            log.warning("flow %s: %s", self._flow.name, reason)
+            log.warning("flow %s: %s", self._flow.name, reason, extra=Event.TAKEOVER_REFUSED.extra)
             return
         by_leader = by_target_leader(
             self._source, self._target, routes, lambda route, reason: self._refuse(route, reason, wait=True)
@@ -114,7 +115,13 @@ class GroupTakeover:
             self.waiting = True
             self.awaited.add(reason)
         if tell:
-            log.warning("flow %s: %s-%d is not taken over: %s", self._flow.name, *route.source, reason)
+            log.warning(
+                "flow %s: %s-%d is not taken over: %s",
+                self._flow.name,
+                *route.source,
+                reason,
+                extra=Event.TAKEOVER_REFUSED.extra,
+            )
 
     def _begun(self, identity: Identity, leader: int, group: Sequence[BothLogs], committed: Offsets) -> list[SoFar]:
         """What we have in each of those that may be for us to begin; the others are settled, or refused."""
@@ -165,7 +172,12 @@ class GroupTakeover:
                 self.taken += 1
             how = f"group {self._group} has committed" if route.source in committed else "by auto.offset.reset"
             log.info(
-                "flow %s: %s-%d begins at source offset %d, %s", self._flow.name, *route.source, start.upstream, how
+                "flow %s: %s-%d begins at source offset %d, %s",
+                self._flow.name,
+                *route.source,
+                start.upstream,
+                how,
+                extra=Event.TAKEN_OVER.extra,
             )
 
     def _reset(self, bounds: Bounds) -> int:

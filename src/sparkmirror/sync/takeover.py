@@ -17,6 +17,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.log_tail import TailUnread, each_readable
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
+from sparkmirror.events import Event
 from sparkmirror.offsets.connect_offsets import offsets_topics
 from sparkmirror.offsets.foreign_ends import ForeignEnds, SoFar
 from sparkmirror.offsets.identity import Identity
@@ -111,7 +112,13 @@ class Takeover:
     def _refuse(self, route: Route, reason: str, *, wait: bool = False) -> None:
         self.refused[route] = reason
         self.waiting |= wait
-        log.warning("flow %s: %s-%d is not taken over: %s", self._flow.name, *route.source, reason)
+        log.warning(
+            "flow %s: %s-%d is not taken over: %s",
+            self._flow.name,
+            *route.source,
+            reason,
+            extra=Event.TAKEOVER_REFUSED.extra,
+        )
 
     def _foreign(self, ends: ForeignEnds, todo: Sequence[Route]) -> tuple[dict[int, list[BothLogs]], dict[Route, str]]:
         """Those that end with records that are not ours, by the target's leader, and where that can't be told, and why.
@@ -204,6 +211,7 @@ class Takeover:
                 *route.target,
                 end,
                 self._flow.target.alias,
+                extra=Event.OFFSET_SYNCS_STRANGE.extra,
             )
 
     def _claim(self, identity: Identity, found: Sequence[_Found]) -> None:
@@ -224,6 +232,7 @@ class Takeover:
                 of.connector,
                 last.upstream + 1,
                 of.upstream,
+                extra=Event.TAKEN_OVER.extra,
             )
 
     def _offset_syncs(self) -> dict[TopicPartition, OffsetSync]:

@@ -17,6 +17,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.groups import Groups
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
+from sparkmirror.events import Event
 from sparkmirror.offsets.losses import losses_topic
 from sparkmirror.sync.access_memory import AccessMemory
 from sparkmirror.sync.acl_rules import of_copies, of_groups, of_one_copy, while_mirrored
@@ -116,7 +117,9 @@ class TopicAclSync:
             return read_acls(client, *(resource for resource, enabled in asked.items() if enabled))
         except SecurityDisabled:
             level = logging.DEBUG if alias in self._without_acls else logging.INFO
-            logger.log(level, "no ACLs are synced: cluster %s has no authorizer", alias)
+            logger.log(
+                level, "no ACLs are synced: cluster %s has no authorizer", alias, extra=Event.ACLS_NOT_SYNCED.extra
+            )
             self._without_acls.add(alias)
             return None
 
@@ -125,10 +128,12 @@ class TopicAclSync:
         refused = []
         for acl, reason in create_acls(self._target, list(missing)).items():
             if reason is None:
-                logger.info("ACL added on cluster %s: %s", alias, acl)
+                logger.info("ACL added on cluster %s: %s", alias, acl, extra=Event.ACL_ADDED.extra)
             else:
                 refused.append(acl)
-                logger.warning("ACL not synced to cluster %s: %s: %s", alias, acl, reason)
+                logger.warning(
+                    "ACL not synced to cluster %s: %s: %s", alias, acl, reason, extra=Event.ACLS_NOT_SYNCED.extra
+                )
         if refused and self._sync.acl_removals_enabled:
             self._memory.forget(map(_written, refused))
 
@@ -147,11 +152,15 @@ class TopicAclSync:
         kept = []
         for acl, reason in delete_acls(self._target, doomed).items():
             if reason is None:
-                logger.info("ACL removed on cluster %s, as at the source: %s", alias, acl)
+                logger.info(
+                    "ACL removed on cluster %s, as at the source: %s", alias, acl, extra=Event.ACL_REMOVED.extra
+                )
             else:
                 kept.append(_written(acl))
                 if acl not in self._named:
-                    logger.warning("ACL not removed on cluster %s: %s: %s", alias, acl, reason)
+                    logger.warning(
+                        "ACL not removed on cluster %s: %s: %s", alias, acl, reason, extra=Event.ACL_NOT_REMOVED.extra
+                    )
                 self._named.add(acl)
         self._memory.forget(set(gone) - set(kept))
 
@@ -163,6 +172,7 @@ class TopicAclSync:
                 self._source.config.alias,
                 self._target.config.alias,
                 acl,
+                extra=Event.ACL_NOT_REMOVED.extra,
             )
         self._named = revoked
         self._granted = wanted | revoked

@@ -13,6 +13,7 @@ from sparkmirror.cluster.admin import TOPICS_PER_REQUEST, ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.config_changes import ConfigChange, alter_topic_configs
 from sparkmirror.config import FlowConfig
+from sparkmirror.events import Event
 from sparkmirror.sync.topic_properties import config_change
 from sparkmirror.sync.topic_rules import TopicRules
 from sparkmirror.sync.topics import MirroredTopic, TopicSync
@@ -96,6 +97,7 @@ class TopicConfigSync:
                 "configuration not synced: the brokers of cluster %s don't know these properties: %s",
                 self._target.config.alias,
                 by_property(new),
+                extra=Event.TOPIC_CONFIG_NOT_SYNCED.extra,
             )
         self._named_as_unknown |= {(remote, name) for remote, names in new.items() for name in names}
 
@@ -106,17 +108,35 @@ class TopicConfigSync:
             outcomes = alter_topic_configs(self._client, changes)
         except UnsupportedBroker as error:
             level = logging.DEBUG if self._named_as_unsupported else logging.WARNING
-            logger.log(level, "no topic's configuration is synced to cluster %s: %s", alias, error)
+            logger.log(
+                level,
+                "no topic's configuration is synced to cluster %s: %s",
+                alias,
+                error,
+                extra=Event.TOPIC_CONFIG_NOT_SYNCED.extra,
+            )
             self._named_as_unsupported = True
             return False
         for change in changes:
             reason = outcomes.get(change.topic, "the broker said nothing about it")
             if reason is None:
-                logger.info("topic configured: %s on cluster %s: %s", change.topic, alias, change)
+                logger.info(
+                    "topic configured: %s on cluster %s: %s",
+                    change.topic,
+                    alias,
+                    change,
+                    extra=Event.TOPIC_CONFIGURED.extra,
+                )
             else:
                 _warn(change.topic, self._target, reason)
         return True
 
 
 def _warn(topic: str, admin: ClusterAdmin, reason: str) -> None:
-    logger.warning("configuration not synced: topic %s on cluster %s: %s", topic, admin.config.alias, reason)
+    logger.warning(
+        "configuration not synced: topic %s on cluster %s: %s",
+        topic,
+        admin.config.alias,
+        reason,
+        extra=Event.TOPIC_CONFIG_NOT_SYNCED.extra,
+    )

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec, TopicDescription, creation_refusal
+from sparkmirror.events import Event
 from sparkmirror.sync.other_flows import OtherFlows, refusal_of_second
 from sparkmirror.sync.refused_properties import property_refusal, refused_properties
 from sparkmirror.sync.topic_properties import creation_configs
@@ -100,7 +101,7 @@ class TopicDuty:
             if names[name] not in remotes:
                 refused[name] = f"topic {names[name]} was created, but cluster {self._at} does not list it yet"
         for name in sorted(refused):
-            logger.warning("topic not replicated: %s: %s", name, refused[name])
+            logger.warning("topic not replicated: %s: %s", name, refused[name], extra=Event.TOPIC_NOT_REPLICATED.extra)
         return TopicSync(
             mirrored=tuple(
                 MirroredTopic(sources[name], remotes[remote]) for name, remote in names.items() if remote in remotes
@@ -176,6 +177,7 @@ class TopicDuty:
                 "created without properties that the brokers of cluster %s don't know: %s",
                 self._at,
                 by_property(unknown),
+                extra=Event.TOPIC_CONFIG_NOT_SYNCED.extra,
             )
         outcomes = {remote: creation_refusal(code, words) for remote, (code, words) in answers.items()}
         outcomes |= self._refused_for_properties(specs.values(), answers, names, remotes)
@@ -225,7 +227,7 @@ class TopicDuty:
         for name in topics:
             reason = outcomes.get(names[name], "the broker said nothing about it")
             if reason is None:
-                logger.info("topic %s: %s on cluster %s", what, names[name], self._at)
+                logger.info("topic %s: %s on cluster %s", what, names[name], self._at, extra=Event.TOPIC_CREATED.extra)
                 done.append(name)
             else:
                 refused[name] = f"topic {names[name]} can't be {what} on cluster {self._at}: {reason}"

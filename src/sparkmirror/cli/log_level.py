@@ -1,0 +1,44 @@
+"""`sparkmirror log-level`: what a running mirror logs, through its control topics."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sparkmirror.cli.control import Flow, tell
+from sparkmirror.cli.output import Format, Output
+from sparkmirror.cli.run import Clusters, File, Secrets, load
+from sparkmirror.errors import ConfigError
+from sparkmirror.log_levels import LEVELS, PACKAGES, is_settable
+
+_DEFAULT = "DEFAULT"
+
+
+def log_level(
+    file: File,
+    package: Annotated[
+        str, typer.Argument(metavar="PACKAGE", help="sparkmirror or kafka, or what is below: sparkmirror.engine.")
+    ],
+    level: Annotated[
+        str, typer.Argument(metavar="LEVEL", help=f"{', '.join(LEVELS)}; or default, as when the process was started.")
+    ],
+    flow: Flow = None,
+    clusters: Clusters = None,
+    secrets: Secrets = None,
+    output: Output = Format.TEXT,
+) -> None:
+    """Set from which level on running processes log a package, within seconds, until it is set again.
+
+    Exit codes: 0 said, 2 the file or the command line is wrong, 3 the target can't be reached.
+
+    Example: sparkmirror log-level mm2.properties sparkmirror.engine DEBUG
+    """
+    if not is_settable(package):
+        raise ConfigError(f"write {' or '.join(PACKAGES)}, or what is below one", where="PACKAGE", key=package)
+    wanted = level.upper()
+    if wanted not in (*LEVELS, _DEFAULT):
+        raise ConfigError(f"write {', '.join(LEVELS)} or default", where="LEVEL", key=level)
+    said = f"{package} is logged " + ("as when it was started" if wanted == _DEFAULT else f"from {wanted} on")
+    asked = None if wanted == _DEFAULT else wanted
+    tell(load(file, clusters, secrets=secrets), flow, lambda control: control.log_level(package, asked), said, output)
