@@ -125,6 +125,20 @@ def test_a_reading_that_comes_after_its_minute_was_closed_counts_in_the_next() -
     assert [(one.minute_ms, one.records) for one in partition.close()] == [(BEGAN_MS + MINUTE_MS, 6)]
 
 
+def test_a_reading_from_before_the_closed_minutes_counts_nothing_twice() -> None:
+    first, late, newer, last = readings(
+        [report("p", at_s, receipt(records)) for at_s, records in ((0, 0), (30, 4), (50, 6), (190, 7))], Beginnings()
+    )
+    partition = PartitionMinutes()
+    for reading in (first, newer):
+        partition.add(reading)
+    assert [one.records for one in partition.close(BEGAN_MS + MINUTE_MS)] == [6]
+    partition.add(late)
+    assert [one.records for one in partition.close(BEGAN_MS + 2 * MINUTE_MS)] == [0]
+    partition.add(last)
+    assert [one.records for one in partition.close()] == [1]
+
+
 def test_a_pump_that_is_gone_is_forgotten() -> None:
     partition = PartitionMinutes()
     for at_s, pump in (0, "p"), (FORGOTTEN_MS // 1000 + 60, "q"):
