@@ -131,7 +131,7 @@ def test_events_tell_the_sentence_the_problems_and_the_rows() -> None:
         assert one.next("hello") == {"may_act": False, "can_act": False}
         now = one.next("now")
         assert now["flows"][0]["words"].startswith("Held up")  # type: ignore[index]
-        assert "parked-none" in [one["rule"] for one in now["findings"]]  # type: ignore[index]
+        assert "parked-none" in [one["rule"] for one in now["findings"]]  # type: ignore[attr-defined]
         rows = one.next("rows")
         assert rows["reset"]
         assert [row[1:3] for row in rows["rows"]] == [["caught up", "a"], ["parked", "b"]]  # type: ignore[attr-defined]

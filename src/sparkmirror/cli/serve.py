@@ -33,7 +33,7 @@ def serve(
 ) -> None:
     """Answer Kafka Connect's REST interface and run MirrorMaker 2's connectors, until stopped.
 
-    Each process answers /metrics for itself beside it, to the same people.
+    Each process answers /metrics and the live page, /page/, for itself beside it, to the same people.
 
     Connectors are put as with a Connect worker: curl -X PUT -H "Content-Type: application/json"
     --data @mm2-msc.json http://localhost:8083/connectors/mm2-msc/config
@@ -54,9 +54,14 @@ def serve(
     users = read_users(jaas or jaas_file(), file) if config.basic_auth else None
     require_spark()
     # Spark is slow to import; errors in the file come first
+    from fastapi import APIRouter
+
     from sparkmirror.connect.server import ConnectServer
     from sparkmirror.connect.worker import ConnectWorker
     from sparkmirror.formats.connect import Worker as WorkerFile
+    from sparkmirror.page.access import on_loopback
+    from sparkmirror.page.controls import FlowControls
+    from sparkmirror.page.router import page_router
     from sparkmirror.web.app import metrics_router
 
     stopped = threading.Event()
@@ -69,7 +74,10 @@ def serve(
     ):
         worker.start()
         metrics = metrics_router(worker.snapshots, metrics_profile or ())
-        with ConnectServer(config, worker, users, [metrics]):
+        page = APIRouter()
+        may_act = on_loopback if users is None else lambda _: True
+        page.include_router(page_router(worker.snapshots, FlowControls(lambda: worker.flows), may_act), prefix="/page")
+        with ConnectServer(config, worker, users, [metrics, page]):
             if output is Format.JSON:
                 print_line({"worker_id": config.worker_id, "listeners": [one.url for one in config.listeners]})
             stopped.wait()

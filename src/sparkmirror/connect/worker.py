@@ -74,6 +74,7 @@ class ConnectWorker:
         config = nothing.config.model_copy(update={"spark": _spark_settings(file)})
         self._mirror = Mirror(config, use_lease=use_lease, spark=spark, on_progress=on_progress)
         self._mirror.observer.mode = "serve"
+        self._mirror.observer.mode = "serve"
         self._use_lease = use_lease
         self._lock = threading.Lock()
         self._state = _State({}, nothing)
@@ -111,6 +112,11 @@ class ConnectWorker:
     def snapshots(self) -> Callable[[], Snapshot]:
         """Tells what is going on in this process, at each call."""
         return self._mirror.observer.snapshot
+
+    @property
+    def flows(self) -> Sequence[FlowConfig]:
+        """Those that this process works on, or stands by for."""
+        return [driver.flow for driver in self._mirror.drivers]
 
     # --- what there shall be --------------------------------------------------------------------
 
