@@ -35,7 +35,7 @@ SETTINGS = {
     "emit.checkpoints.interval.seconds": "1",
     "sync.group.offsets.enabled": "true",
     "sync.group.offsets.interval.seconds": "1",
-    "offset.flush.interval.ms": "2000",
+    "B.offset.flush.interval.ms": "2000",
     "emit.heartbeats.enabled": "true",
     "emit.heartbeats.interval.seconds": "1",
     "heartbeats.topic.replication.factor": "1",
@@ -71,7 +71,7 @@ def prometheus(directory: Path, scraped: int) -> Iterator[str]:
     """One with the deployed configuration, but for where and how often it asks. Its URL."""
     config = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text())
     config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
-    config["scrape_configs"][0]["static_configs"][0]["targets"] = [f"localhost:{scraped}"]
+    config["scrape_configs"][0]["static_configs"][0]["targets"] = [f"127.0.0.1:{scraped}"]
     (directory / "prometheus.yml").write_text(yaml.safe_dump(config))
     for name in config["rule_files"]:
         shutil.copy(PROMETHEUS / name, directory)
@@ -109,16 +109,16 @@ def test_no_panel_is_empty(
 ) -> None:
     source, target = source_cluster.bootstrap_servers, target_cluster.bootstrap_servers
     mp.create_topic(source, topic_name, 2)
-    file = mp.write_properties(
-        tmp_path / "mm2.properties", source, target, topic_name, {**SETTINGS, "groups": topic_name}
-    )
-    config = load_mm2_properties(str(file))
-    expressions = [(path.stem, *panel) for path in DASHBOARDS for panel in panels(path)]
     (port,) = free_ports(1)
+    settings = {**SETTINGS, "groups": topic_name, "sparkmirror.metrics.listeners": f"http://127.0.0.1:{port}"}
+    config = load_mm2_properties(
+        str(mp.write_properties(tmp_path / "mm2.properties", source, target, topic_name, settings))
+    )
+    expressions = [(path.stem, *panel) for path in DASHBOARDS for panel in panels(path)]
     with (
         traffic(source, topic_name),
         run_config(config, spark, use_lease=True) as mirror,
-        metrics_served(port, tuple(Profile), config, mirror.observer.snapshot),
+        metrics_served(None, tuple(Profile), config, mirror.observer.snapshot),
         prometheus(tmp_path, port) as url,
     ):
         empty = expressions
