@@ -19,6 +19,7 @@ KINDS = frozenset(
 )
 
 
+@pytest.mark.full
 def test_twelve_faults_and_not_a_record_is_lost(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)  # a session of other tests may have set it
     plan = RoundPlan(

@@ -140,6 +140,7 @@ def test_what_is_missing_is_added_by_kafkas_tool(guarded: tuple[KafkaCluster, Ka
     with_target.close()
 
 
+@pytest.mark.full
 def test_clusters_without_an_authorizer(
     source_cluster: KafkaCluster, target_cluster: KafkaCluster, tmp_path: Path
 ) -> None:

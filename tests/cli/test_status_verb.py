@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import time
 from pathlib import Path
@@ -12,7 +13,7 @@ from typer.testing import CliRunner
 
 from sparkmirror.cli import status as verb
 from sparkmirror.cli.app import app
-from sparkmirror.engine.snapshot import Flow, FlowState, PartitionState
+from sparkmirror.engine.snapshot import Flow, FlowState, LossCount, PartitionState
 from sparkmirror.engine.status_topic import Status
 from sparkmirror.errors import ClusterUnreachable
 
@@ -37,9 +38,37 @@ def test_the_line_tells_state_reason_progress_rate_lag_eta_and_age() -> None:
 
 
 def test_progress_is_never_said_to_be_whole_before_it_is() -> None:
-    assert "99.9% done" in verb.line(flow(records=10_000_000, lag=1), 0.0)
+    nearly = topic("a", partition(position=10_000_000, end=10_000_001, lag=1, downstream=10_000_000))
+    assert "99.9% done" in verb.line(flow(topics=(nearly,), lag=1), 0.0)
     assert verb.progress(flow(lag=None)) is None
-    assert verb.progress(flow(records=0, lag=0)) == 1.0
+    assert verb.progress(flow(topics=(), lag=0)) == 1.0
+
+
+def test_progress_does_not_start_over_with_the_process() -> None:
+    half = topic("a", partition(start=8_000, position=9_000, end=10_000, lag=1_000, downstream=5_000))
+    assert verb.progress(flow(topics=(half,), lag=1_000, records=0)) == 0.5
+    assert verb.progress(flow(topics=(half,), lag=1_000, records=1_000)) == 0.5
+    unknown = partition(1, position=None, lag=None)
+    expired = partition(2, start=500, position=0, end=900, lag=400)
+    some = topic("a", *half.partitions, unknown, expired)
+    assert verb.progress(flow(topics=(some,), lag=1_400)) == 1_000 / 2_400
+    done = topic("b", partition(position=1_000_000, end=1_000_000, downstream=1_000))
+    assert verb.progress(flow(topics=(half, done), lag=1_000)) == 2_000 / 3_000
+
+
+def test_a_loss_since_the_process_took_charge_is_unhealthy() -> None:
+    lost = LossCount("expired", 2, 40, 7, "40 records expired")
+    assert not verb.is_healthy(flow(losses=(lost,)))
+    assert verb.is_healthy(flow(losses=(dataclasses.replace(lost, is_loss=False),)))
+    line = verb.line(flow(losses=(lost,)), 0.0)
+    assert "caught up (lost: 40 records expired)" in line
+    assert "; 2 losses; 0 s ago" in line
+
+
+@pytest.mark.parametrize("state", FlowState)
+def test_the_help_names_the_unhealthy_states(state: FlowState) -> None:
+    told = " ".join((verb.status.__doc__ or "").split()).partition("--check takes")[2].partition("Exit codes")[0]
+    assert (state.value in told) is (not verb.is_healthy(flow(state=state)))
 
 
 def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: Status, *arguments: str) -> tuple[int, str]:

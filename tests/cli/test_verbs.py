@@ -21,8 +21,9 @@ import typer
 from snapshot_samples import flow
 from typer.testing import CliRunner
 
-from sparkmirror.cli import control, groups, losses, offsets, status, topics
+from sparkmirror.cli import control, doctor, explain, groups, losses, offsets, status, top, topics
 from sparkmirror.cli.app import PANELS, app
+from sparkmirror.doctor.explanation import Explanation, Mark, Step
 from sparkmirror.engine.status_topic import Status
 from sparkmirror.offsets.losses import Loss, LossKind
 from sparkmirror.sync.moved_writers import Moved
@@ -163,8 +164,18 @@ def told(patch: Patch) -> None:
 
 def published(patch: pytest.MonkeyPatch) -> None:
     now = Status(flow(at_ms=int(time.time() * 1000)), 0)
-    for module in (status, groups, topics):
+    for module in (status, top, groups, topics):
         patch.setattr(module, "read_status", lambda _: now)
+
+
+def explained(patch: Patch) -> None:
+    step = Step("filter", Mark.YES, "orders of topics matches it")
+    patch.setattr(explain, "explanations", lambda *_: [Explanation("A->B", "topic", "orders", (step,))])
+
+
+def alone(patch: Patch) -> None:
+    now = Status(flow(at_ms=int(time.time() * 1000), duties=(), groups=(), pumps=(), processes=1), 0)
+    patch.setattr(doctor, "read_status", lambda _: now)
 
 
 def lost(patch: Patch) -> None:
@@ -216,8 +227,11 @@ JSON_CASES: dict[str, tuple[list[str], Callable[[Patch], None]]] = {
     "log-level": (["FILE", "sparkmirror", "debug"], told),
     "losses": (["FILE"], lost),
     "status": (["FILE"], published),
+    "top": (["FILE"], published),
+    "doctor": (["FILE", "--wait", "0"], alone),
     "groups": (["FILE"], published),
     "topics list": (["FILE"], published),
+    "explain": (["FILE", "orders"], explained),
     "offsets translate": (["FILE", "--topic", "orders", "--offset", "3"], translated),
     "topics done": (["FILE", "--topics", "orders"], moved),
     "topics undo": (["FILE", "--topics", "orders"], moved),
@@ -264,6 +278,7 @@ def test_it_reads_the_secrets(verb: str, tmp_path: Path) -> None:
     file.write_text(json.dumps(tree))
     more = {
         "throttle": ["20M"],
+        "explain": ["orders"],
         "log-level": ["sparkmirror", "debug"],
         "topics done": ["--topics", "orders"],
         "topics undo": ["--topics", "orders"],

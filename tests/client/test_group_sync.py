@@ -176,6 +176,7 @@ def test_a_group_without_a_checkpoint_is_said(
     assert committed(target_cluster, f"{topic_name}-none") == {}
 
 
+@pytest.mark.full
 @pytest.mark.broker
 def test_the_verb_runs_for_as_long_as_it_is_told(
     target_cluster: KafkaCluster, topic_name: str, topic: str, tmp_path: Path

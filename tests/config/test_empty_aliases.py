@@ -63,7 +63,8 @@ def test_the_alias_alone(load: Load, key: str, more: str) -> None:
     with pytest.raises(ConfigError, match="which it takes for an internal topic: to keep names write") as caught:
         load(f"{key} =\n{more}")
     assert caught.value.key == key
-    assert "for us-orders" in str(caught.value) if more else "for us.orders" in str(caught.value)
+    assert f"for <alias>{'-' if more else '.'}orders write the source's alias here" in str(caught.value)
+    assert load("source.cluster.alias = us\n" + more).warnings == (), "the remedy"
 
 
 def test_with_the_policy_that_keeps_names(load: Load) -> None:

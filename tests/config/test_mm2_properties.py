@@ -91,6 +91,7 @@ PLACES: dict[str, list[str]] = {
     "offset.lag.max": CONNECTOR,
     "admin.timeout.ms": CONNECTOR,
     "refresh.topics.interval.seconds": CONNECTOR,
+    "sparkmirror.objective.seconds": CONNECTOR,
     "session.timeout.ms": ["eu.{}"],
     "fetch.min.bytes": ["us->eu.source.consumer.{}", "us.consumer.{}", "us->eu.consumer.{}"],
     "fetch.max.bytes": ["us->eu.source.consumer.{}", "us.consumer.{}", "us->eu.consumer.{}"],

@@ -39,7 +39,7 @@ class ServedWorker:
         settings = worker_settings(
             self.target, group, free_ports(1)[0], offset_flush_interval_ms="1000", session_timeout_ms="6000"
         )
-        settings |= more or {}
+        self.settings = settings = {**settings, **(more or {})}
         self.url, self.names = settings["listeners"], list[str]()
         self._file, self._log = directory / "connect-distributed.properties", directory / "serve.log"
         self._file.write_text(dumps(settings))

@@ -16,6 +16,7 @@ from typing import Any
 import mirror_process as mp
 import pytest
 from javaproperties import dumps
+from snapshot_samples import snapshot
 from tests.connect.in_memory_api import InMemoryTopic
 from tests.connect.in_memory_worker import InMemoryWorker
 from tests.connect.rest_cases import connector
@@ -83,6 +84,8 @@ class _Worker(InMemoryWorker):
 
     def __init__(self, _: object, worker_id: str, **__: object) -> None:
         super().__init__(worker_id)
+
+    snapshots = staticmethod(snapshot)
 
     def start(self) -> None:
         pass
@@ -166,6 +169,8 @@ def test_only_users_of_the_jaas_file_are_let_in(
             assert _ask(url + path) == (401, "User cannot access the resource.")
             assert _ask(url + path, credentials="ann:wrong")[0] == 401
             assert _ask(url + path, credentials=f"bob:{PASSWORD}")[0] == 401
+        assert _ask(url + "/metrics")[0] == 401
+        assert "sparkmirror_lag_records" in _ask(url + "/metrics", credentials=f"ann:{PASSWORD}")[1]
         assert _ask(url + "/connectors", credentials=f"ann:{PASSWORD}") == (200, "[]")
 
 

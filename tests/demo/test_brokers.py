@@ -65,6 +65,7 @@ def _gone(pid: int, within_s: float) -> bool:
     return False
 
 
+@pytest.mark.full
 def test_a_broker_comes_back_where_it_was(tmp_path: Path, topic_name: str) -> None:
     cluster = KafkaCluster(tmp_path / "cluster", properties={"num.partitions": "7"})
     broker = cluster.brokers[0]

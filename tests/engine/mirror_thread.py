@@ -22,9 +22,11 @@ def run_mirror(path: Path, spark: SparkSession) -> Iterator[Mirror]:
 
 
 @contextlib.contextmanager
-def run_config(config: MirrorConfig, spark: SparkSession, on_progress: OnProgress | None = None) -> Iterator[Mirror]:
+def run_config(
+    config: MirrorConfig, spark: SparkSession, on_progress: OnProgress | None = None, *, use_lease: bool = False
+) -> Iterator[Mirror]:
     """The same for a configuration."""
-    mirror = Mirror(config, use_lease=False, spark=spark, on_progress=on_progress)
+    mirror = Mirror(config, use_lease=use_lease, spark=spark, on_progress=on_progress)
     failures: list[BaseException] = []
 
     def run() -> None:

@@ -178,6 +178,7 @@ def test_refuses_a_partition_given_twice() -> None:
         plan([PartitionLoad("a->b", "t", 0, 0)] * 2, 2, {})
 
 
+@pytest.mark.full
 def test_a_hundred_thousand_partitions_on_five_hundred_tasks() -> None:
     rng = random.Random(7)
     loads = [

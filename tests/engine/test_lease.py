@@ -105,6 +105,7 @@ def test_newcomers_wait_and_take_over_at_once_when_it_is_released(make_lease: Ma
     assert sum(lease.held() for lease in standbys) == 1
 
 
+@pytest.mark.full
 @pytest.mark.broker
 def test_a_holder_whose_topic_changes_holds_on_though_its_machine_is_slow(
     target_cluster: KafkaCluster, make_lease: MakeLease, topic_name: str, monkeypatch: pytest.MonkeyPatch
@@ -149,6 +150,7 @@ def wait_for_line(process: subprocess.Popen[str], line: str) -> None:
     raise AssertionError(f"the process ended before it said {line!r}")
 
 
+@pytest.mark.full
 @pytest.mark.broker
 def test_a_killed_and_a_frozen_holder_are_replaced(
     target_cluster: KafkaCluster, topic_name: str, make_lease: MakeLease

@@ -251,6 +251,7 @@ def test_latest_begins_with_what_comes_after_the_start(
             mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 1) == total, 90, f"{total} copied")  # noqa: B023
 
 
+@pytest.mark.full
 def test_a_predecessors_announcement_that_comes_late_is_answered(
     spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
 ) -> None:

@@ -116,6 +116,7 @@ def test_who_says_it_late_is_asked_and_believed(
     assert run_command(str(file)).returncode == 0
 
 
+@pytest.mark.full
 def test_writers_that_moved_before_all_was_copied(
     spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, file: Path
 ) -> None:

@@ -18,6 +18,7 @@ from sparkmirror.config import load_mm2_properties
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.engine.snapshot import Flow, FlowState, PartitionState, Role, Topic
+from sparkmirror.engine.status_topic import read_status
 from sparkmirror.sync.group_standing import GroupState
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -91,6 +92,20 @@ def test_it_tells_what_is_so(
         write(source_cluster, topic_name, plain(range(COUNT, COUNT + 50)))
         mp.wait_for(lambda: counts(COUNT + 50), 60, "what has come since is copied")
         assert seen == sorted(seen)
+        (flow_config,) = config.flows
+
+        def published() -> int:
+            status = read_status(flow_config)
+            return status.flow.records if status.flow is not None else 0
+
+        mp.wait_for(lambda: published() == COUNT + 50, 30, "it is published at the target")
+        status = read_status(flow_config)
+        assert status.flow is not None
+        assert [topic.topic for topic in status.flow.topics] == [topic.topic for topic in flow_of(mirror).topics]
+        assert [one.group for one in status.flow.groups] == [topic_name]
+        age_s = status.age_s()
+        assert age_s is not None
+        assert age_s < 15
     process = mirror.observer.snapshot().process
     assert process.spark_version
     assert process.jvm_memory_bytes > 0

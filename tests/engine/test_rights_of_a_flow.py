@@ -127,7 +127,8 @@ def said(file: Path) -> dict[str, str]:
     lines: dict[str, str] = {}
     for finding in json.loads(printed.stdout):
         if finding["rule"] != "short-interval" and (finding["severity"] != "info" or finding["rule"] in KNOWN):
-            lines[finding["rule"]] = f"{lines.get(finding['rule'], '')}{finding['what']}; {finding['fix']}\n"
+            for place in finding["places"]:
+                lines[finding["rule"]] = f"{lines.get(finding['rule'], '')}{place['what']}; {finding['fix']}\n"
     return lines
 
 
@@ -193,6 +194,7 @@ def test_each_other_right_that_is_missing(
     assert not others, "\n".join(others)
 
 
+@pytest.mark.full
 @pytest.mark.spark
 def test_the_rights_are_enough(guarded: tuple[KafkaCluster, KafkaCluster], file: Path, tmp_path: Path) -> None:
     source, target = guarded
@@ -242,7 +244,8 @@ def test_each_right_that_is_missing_when_topics_are_there(
     """What creates topics, and what proves the append check, is needed no more."""
 
     def needed(acl: Acl) -> bool:
-        return acl.operation_name not in ("CREATE", "DELETE")
+        copied = acl.name == "primary.orders"  # by the mirror, of those on orders: the prefix primary. has them anyway
+        return acl.operation_name not in ("CREATE", "DELETE") and not copied
 
     later = [line for cluster in guarded for line in unnamed(cluster, file, needed, lines)]
     assert not later, "\n".join(later)

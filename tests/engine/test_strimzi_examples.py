@@ -60,6 +60,7 @@ def assert_copied(source: KafkaCluster, target: KafkaCluster, names: Mapping[str
     assert sum(proof.records for proof in proofs) == RECORDS * len(names)
 
 
+@pytest.mark.full
 def test_basic_with_its_status(
     source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
 ) -> None:

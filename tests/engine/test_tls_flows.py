@@ -46,6 +46,7 @@ def assert_identical(source: KafkaCluster, target: KafkaCluster, topic: str, rec
     assert sum(proof.records for proof in proofs) >= records
 
 
+@pytest.mark.full
 @pytest.mark.broker
 @pytest.mark.spark
 def test_a_copy_is_identical_and_keeps_its_secrets(

@@ -321,6 +321,7 @@ def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([mp.COMMAND, "verify", *arguments], capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.full
 def test_the_commands_exit_code_and_its_json(
     source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
 ) -> None:

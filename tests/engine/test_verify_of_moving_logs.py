@@ -29,6 +29,7 @@ def keep_ranges(journal: Path, count: int) -> None:
     journal.write_text("".join(f"{line}\n" for line in lines if line not in done[count:]))
 
 
+@pytest.mark.full
 def test_what_expires_before_a_verification_is_resumed_is_no_difference(
     spark: SparkSession,
     start_mirror: StartMirror,

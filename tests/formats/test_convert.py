@@ -175,6 +175,17 @@ def test_spark_is_not_said(tmp_path: Path) -> None:
     assert [(note.key, note.line) for note in result.notes] == [("spark.x", 5)]
 
 
+@pytest.mark.parametrize("to", ["connectors", "strimzi"])
+def test_listeners_of_metrics_and_their_secrets_are_not_said(tmp_path: Path, to: str) -> None:
+    key = "sparkmirror.metrics.listeners.https.ssl.key.password"
+    file = tmp_path / "mm2.properties"
+    head = "".join(f"{key} = {value}\n" for key, value in HEAD.items())
+    file.write_text(f"{head}us->eu.enabled = true\n{key} = hunter2\n")
+    result = convert(read([str(file)]), to)
+    assert (key, 5) in [(note.key, note.line) for note in result.notes]
+    assert "hunter2" not in str(result)
+
+
 def test_a_pair_that_is_no_flow_is_named(tmp_path: Path) -> None:
     path = tmp_path / "mm2.properties"
     back = {"eu->us.enabled": "false", "eu->us.topics": "a", "eu->us.groups": "b"}

@@ -70,6 +70,24 @@ def test_a_connector_as_properties_is_read_as_its_json_is(tmp_path: Path) -> Non
     assert plain["us->eu.topics"] == "orders"
 
 
+@pytest.mark.parametrize("role", ["Source", "Checkpoint", "Heartbeat"])
+@pytest.mark.parametrize("short", [True, False])
+def test_a_connector_of_a_standalone_worker(tmp_path: Path, role: str, short: bool) -> None:
+    """Alone, as `connect-standalone.sh` takes it; its aliases are those of Kafka's own example."""
+    settings = connector(role, **{"tasks.max": "1"}) | {"source.cluster.alias": "source", "topics": "orders"}
+    del settings["target.cluster.alias"]
+    settings["connector.class"] = f"Mirror{role}" if short else settings["connector.class"]
+    path = properties(tmp_path, "mirror", settings)
+    if role == "Checkpoint":
+        assert "is alone: source->target has no MirrorSourceConnector here" in mistakes(path)[0]
+        return
+    config, _ = explain(read([path]))
+    (flow,) = config.flows or config.beats
+    assert (flow.name, bool(config.flows)) == ("source->target", role == "Source")
+    if role == "Source":
+        assert (flow.connect.connector, flow.topics, flow.tasks_max) == ("mm2-source", ("orders",), 1)
+
+
 @pytest.mark.parametrize("worker", [STANDALONE, DISTRIBUTED, None])
 @pytest.mark.parametrize("folder", [True, False])
 def test_several_with_a_workers_file(tmp_path: Path, worker: str | None, folder: bool) -> None:
@@ -210,6 +228,62 @@ def test_a_list(tmp_path: Path, name: str, kind: str) -> None:
     path.write_text(yaml.safe_dump(tree) if name.endswith("yaml") else json.dumps(tree, indent="\t"))
     config, _ = explain(read([str(path)]))
     assert [flow.name for flow in config.flows] == ["us->eu", "asia->eu"]
+
+
+OLD_SPEC = """\
+clusters:
+- {alias: source, bootstrapServers: "s:9092"}
+- alias: target
+  bootstrapServers: t:9092
+  config: {offset.storage.replication.factor: -1, status.storage.replication.factor: -1}
+connectCluster: target
+mirrors:
+- checkpointConnector:
+    config: {replication.policy.class: POLICY, sync.group.offsets.enabled: 'true'}
+    tasksMax: 1
+  groupsPattern: .*
+  sourceCluster: source
+  sourceConnector:
+    config: {offset-syncs.topic.replication.factor: -1, replication.policy.class: POLICY}
+    tasksMax: 1
+  targetCluster: target
+  topicsPattern: topic-.*
+replicas: 1
+version: 3.9.0
+"""
+
+
+def old(name: str = "mm2-lab") -> dict[str, Any]:
+    """A resource of v1beta2, with its status, as a cluster has it."""
+    spec = yaml.safe_load(OLD_SPEC.replace("POLICY", f"{PACKAGE}IdentityReplicationPolicy"))
+    spec["clusters"][0]["alias"] = spec["mirrors"][0]["sourceCluster"] = name
+    return {
+        "apiVersion": "kafka.strimzi.io/v1beta2",
+        "kind": "KafkaMirrorMaker2",
+        "metadata": {"generation": 2, "managedFields": [{"manager": "kubectl"}], "name": name, "namespace": "kafka"},
+        "spec": spec,
+        "status": {"conditions": [{"status": "True", "type": "Ready"}], "url": "http://x:8083"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("items", "flows"),
+    [
+        ([old("source")], ["source->target"]),
+        ([old("source"), old("asia")], ["source->target", "asia->target"]),
+        ([USER, old("source"), SECRET], ["source->target"]),
+        ([old("source"), resource("us")], ["source->target", "us->eu"]),
+        ([as_kubectl_prints_it(old("source"))], ["source->target"]),
+    ],
+    ids=["one", "two", "with strangers", "of both versions", "a list in a list"],
+)
+@pytest.mark.parametrize("name", ["list.yaml", "list.json"])
+def test_a_list_of_the_older_version(tmp_path: Path, name: str, items: list[Any], flows: list[str]) -> None:
+    config, _ = explain(read([written(tmp_path, name, as_kubectl_prints_it(*items))]))
+    assert [flow.name for flow in config.flows] == flows
+    flow = config.flows[0]
+    assert (flow.topics, flow.replication_policy_class) == (("topic-.*",), f"{PACKAGE}IdentityReplicationPolicy")
+    assert flow.group.sync_group_offsets_enabled
 
 
 def test_a_secret_beside_it_is_that_secret(tmp_path: Path) -> None:

@@ -105,6 +105,19 @@ def test_msk_connects_keys(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("aliases", [("source", "target"), ("cluster", "kafka"), ("msk", "msk2"), ("a", "b")])
+@pytest.mark.parametrize("kind", ["json", "properties"])
+def test_msk_connects_keys_whatever_the_aliases_are(tmp_path: Path, kind: str, aliases: tuple[str, str]) -> None:
+    """`source.` and `target.` before `bootstrap.servers` are no aliases there."""
+    settings = {key.replace("cluster.bootstrap", "bootstrap"): value for key, value in SOURCE.items()}
+    ends = dict(zip(("source.cluster.alias", "target.cluster.alias"), aliases, strict=True))
+    said = lines_of(write(tmp_path, {**settings, **ends, "topics": ".*", "tasks.max": "1"}, kind))
+    assert [line.split(": ", 1)[1] for line in said] == [
+        f"{end}.bootstrap.servers: is read by no connector: write {end}.cluster.bootstrap.servers"
+        for end in ("source", "target")
+    ]
+
+
 def test_brokers_that_are_missing(tmp_path: Path) -> None:
     (line,) = lines_of(connector(tmp_path, without="target.cluster.bootstrap.servers"))
     assert line == ": target.cluster.bootstrap.servers: is missing in mm2-msc: write the brokers, host:9092"

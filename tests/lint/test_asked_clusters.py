@@ -156,6 +156,7 @@ def test_one_cluster_twice(source_cluster: KafkaCluster, topic_name: str, tmp_pa
     assert "one-cluster" in found
 
 
+@pytest.mark.full
 def test_nobody_there(source_cluster: KafkaCluster, topic_name: str, tmp_path: Path) -> None:
     make(source_cluster, topic_name)
     more = {"admin.timeout.ms": "10000"}

@@ -69,6 +69,7 @@ def test_no_circles(tmp_path: Path, lines: tuple[str, ...]) -> None:
     assert loops(tmp_path, *lines) == []
 
 
+@pytest.mark.full
 def test_a_mesh_of_many_clusters(tmp_path: Path) -> None:
     """It is looked at for as long as anybody waits."""
     aliases = [f"c{number}" for number in range(9)]

@@ -317,6 +317,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, took / len(as
 """
 
 
+@pytest.mark.full
 def test_three_million_runs_need_little_memory() -> None:
     """72 MB of runs; a million stay in memory until the file is begun (24 MB)."""
     output = subprocess.run(

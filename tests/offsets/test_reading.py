@@ -16,6 +16,7 @@ from sparkmirror.cluster import log_tail
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig, LossPolicy
 from sparkmirror.demo import KafkaCluster
+from sparkmirror.offsets.cause import Cause
 from sparkmirror.offsets.foreign_ends import ForeignEnds, SoFar
 from sparkmirror.offsets.log_bounds import by_target_leader
 from sparkmirror.offsets.losses import LossKind, LossLedger
@@ -135,7 +136,7 @@ def test_each_route_is_answered_for_itself(flow: Flow) -> None:
     after_the_copy(copied.position, segment)
     assert isinstance(untouched, Bearings)
     assert untouched.position == UNTOUCHED
-    assert nowhere == Refusal(f"us: {flow.topic} has no partition 2", transient=True)
+    assert nowhere == Refusal(f"us: {flow.topic} has no partition 2", transient=True, cause=Cause.NO_TOPIC)
 
 
 # --- what is refused ----------------------------------------------------------------------------------
@@ -259,16 +260,17 @@ def test_markers_that_the_source_has_deleted_since_are_no_loss(flow: Flow) -> No
 # --- state that expires -------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def forgetful_flow(
-    source_cluster: KafkaCluster, topic_name: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Flow]:
-    """Its target looks for expired producers all the time."""
+@pytest.fixture(scope="module")
+def forgetful_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
+    """It looks for expired producers all the time."""
     settings = {"producer.id.expiration.check.interval.ms": "100"}
-    with (
-        KafkaCluster(tmp_path_factory.mktemp("expiring"), properties=settings) as cluster,
-        flow_between(source_cluster, cluster, topic_name) as flow,
-    ):
+    with KafkaCluster(tmp_path_factory.mktemp("expiring"), properties=settings) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def forgetful_flow(source_cluster: KafkaCluster, forgetful_cluster: KafkaCluster, topic_name: str) -> Iterator[Flow]:
+    with flow_between(source_cluster, forgetful_cluster, topic_name) as flow:
         yield flow
 
 

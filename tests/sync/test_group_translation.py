@@ -186,6 +186,7 @@ def test_a_group_of_an_emptied_partition_goes_on_at_the_targets_end(
     assert [one.value for one in far.read(remote[0]) if one.offset >= end] == [written.value]
 
 
+@pytest.mark.full
 def test_a_group_catches_up_only_with_what_is_to_be_copied(
     near: Cluster, far: Cluster, make_flow: MakeFlow, topic_name: str
 ) -> None:

@@ -53,6 +53,7 @@ def pumping(flow: GroupFlow, with_receipts: bool) -> Iterator[None]:
         driver.close()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("with_receipts", [True, False])
 def test_a_group_that_reads_on_while_records_are_copied(
     source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path, with_receipts: bool

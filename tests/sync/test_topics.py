@@ -191,6 +191,30 @@ def test_a_value_that_the_target_does_not_take_is_refused(
     assert not [line for line in lines() if "don't know" in line]
 
 
+@pytest.mark.parametrize(
+    ("properties", "not_taken", "named"),
+    [
+        ({"remote.storage.enable": "true", "cleanup.policy": "delete"}, {"true"}, ["remote.storage.enable"]),
+        ({"remote.storage.enable": "true", "retention.ms": "9"}, {"true"}, ["remote.storage.enable"]),
+        ({"compression.type": "zstd", "segment.ms": "3", "a": "b"}, {"zstd", "3"}, ["compression.type", "segment.ms"]),
+        ({"message.timestamp.after.max.ms": "0", "segment.bytes": "5"}, {"0"}, ["message.timestamp.after"]),
+        ({"cleanup.policy": "", "max.message.bytes": "1"}, {""}, ["cleanup.policy"]),
+    ],
+)
+def test_each_property_whose_value_is_refused_is_named_and_can_be_left_out(
+    properties: dict[str, str], not_taken: set[str], named: list[str]
+) -> None:
+    source, target = InventedCluster("us", {"tiered": 1}), InventedCluster("eu", {})
+    source.properties, target.not_taken = properties, not_taken
+    said = TopicDuty(source, target, rules()).sync_once().refused["tiered"]
+    remedy = said.partition(": write config.properties.exclude = ")[2].split(", ")
+    assert [one.startswith(f"+{name}") for one, name in zip(remedy, named, strict=True)] == [True] * len(named)
+    for name in remedy:
+        source.properties.pop(name.removeprefix("+"))
+    result = TopicDuty(source, target, rules()).sync_once()
+    assert (result.refused, result.created) == ({}, ("us.tiered",))
+
+
 def test_a_refused_value_of_a_property_that_brokers_do_not_list() -> None:
     source, target = old_target()
     source.properties = {"internal.segment.bytes": "1"}

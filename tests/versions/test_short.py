@@ -25,6 +25,7 @@ WAIT_S = 240
 """For a verb; it takes a tenth of that, on a machine that does nothing else."""
 
 
+@pytest.mark.full
 def test_old_brokers_copy_to_each_other(tmp_path: Path) -> None:
     older = cluster_of("2.8.2", tmp_path / "older", properties={"log.cleaner.enable": "false"})
     newer = cluster_of("3.6.2 KRaft", tmp_path / "newer", properties={"log.cleaner.enable": "false"})

@@ -12,7 +12,7 @@ import pytest
 from fastapi import APIRouter, FastAPI
 from snapshot_samples import flow, snapshot
 
-from sparkmirror.engine.snapshot import FlowState
+from sparkmirror.engine.snapshot import FlowState, Snapshot
 from sparkmirror.errors import ConfigError
 from sparkmirror.web.app import build_app
 from sparkmirror.web.listener import Listener, listening, serving
@@ -41,6 +41,16 @@ def test_metrics_and_health() -> None:
         assert b"sparkmirror_build_info" in body
         assert json.loads(get(port, "/health")[2]) == {"status": "alive"}
         assert json.loads(get(port, "/ready")[2]) == {"status": "ready", "flows": []}
+
+
+def test_figures_that_cannot_be_told_are_an_error_of_one_line() -> None:
+    def fails() -> Snapshot:
+        raise RuntimeError("private words")
+
+    with served(build_app(fails)) as port:
+        status, _, body = get(port, "/metrics")
+    assert (status, body.count(b"\n")) == (500, 1)
+    assert b"private words" not in body
 
 
 def test_not_ready_while_a_flow_joins() -> None:

@@ -13,6 +13,8 @@ from sparkmirror.cli.config import config
 from sparkmirror.cli.control import pause, resume, throttle
 from sparkmirror.cli.convert import convert
 from sparkmirror.cli.demo import demo
+from sparkmirror.cli.doctor import doctor
+from sparkmirror.cli.explain import explain
 from sparkmirror.cli.groups import groups
 from sparkmirror.cli.legacy import legacy
 from sparkmirror.cli.lint import lint
@@ -26,6 +28,7 @@ from sparkmirror.cli.run import run
 from sparkmirror.cli.serve import serve
 from sparkmirror.cli.status import status
 from sparkmirror.cli.sync_groups import sync_groups
+from sparkmirror.cli.top import top
 from sparkmirror.cli.topics import topics
 from sparkmirror.cli.verify import verify
 from sparkmirror.errors import ConfigError, SparkMirrorError
@@ -57,7 +60,7 @@ def version(output: Output = Format.TEXT) -> None:
 PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Mirror": (run, serve, legacy),
     "Steer a running mirror": (pause, resume, throttle, log_level),
-    "Look": (status, groups, config, lint, verify, losses, version),
+    "Look": (status, top, doctor, explain, groups, config, lint, verify, losses, version),
     "Set up": (demo, convert, pack),
     "Migrate applications": (sync_groups, acls),
 }

@@ -1,16 +1,23 @@
-"""`--metrics-port` and `--metrics-profile`: metrics over HTTP while a mirror runs."""
+"""Metrics and the page over HTTP while a mirror runs: `--metrics-port`, `--metrics-profile`, and a file's listeners."""
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sparkmirror.metrics.profiles import Profile
+from sparkmirror.cluster.tls import server_context
+from sparkmirror.config import ClusterConfig, MirrorConfig
+from sparkmirror.config.metrics_settings import HTTPS, LISTENERS
+from sparkmirror.config.values import listener_parts
+from sparkmirror.metrics.profile import Profile
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI, Request
+
     from sparkmirror.engine.snapshot import Snapshot
 
 _OPTION = "--metrics-port"
@@ -23,7 +30,8 @@ MetricsPort = Annotated[
         min=1,
         max=65_535,
         metavar="PORT",
-        help="Answer /metrics, /health and /ready by HTTP, without a password, on this port of every interface.",
+        help="Answer /metrics, /health, /ready and the live page by HTTP, without a password, on this port of every"
+        " interface.",
     ),
 ]
 MetricsProfiles = Annotated[
@@ -34,15 +42,49 @@ MetricsProfiles = Annotated[
 
 @contextmanager
 def metrics_served(
-    port: int | None, profiles: Collection[Profile] | None, snapshots: Callable[[], Snapshot]
+    port: int | None, profiles: Collection[Profile] | None, config: MirrorConfig, snapshots: Callable[[], Snapshot]
 ) -> Iterator[None]:
-    """Answer while the context is open; without a port do nothing. Raises `ConfigError` where it can't listen."""
-    if port is None:
+    """Answer on the port and on the file's listeners while the context is open; without any do nothing.
+
+    By the page people may act where they signed in, or from this machine.
+
+    Raises `ConfigError` where it can't listen, and for users or stores that can't be read.
+    """
+    told = config.metrics
+    if port is None and not told.listeners:
         yield
         return
-    from sparkmirror.web.app import build_app  # FastAPI is slow to import
+    from sparkmirror.connect.basic_auth import BasicAuth, read_users  # FastAPI is slow to import
+    from sparkmirror.page.access import on_loopback
+    from sparkmirror.page.controls import FlowControls
+    from sparkmirror.page.router import page_router
+    from sparkmirror.web.app import build_app
     from sparkmirror.web.listener import Listener, listening, serving
 
-    app = build_app(snapshots, profiles or ())
-    with listening(Listener("http", _EVERYWHERE, port), "command line", _OPTION) as bound, serving(app, bound, None):
+    def app(may_act: Callable[[Request], bool]) -> FastAPI:
+        page = page_router(snapshots, FlowControls(lambda: config.flows), may_act)
+        return build_app(snapshots, profiles or (), [page])
+
+    with ExitStack() as opened:
+        if port is not None:
+            bound = opened.enter_context(listening(Listener("http", _EVERYWHERE, port), "command line", _OPTION))
+            opened.enter_context(serving(app(on_loopback), bound, None))
+        guarded = (
+            BasicAuth(app(lambda _: True), read_users(told.jaas_file, config.path))
+            if told.jaas_file
+            else app(on_loopback)
+        )
+        for text in told.listeners:
+            listener = Listener(*listener_parts(text))
+            tls = _tls(config) if listener.scheme == "https" else None
+            bound = opened.enter_context(listening(listener, config.path, LISTENERS.name))
+            opened.enter_context(serving(guarded, bound, tls))
         yield
+
+
+def _tls(config: MirrorConfig) -> ssl.SSLContext:
+    named = HTTPS.removesuffix(".")
+    return server_context(
+        ClusterConfig(alias=named, bootstrap_servers=(), security_protocol="SSL", ssl=config.metrics.https),
+        config.metrics.client_auth,
+    )

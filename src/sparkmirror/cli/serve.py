@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from sparkmirror.cli.logs import LogFormat, set_up_logging, use_format, warn
+from sparkmirror.cli.metrics import MetricsProfiles
 from sparkmirror.cli.output import Format, Output, print_line
 from sparkmirror.cli.progress import ProgressView
 from sparkmirror.engine.installed_spark import require_spark
@@ -25,11 +26,14 @@ def serve(
         str | None,
         typer.Option("--jaas", metavar="FILE", help="The JAAS file of basic authentication, if KAFKA_OPTS names none."),
     ] = None,
+    metrics_profile: MetricsProfiles = None,
     output: Output = Format.TEXT,
     log_format: LogFormat = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
     """Answer Kafka Connect's REST interface and run MirrorMaker 2's connectors, until stopped.
+
+    Each process answers /metrics and the live page, /page/, for itself beside it, to the same people.
 
     Connectors are put as with a Connect worker: curl -X PUT -H "Content-Type: application/json"
     --data @mm2-msc.json http://localhost:8083/connectors/mm2-msc/config
@@ -50,9 +54,15 @@ def serve(
     users = read_users(jaas or jaas_file(), file) if config.basic_auth else None
     require_spark()
     # Spark is slow to import; errors in the file come first
+    from fastapi import APIRouter
+
     from sparkmirror.connect.server import ConnectServer
     from sparkmirror.connect.worker import ConnectWorker
     from sparkmirror.formats.connect import Worker as WorkerFile
+    from sparkmirror.page.access import on_loopback
+    from sparkmirror.page.controls import FlowControls
+    from sparkmirror.page.router import page_router
+    from sparkmirror.web.app import metrics_router
 
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -63,7 +73,11 @@ def serve(
         closing(ConnectWorker(file_of_worker, config.worker_id, on_progress=view.show)) as worker,
     ):
         worker.start()
-        with ConnectServer(config, worker, users):
+        metrics = metrics_router(worker.snapshots, metrics_profile or ())
+        page = APIRouter()
+        may_act = on_loopback if users is None else lambda _: True
+        page.include_router(page_router(worker.snapshots, FlowControls(lambda: worker.flows), may_act), prefix="/page")
+        with ConnectServer(config, worker, users, [metrics, page]):
             if output is Format.JSON:
                 print_line({"worker_id": config.worker_id, "listeners": [one.url for one in config.listeners]})
             stopped.wait()

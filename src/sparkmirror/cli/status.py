@@ -13,7 +13,7 @@ from sparkmirror.cli.output import Format, Output, print_json, print_line
 from sparkmirror.cli.published import fresh
 from sparkmirror.cli.run import Clusters, File, Secrets, load
 from sparkmirror.engine import snapshot
-from sparkmirror.engine.snapshot import FlowState
+from sparkmirror.engine.snapshot import FlowState, Partition
 from sparkmirror.engine.status_topic import INTERVAL_S, read_status
 
 UNHEALTHY = {FlowState.HELD_UP, FlowState.INCOMPLETE, FlowState.JOINING}
@@ -34,6 +34,8 @@ def status(
 ) -> None:
     """Show what the running mirror is at, from anywhere that can read the target.
 
+    --check takes a flow for unhealthy that is held up, incomplete or joining (it waits for its lease or a
+    cluster), of which a partition is parked, or of which something was lost since the process took charge.
     Exit codes: 0 shown (--check: healthy), 1 a flow is unhealthy (--check), 2 the file is wrong,
     3 the target can't be reached, or nothing was published for longer than --stale seconds.
 
@@ -55,22 +57,44 @@ def status(
 
 
 def is_healthy(flow: snapshot.Flow) -> bool:
-    """Neither held up nor incomplete nor without a leader, and no partition is parked."""
-    return flow.state not in UNHEALTHY and not flow.parked
+    """Neither held up nor incomplete nor waiting for its lease; nothing is parked, and nothing was lost of late."""
+    return flow.state not in UNHEALTHY and not flow.parked and not lost(flow)
+
+
+def lost(flow: snapshot.Flow) -> int:
+    """Losses since the process that works on the flow took charge."""
+    return sum(loss.entries for loss in flow.losses if loss.is_loss)
 
 
 def progress(flow: snapshot.Flow) -> float | None:
-    """How much of what is at the source is copied, 0 to 1; None where the lag is not known."""
+    """How much of what is at the source is copied, 0 to 1; None where the lag is not known.
+
+    By the partitions' positions: a restart of the mirror does not change it.
+    """
     if flow.lag is None:
         return None
-    whole = flow.records + flow.lag
-    return flow.records / whole if whole else 1.0
+    copied = sum(_copied(each) for topic in flow.topics for each in topic.partitions)
+    whole = copied + flow.lag
+    return copied / whole if whole else 1.0
+
+
+def _copied(partition: Partition) -> int:
+    """Offsets that are copied of those that are at the source."""
+    if partition.position is None:
+        return 0
+    if partition.start is not None:
+        return max(partition.position - partition.start, 0)
+    # Its start is looked at only while it lags; at the target there are as many offsets as were copied.
+    return min(partition.position, partition.position if partition.downstream is None else partition.downstream)
 
 
 def first_reason(flow: snapshot.Flow) -> str:
     """Why the flow is at this, in one line."""
-    if flow.reason or not flow.parked:
-        return flow.reason or flow.waiting
+    if flow.reason:
+        return flow.reason
+    if not flow.parked:
+        newest = max((loss for loss in flow.losses if loss.is_loss), key=lambda loss: loss.newest_ms, default=None)
+        return flow.waiting or (f"lost: {newest.words}" if newest is not None else "")
     topic, partition = flow.parked[0]
     return f"{topic.topic}-{partition.partition} is parked: {partition.reason or partition.cause}"
 
@@ -90,6 +114,8 @@ def line(flow: snapshot.Flow, age_s: float) -> str:
         parts.append(f"ETA {flow.eta_s:,.0f} s")
     if flow.parked:
         parts.append(f"{len(flow.parked):,} parked")
+    if losses := lost(flow):
+        parts.append(f"{losses:,} losses")
     return "; ".join([*parts, f"{age_s:,.0f} s ago"])
 
 
@@ -109,4 +135,5 @@ def row(flow: snapshot.Flow, age_s: float) -> dict[str, object]:
         "lag_s": flow.lag_s,
         "eta_s": flow.eta_s,
         "parked": len(flow.parked),
+        "losses": lost(flow),
     }

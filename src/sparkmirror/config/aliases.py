@@ -34,8 +34,8 @@ def with_aliases(lookup: Lookup, flow: FlowConfig) -> FlowConfig:
         lookup.mistakes.add(
             source.error(
                 f"is empty, so that MirrorMaker 2 would call the copy of orders {copy}, which it takes for an internal"
-                f" topic: to keep names write replication.policy.class = {IDENTITY_POLICY}; for"
-                f" {flow.source.alias}{copy} take this key out"
+                f" topic: to keep names write replication.policy.class = {IDENTITY_POLICY}; for <alias>{copy} write the"
+                " source's alias here"
             )
         )
         return flow

@@ -325,6 +325,8 @@ class FlowConfig(Model):
     connect: ConnectStorage = ConnectStorage()
     merge_tiny_batches: bool = True
     """Under a backlog, batches of less than 4 KiB become larger ones."""
+    objective_seconds: int = 0
+    """The lag that people were promised, which metrics, page and doctor compare with; 0: none was."""
     takeover_fence: str = "none"
     """`marker`: who did not end in order is fenced, which takes an offset in each partition (`engine.fence`)."""
     copies: bool = True
@@ -359,6 +361,19 @@ class FlowConfig(Model):
         return self.source.has_secrets or self.target.has_secrets
 
 
+class MetricsConfig(Model):
+    """Where metrics are answered while the mirror runs, and to whom."""
+
+    listeners: tuple[str, ...] = ()
+    """`http://host:port` or `https://host:port`; without a host on all addresses."""
+    https: SslConfig = SslConfig()
+    """Of the https listeners."""
+    client_auth: str = "none"
+    """`none`, `requested` or `required`: whether clients of https show a certificate."""
+    jaas_file: str = ""
+    """Names the users that may ask, as for Connect's basic authentication; empty: all may."""
+
+
 class MirrorConfig(Model):
     """All flows of one file, to be run as one Spark application."""
 
@@ -370,5 +385,6 @@ class MirrorConfig(Model):
     """Or `json`: how a process logs that runs it."""
     warnings: tuple[str, ...] = ()
     """One line each: what was ignored, corrected or guessed, naming file and key."""
+    metrics: MetricsConfig = MetricsConfig()
     beats: tuple[FlowConfig, ...] = ()
     """Pairs that copy nothing and still send heartbeats into their target (`mm2.md` 1.4, 1.6)."""

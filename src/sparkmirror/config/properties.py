@@ -25,6 +25,7 @@ from sparkmirror.config.effective import EffectiveValue, effective_values
 from sparkmirror.config.entries import COMMAND_LINE, Entry, Properties, read_entries, seen_aliases
 from sparkmirror.config.heartbeats import heartbeat_pairs, is_stated, read_beats
 from sparkmirror.config.lookup import Lookup, Pair
+from sparkmirror.config.metrics_settings import read_metrics
 from sparkmirror.config.mistakes import Mistakes
 from sparkmirror.config.model import (
     ConnectStorage,
@@ -150,6 +151,7 @@ class _Reader:
             mistakes.add(error)
         beats = read_beats(self._lookup, heartbeat_pairs(self._aliases, pairs, clusters))
         log_format = self._lookup.value(LOG_FORMAT, ("", "")) or LOG_FORMAT.default
+        metrics = read_metrics(self._lookup)
         spark = {}
         for key in for_spark:
             with mistakes.gathered():
@@ -163,6 +165,7 @@ class _Reader:
             spark=spark,
             log_format=str(log_format),
             warnings=tuple(self._lookup.warnings),
+            metrics=metrics,
             beats=beats,
         )
 

@@ -17,6 +17,7 @@ from sparkmirror.config.control_settings import (
     STORAGE_SETTINGS,
     TOPIC_SYNC_SETTINGS,
 )
+from sparkmirror.config.metrics_settings import METRICS_SETTINGS
 from sparkmirror.config.providers import CLASSES, FAMILY, PACKAGE, PARAMETERS, PROVIDERS_KEY
 from sparkmirror.config.refusals import ACCEPTED
 from sparkmirror.config.setting import Place, Setting
@@ -43,6 +44,7 @@ from sparkmirror.config.values import (
     Flag,
     Integer,
     Kind,
+    Listeners,
     TlsVersions,
 )
 
@@ -126,6 +128,7 @@ def _page() -> Iterator[str]:
         "Heartbeats": HEARTBEAT_SETTINGS,
         "Offsets of Kafka Connect": STORAGE_SETTINGS,
         "Logging": (LOG_FORMAT,),
+        "Metrics": METRICS_SETTINGS,
     }
     for title, settings in sections.items():
         yield f"## {title}\n"
@@ -195,6 +198,8 @@ def _values(kind: Kind) -> str:
             return f"from {kind.low}{high}{also}"
         case ClassName():
             return ", ".join(map(_code, (*kind.known, "module:Class")))
+        case Listeners():
+            return "http://host:port, …"
         case TlsVersions():
             return ", ".join(map(_code, kind.spoken))
         case Additions():

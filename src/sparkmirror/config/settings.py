@@ -192,6 +192,15 @@ FLOW_SETTINGS: tuple[Setting, ...] = (
         "merge_tiny_batches",
     ),
     Setting(
+        "sparkmirror.objective.seconds",
+        Integer(0),
+        Place.CONNECTOR,
+        "The lag that people were promised, which alerts compare with; 0: none was.",
+        "docs/metrics.md",
+        FlowConfig,
+        "objective_seconds",
+    ),
+    Setting(
         "sparkmirror.takeover.fence",
         Choice(("none", "marker")),
         Place.CONNECTOR,

@@ -177,6 +177,29 @@ class Names:
         return items
 
 
+_LISTENER = re.compile(r"(https?)://\[?([0-9A-Za-z\-%._:]*)\]?:([0-9]{1,5})", re.IGNORECASE)
+
+
+def listener_parts(text: str) -> tuple[str, str, int]:
+    """Scheme, host and port of an address to listen on, as Connect's `listeners` has it. Raises ValueError."""
+    match = _LISTENER.fullmatch(text)
+    if match is None or int(match[3]) > PORT_MAX:
+        raise ValueError(f"{text!r} is not allowed, it must be http://host:port or https://host:port")
+    return match[1].lower(), match[2], int(match[3])
+
+
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """Addresses to listen on, separated by commas."""
+
+    def parse(self, text: str) -> tuple[str, ...]:
+        """Read `text`, keeping its order."""
+        listeners = Names().parse(text)
+        for one in listeners:
+            listener_parts(one)
+        return listeners
+
+
 @dataclass(frozen=True, slots=True)
 class Additions:
     """A list that counts instead of the `usual` one; or, with `+` before each item, on top of it."""

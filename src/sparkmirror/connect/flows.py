@@ -17,6 +17,7 @@ from sparkmirror.config import Entry, FlowConfig, MirrorConfig, explain_entries
 from sparkmirror.config.providers import FAMILY, PROVIDERS_KEY
 from sparkmirror.config.scopes import WHOLE_NAMES
 from sparkmirror.connect.loadable import CLASSES_KEY, Loadable, read_loadable
+from sparkmirror.connect.masking import is_secret
 from sparkmirror.connect.model import ConnectorSpec, TargetState
 from sparkmirror.errors import ConfigError
 from sparkmirror.formats.connect import (
@@ -126,8 +127,9 @@ def read_flows(specs: Mapping[str, ConnectorSpec], worker: Worker) -> Flows:
 def _connector(spec: ConnectorSpec, loadable: Loadable) -> Connector:
     where = f"connector {spec.name}"
     for key, value in spec.config.items():
-        if refusal := loadable.refusal(key, value):
-            raise ConfigError(f"{value}: {refusal}", where=where, key=key)
+        if refusal := loadable.refusal(key, loadable.resolved(value)):
+            shown = "" if is_secret(key) else f"{value}: "
+            raise ConfigError(shown + refusal, where=where, key=key)
     settings = {
         key: Entry(key, value, where)
         for key, value in spec.config.items()
@@ -294,7 +296,7 @@ def _name_strangers(readings: Mapping[str, _Reading], parts: dict[str, Part]) ->
             key = f"{ends[0]}.cluster.alias"
             if len(ends) != 1 or not _same_servers(ours, theirs, ends[0]):
                 continue
-            mine, there = ours.text(key, "target"), theirs.text(key, "target")
+            mine, there = (one.text(key, "target") or "empty" for one in (ours, theirs))
             for one in (*reading.connectors.values(), theirs):
                 words = f"{key} is {mine} in {ours.name} and {there} in {theirs.name}: write the same for one flow"
                 parts[one.name] = replace(parts[one.name], note=words)

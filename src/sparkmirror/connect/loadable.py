@@ -2,7 +2,8 @@
 
 Who may put a connector is not who runs the server. Importing a Python module runs it, and a config provider reads files
 and variables of the server (CVE-2024-31141), so that both are the file's to allow: `sparkmirror.classes` and
-`config.providers`.
+`config.providers`. A token that is read from a file is sent to brokers of the connector's choice, so that a connector
+names no such file (CVE-2025-27817, for which Kafka 4.0 reads only what a system property lists).
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sparkmirror.config import Entry, FlowConfig
-from sparkmirror.config.providers import FAMILY, PROVIDERS_KEY
+from sparkmirror.config.jaas import parse_jaas
+from sparkmirror.config.providers import FAMILY, PROVIDERS_KEY, declared_providers, resolve
 from sparkmirror.config.values import is_python_class
 from sparkmirror.errors import ConfigError
 
@@ -21,6 +23,15 @@ CLASSES_KEY = "sparkmirror.classes"
 _NOT_LISTED = f"a Python class is loaded only if the worker's file lists it in {CLASSES_KEY}"
 _NOT_DECLARED = "config providers are those of the worker's own file only: declare it there, and take it out here"
 
+_FROM_FILE = (
+    "names a file of the server, and what that holds would be sent to brokers of the connector's choice: only the"
+    " worker's own file may name one; take the token from one of its config providers, as option oauth.access.token of"
+    " Strimzi's login handler"
+)
+
+_URL_KEY = re.compile(r"(.*\.)?sasl\.oauthbearer\.(token|jwks)\.endpoint\.url")
+_JAAS_KEY = re.compile(r"(.*\.)?sasl\.jaas\.config")
+_FILE_OPTION = re.compile(r"oauth\.(access\.token|refresh\.token|client\.assertion)\.location")
 _CLASS_KEY = re.compile(r"(.*\.)?(class|classes|metric\.reporters)")
 """Where Kafka's clients and Connect take classes."""
 
@@ -38,8 +49,18 @@ class Loadable:
         """Why a connector may not have this, without the value; nothing if it may."""
         if key == PROVIDERS_KEY or key.startswith(FAMILY):
             return self._refused_provider(key, value)
+        if _reads_token(key, value):
+            return _FROM_FILE
         refused = _CLASS_KEY.fullmatch(key) and any(map(self._refuses, _items(value)))
         return _NOT_LISTED if refused else ""
+
+    def resolved(self, value: str) -> str:
+        """The value with what the worker's config providers have now. Raises `ConfigError` if these are wrong."""
+        declared = declared_providers(Entry(key, text, "") for key, text in self.providers.items())
+        try:
+            return resolve(value, declared)
+        except ValueError:
+            return value  # the flow can't be read then, and says why
 
     def check(self, flow: FlowConfig) -> None:
         """Raise `ConfigError` for a class that may not be loaded, also where a reference stands for it."""
@@ -73,6 +94,17 @@ def _classes_of(flow: FlowConfig) -> Iterator[tuple[str, str]]:
     yield "topic.filter.class", flow.topic_filter_class
     yield "group.filter.class", flow.group.group_filter_class
     yield "config.property.filter.class", flow.topic_sync.config_property_filter_class
+
+
+def _reads_token(key: str, value: str) -> bool:
+    if _URL_KEY.fullmatch(key):
+        return value.strip().partition(":")[0].lower() == "file"
+    if not _JAAS_KEY.fullmatch(key):
+        return False
+    try:
+        return any(map(_FILE_OPTION.fullmatch, parse_jaas(value).options))
+    except ValueError:
+        return False  # nobody signs in with that
 
 
 def _items(value: str) -> list[str]:

@@ -43,7 +43,7 @@ class ConnectorOffsets:
         driver = self._driver()
         if self._role is Role.SOURCE and driver is not None and driver.flow.copies:
             for (topic, index), upstream in driver.view.copied.items():
-                partition = {"cluster": self._flow.source.alias, "partition": index, "topic": topic}
+                partition = {"cluster": self._flow.mm2_source, "partition": index, "topic": topic}
                 found[frozen(partition)] = partition, {"offset": upstream}
         return list(found.values())
 
@@ -64,7 +64,7 @@ class ConnectorOffsets:
 
     def _wanted(self, offsets: Sequence[Offset]) -> Iterator[tuple[TopicPartition, int | None]]:
         """The upstream offset that is next, by source partition."""
-        alias = self._flow.source.alias
+        alias = self._flow.mm2_source
         for partition, offset in offsets:
             match partition, offset:
                 case {"cluster": str(cluster), "topic": str(topic), "partition": int(index)}, None if cluster == alias:
@@ -77,7 +77,8 @@ class ConnectorOffsets:
                 case _, None:
                     pass  # nothing of this connector's, and it is to be gone
                 case _:
-                    raise ValueError(f"{self._connector} copies from {alias}, and has no partition {partition}")
+                    named = alias or "a source whose alias is empty"
+                    raise ValueError(f"{self._connector} copies from {named}, and has no partition {partition}")
 
     def _go_on_at(self, wanted: Mapping[TopicPartition, int | None] | None) -> None:
         """Have the copy go on elsewhere; None: all of it begins anew."""
@@ -136,7 +137,7 @@ class ZeroOffsets:
         """Those that are new; raises as `OffsetStore`."""
         partitions: list[dict[str, object]] = []
         if role is Role.HEARTBEAT:
-            partitions = [{"sourceClusterAlias": flow.source.alias, "targetClusterAlias": flow.target.alias}]
+            partitions = [{"sourceClusterAlias": flow.mm2_source, "targetClusterAlias": flow.mm2_target}]
         elif role is Role.CHECKPOINT and driver is not None:
             partitions = [
                 {"partition": index, "topic": topic, "group": group}

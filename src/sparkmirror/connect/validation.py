@@ -15,7 +15,7 @@ from sparkmirror.config.model import (
     POLICIES,
 )
 from sparkmirror.config.values import is_python_class
-from sparkmirror.connect.definitions import COMMON, SOURCE_CONNECTOR, Definition
+from sparkmirror.connect.definitions import COMMON, SECRETS, SOURCE_CONNECTOR, Definition
 from sparkmirror.connect.loadable import Loadable
 from sparkmirror.connect.plugin_versions import ANY_VERSION, InvalidRange, VersionRange
 from sparkmirror.connect.plugins import VERSION, definitions, find_class, version_not_found
@@ -332,9 +332,10 @@ def _refuse(
     for key, value in config.items():
         if value is None or not (reason := loadable.refusal(key, value)):
             continue
+        shown = HIDDEN if key.endswith(SECRETS) else references.get(key)
         if key not in checked:
-            more.append(CheckedValue(key, None, references.get(key) or value))
-        (checked.get(key) or more[-1]).errors.append(_invalid(key, value, reason).text(references.get(key)))
+            more.append(CheckedValue(key, None, shown or value))
+        (checked.get(key) or more[-1]).errors.append(_invalid(key, value, reason).text(shown))
     return more
 
 

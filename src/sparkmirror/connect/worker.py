@@ -6,7 +6,7 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -23,6 +23,7 @@ from sparkmirror.connect.status import connector_status, flow_state
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.mirror import Mirror, OnProgress
 from sparkmirror.engine.session import MASTER
+from sparkmirror.engine.snapshot import Snapshot
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.events import Event
 from sparkmirror.formats.connect import PACKAGE, Role, Worker
@@ -72,6 +73,8 @@ class ConnectWorker:
         nothing = read_flows({}, file)
         config = nothing.config.model_copy(update={"spark": _spark_settings(file)})
         self._mirror = Mirror(config, use_lease=use_lease, spark=spark, on_progress=on_progress)
+        self._mirror.observer.mode = "serve"
+        self._mirror.observer.mode = "serve"
         self._use_lease = use_lease
         self._lock = threading.Lock()
         self._state = _State({}, nothing)
@@ -104,6 +107,16 @@ class ConnectWorker:
         except Exception as error:
             self._ended = str(error) if isinstance(error, SparkMirrorError) else repr(error)
             log.exception("the mirror has ended", extra=Event.MIRROR_ENDED.extra)
+
+    @property
+    def snapshots(self) -> Callable[[], Snapshot]:
+        """Tells what is going on in this process, at each call."""
+        return self._mirror.observer.snapshot
+
+    @property
+    def flows(self) -> Sequence[FlowConfig]:
+        """Those that this process works on, or stands by for."""
+        return [driver.flow for driver in self._mirror.drivers]
 
     # --- what there shall be --------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from sparkmirror.config.lookup import Lookup
 from sparkmirror.config.model import ProviderConfig, SslConfig
 from sparkmirror.config.providers import declared_providers, resolve
 from sparkmirror.config.settings import LOG_FORMAT, SSL_SETTINGS, TARGET_SERVERS
-from sparkmirror.config.values import FACTOR, PORT_MAX, Boolean, Choice, Integer, Kind, Names, Value
+from sparkmirror.config.values import FACTOR, PORT_MAX, Boolean, Choice, Integer, Kind, Names, Value, listener_parts
 from sparkmirror.connect.basic_auth import EXTENSION
 from sparkmirror.connect.loadable import CLASSES_KEY, Loadable, read_loadable
 from sparkmirror.connect.manners import CrossOrigin
@@ -26,7 +26,6 @@ from sparkmirror.web.listener import Listener
 ALIAS = "target"
 """The cluster's name in messages; connectors name it with aliases of their own."""
 
-_LISTENER = re.compile(r"(\w+)://\[?([0-9A-Za-z\-%._:]*)\]?:([0-9]{1,5})")
 _HTTPS = "listeners.https."
 _CLIENT_AUTH = Choice(("none", "requested", "required"), any_case=True)
 _NEEDED = {
@@ -241,11 +240,10 @@ class _Reader:
     def _listeners(self) -> tuple[Listener, ...]:
         listeners = []
         for text in self._names("listeners", ("http://:8083",)):
-            match = _LISTENER.fullmatch(text)
-            if match is None or match[1].lower() not in ("http", "https") or int(match[3]) > PORT_MAX:
-                entry = self._lookup.properties["listeners"]
-                raise entry.error(f"{text!r} is not allowed, it must be http://host:port or https://host:port")
-            listeners.append(Listener(match[1].lower(), match[2], int(match[3])))
+            try:
+                listeners.append(Listener(*listener_parts(text)))
+            except ValueError as error:
+                raise self._lookup.properties["listeners"].error(str(error)) from None
         return tuple(listeners)
 
     def _advertised(self, listeners: Sequence[Listener]) -> Listener:

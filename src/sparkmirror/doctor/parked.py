@@ -1,41 +1,122 @@
-"""Partitions that can't be copied now: one finding a cause, with what to do about that cause."""
+"""Partitions that can't be copied now: a rule for each cause, with what to do about it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from sparkmirror.engine.snapshot import Cause, Flow
+from sparkmirror.doctor.case import Case
+from sparkmirror.doctor.finding import Severity
+from sparkmirror.doctor.rule import LATE, Rule, Sign, counted
+from sparkmirror.engine.snapshot import Cause
 
-_ACTIONS = {
-    Cause.PREDECESSOR: "Nothing to do at first: it goes on when the predecessor's session has ended.",
-    Cause.RIVAL: "Stop the other process that writes as this flow.",
-    Cause.THROTTLED: "Raise the quota of this flow's principal at that cluster (kafka-configs.sh --alter).",
-    Cause.UNREACHABLE: "Check that the cluster's brokers run, and that bootstrap.servers and advertised.listeners lead "
-    "to them.",
-    Cause.NO_LEADER: "Bring the brokers that hold the partition's replicas back.",
-    Cause.NOT_ENOUGH_REPLICAS: "Bring the target's missing replicas back, or lower min.insync.replicas of the copy.",
-    Cause.NOT_AUTHORIZED: "Grant this flow's principal the right that the reason names.",
-    Cause.NO_TOPIC: "Create the topic, or take it out of `topics`.",
-    Cause.TOO_LARGE: "Raise max.message.bytes of the topic at the target.",
-    Cause.TIMESTAMP: "Raise message.timestamp.before.max.ms and message.timestamp.after.max.ms of the copy.",
-    Cause.UNREADABLE: "Look at the batch that the reason names with kafka-dump-log.sh at the source.",
-    Cause.REFUSED: "Change what the reason names at the cluster that refuses it.",
-    Cause.EXPIRED: "Look at `sparkmirror losses FILE`; sparkmirror.on.expired says whether copying goes on.",
-    Cause.TRUNCATED: "Look at `sparkmirror losses FILE`; sparkmirror.on.truncated says whether copying goes on.",
-    Cause.TARGET_TRUNCATED: "Look at `sparkmirror losses FILE`, then compare both sides: `sparkmirror verify FILE`.",
-    Cause.RECREATED: "Look at `sparkmirror losses FILE`; sparkmirror.on.recreated says whether copying goes on.",
-    Cause.FOREIGN: "Have the topic's writers moved to the copy? If so: `sparkmirror topics done FILE --topics REGEX`. "
-    "If not, stop the other producer.",
-    Cause.TAKEOVER: "Compare both sides: `sparkmirror verify FILE`.",
+_LEDGER = "Look at `sparkmirror losses FILE`; {} says whether copying goes on."
+
+
+class _Words(NamedTuple):
+    title: str
+    action: str
+    severity: Severity = Severity.CRITICAL
+
+
+_CAUSES = {
+    Cause.RIVAL: _Words("Another process writes as this flow", "Stop the other process; start both with the lease."),
+    Cause.NOT_AUTHORIZED: _Words(
+        "A right is missing",
+        "Grant what the reason names; `sparkmirror lint FILE --connect` lists all that are missing.",
+    ),
+    Cause.UNREACHABLE: _Words(
+        "A broker can't be reached",
+        "Check that its cluster's brokers run, and that bootstrap.servers and advertised.listeners lead to them from "
+        "Spark's executors.",
+    ),
+    Cause.NO_LEADER: _Words(
+        "Partitions have no leader",
+        "Bring the brokers that hold their replicas back (`kafka-topics.sh --describe --unavailable-partitions`).",
+    ),
+    Cause.NOT_ENOUGH_REPLICAS: _Words(
+        "The target has too few replicas in sync",
+        "Bring the target's missing replicas back, or lower min.insync.replicas of the copy.",
+    ),
+    Cause.NO_TOPIC: _Words("A topic is not there", "Create the topic, or take it out of `topics`."),
+    Cause.TOO_LARGE: _Words(
+        "A batch is larger than the target takes",
+        "Raise max.message.bytes of the copy (or message.max.bytes of the target's brokers): `kafka-configs.sh --alter "
+        "--entity-type topics --entity-name TOPIC --add-config max.message.bytes=N`.",
+    ),
+    Cause.TIMESTAMP: _Words(
+        "A record is older or newer than the target takes",
+        "Raise message.timestamp.before.max.ms and message.timestamp.after.max.ms of the copy "
+        "(message.timestamp.difference.max.ms before Kafka 3.6).",
+    ),
+    Cause.UNREADABLE: _Words(
+        "The source's records can't be read",
+        "Look at the batch that the reason names with kafka-dump-log.sh at the source.",
+    ),
+    Cause.REFUSED: _Words("A cluster refuses the records", "Change what the reason names at that cluster."),
+    Cause.EXPIRED: _Words("The source deleted what was not copied", _LEDGER.format("sparkmirror.on.expired")),
+    Cause.TRUNCATED: _Words("The source's log was cut", _LEDGER.format("sparkmirror.on.truncated")),
+    Cause.TARGET_TRUNCATED: _Words(
+        "The target lost what it had acknowledged",
+        "Look at `sparkmirror losses FILE`, then compare both sides: `sparkmirror verify FILE`.",
+    ),
+    Cause.RECREATED: _Words("A topic was created again", _LEDGER.format("sparkmirror.on.recreated")),
+    Cause.FOREIGN: _Words(
+        "Somebody else writes to the copy",
+        "Have the topic's writers moved to the copy? If so: `sparkmirror topics done FILE --topics REGEX`. If not, "
+        "stop the other producer.",
+    ),
+    Cause.TAKEOVER: _Words(
+        "Where another mirror's copy ended is not known", "Compare both sides: `sparkmirror verify FILE`."
+    ),
+    Cause.THROTTLED: _Words(
+        "A quota stops partitions",
+        "Raise the quota of this flow's principal at that cluster (kafka-configs.sh --alter).",
+        Severity.WARNING,
+    ),
+    Cause.PREDECESSOR: _Words(
+        "Partitions wait for a predecessor",
+        "Wait: it goes on when the predecessor's session has ended.",
+        Severity.NOTICE,
+    ),
+    Cause.POSITION: _Words(
+        "Positions are not known", "Follow the reason; it is looked at again by itself.", Severity.WARNING
+    ),
+    Cause.BROKER: _Words(
+        "A broker answers with an error", "Follow the reason; it is tried again by itself.", Severity.WARNING
+    ),
+    Cause.PAUSED: _Words(
+        "Paused partitions are parked", "Go on with them: `sparkmirror resume FILE`.", Severity.NOTICE
+    ),
+    Cause.NONE: _Words("Partitions can't be copied", "Look at the process's log."),
+    Cause.OTHER: _Words("Partitions can't be copied", "Follow the reason; it is looked at again by itself."),
 }
-_OTHERS = "Follow the reason; it is looked at again by itself."
+"""All that there are."""
 
 
-def causes(flow: Flow) -> Iterator[tuple[Cause, str, str, int, str]]:
-    """Yield cause, first partition, its reason, how many there are and what to do, for each cause."""
-    by_cause: dict[Cause, list[tuple[str, str]]] = {}
-    for topic, one in flow.parked:
-        by_cause.setdefault(one.cause, []).append((f"{topic.topic}-{one.partition}", one.reason))
-    for cause, some in by_cause.items():
-        subject, reason = some[0]
-        yield cause, subject, reason, len(some), _ACTIONS.get(cause, _OTHERS)
+def _rule(cause: Cause, words: _Words) -> Rule:
+    def look(case: Case) -> Iterator[Sign]:
+        hit = case.parked.get(cause)
+        if hit:
+            name, reason = hit[0]
+            yield Sign(name, f"{counted(len(hit), 'partition')} parked, first {name}", reason)
+
+    return Rule(
+        f"parked-{cause}",
+        words.severity,
+        words.title,
+        f"Partitions are parked with the cause `{cause}`. One finding, however many they are.",
+        "The reason names it.",
+        words.action,
+        look,
+        (*LATE, "records-lost", "copy-damaged", "foreign-writer", "group-not-synced"),
+    )
+
+
+def action(cause: Cause) -> str:
+    """What to do about one cause."""
+    return _CAUSES[cause].action
+
+
+PARKED = tuple(_rule(cause, words) for cause, words in _CAUSES.items() if cause is not Cause.UNREACHABLE)
+"""That brokers can't be reached is a finding of the cluster."""

@@ -27,6 +27,7 @@ from sparkmirror.engine.lease import Lease
 from sparkmirror.engine.lookout import Lookout
 from sparkmirror.engine.loss_watch import LossWatch
 from sparkmirror.engine.own_topics import create_own_topics
+from sparkmirror.engine.snapshot import ELSEWHERE
 from sparkmirror.engine.target_proof import TargetProof
 from sparkmirror.engine.weaknesses import Weaknesses
 from sparkmirror.errors import ConfigError, SparkMirrorError
@@ -225,7 +226,7 @@ class FlowDriver:
         if self.lease is not None and self.lease.refused:
             return f"standing by: {self.lease.refused}"
         if self.lease is not None and self.lease.elsewhere:
-            return "standing by: another process works on it"
+            return f"standing by: {ELSEWHERE}"
         return "joining"
 
     def take_charge(self) -> None:

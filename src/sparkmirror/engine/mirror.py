@@ -22,6 +22,7 @@ from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.growth import grow, grown, shares
 from sparkmirror.engine.observer import Observer
 from sparkmirror.engine.progress import FlowProgress, ProgressMeter
+from sparkmirror.engine.publishing import Publishing
 from sparkmirror.engine.roster import Roster, at_once
 from sparkmirror.engine.session import guard_secrets, is_local, local_slots, open_session
 from sparkmirror.engine.surroundings import Surroundings
@@ -58,7 +59,9 @@ INCOMPLETE = frozenset({LossKind.EXPIRED, LossKind.TRUNCATED})
 """With `once`: losses that make the copy incomplete, though it went on behind them (`docs/losses.md`)."""
 
 _TURN_S = 0.2
-_PROGRESS_S = 0.5
+_PROGRESS_S, _LONGEST_PROGRESS_S = 0.5, 2.0
+_PROGRESS_SHARE = 0.005
+"""Of a core: with many partitions progress is shown less often."""
 _AFTER_FAILURE_S, _LONGEST_PAUSE_S = 1.0, 30.0
 _MOST_FAILURES = 5
 
@@ -97,6 +100,7 @@ class Mirror:
         self._surroundings = Surroundings(lambda: [one.flow for one in self.drivers], self._spark_now, lease=use_lease)
         self.observer = Observer(lambda: self.drivers, self._meters, self._state, self._surroundings)
         """Tells what is going on."""
+        self._publishing = Publishing(self.observer.snapshot)
         self._stop = threading.Event()
         self._given_session = spark
         self._session: Future[SparkSession] | None = None
@@ -171,6 +175,7 @@ class Mirror:
             started = time.monotonic()
             while not self._stop.is_set() and not self._finished():
                 self._exchange()
+                self._publishing.follow(driver.flow for driver in self.drivers)
                 held = self._held()
                 # On this machine a waiting Spark costs memory only, and no takeover has to wait for it.
                 if self._session is None and (held or (self.drivers and is_local(self._config.spark))):
@@ -503,8 +508,10 @@ class Mirror:
     def _show(self, *, now: bool = False) -> None:
         if self._on_progress is None or (not now and time.monotonic() < self._progress_at):
             return
-        self._progress_at = time.monotonic() + _PROGRESS_S
+        began = time.thread_time()
         self._on_progress([self._meters[driver.name].read(self._state(driver)) for driver in self.drivers])
+        cost_s = time.thread_time() - began
+        self._progress_at = time.monotonic() + min(max(_PROGRESS_S, cost_s / _PROGRESS_SHARE), _LONGEST_PROGRESS_S)
 
     def _state(self, driver: FlowDriver) -> str:
         if driver.name in self._done:
@@ -515,6 +522,7 @@ class Mirror:
 
     def _close(self) -> None:
         self._surroundings.close()
+        self._publishing.close()
         duties_s = TRANSLATE_S if self._finished() else LAST_TURNS_S
         self.roster.close(duties_s)
         if self._session is not None and self._session.done() and self._given_session is None:

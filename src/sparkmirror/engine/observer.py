@@ -10,6 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
+from typing import NamedTuple
 
 from sparkmirror import __version__
 from sparkmirror.engine.assignment import PartitionKey
@@ -38,8 +39,10 @@ from sparkmirror.engine.snapshot import (
 )
 from sparkmirror.engine.surroundings import Surroundings
 from sparkmirror.offsets.losses import Loss
-from sparkmirror.pump.figures import Latencies, Totals
+from sparkmirror.pump.figures import Latencies, PartitionFigures, Totals
+from sparkmirror.pump.orders import Receipt
 from sparkmirror.pump.pump import resident_bytes
+from sparkmirror.pump.tally import SAMPLE_S
 from sparkmirror.sync.group_standing import GroupState
 
 FRESH_S = 1.0
@@ -127,6 +130,11 @@ class _FlowObserver:
         self._state: FlowState | None = None
         self._state_since_ms = 0
         self._behind_since: dict[PartitionKey, float] = {}
+        self._starts: dict[PartitionKey, int] = {}
+        """Where the source's logs began when that was last looked at."""
+        self._rows: dict[PartitionKey, _Row] = {}
+        """What was made of partitions last: of those that stand still it is made once."""
+        self._made: dict[str, Topic] = {}
         self._synced_ms: dict[str, int] = {}
 
     def look(self, driver: FlowDriver, meter: ProgressMeter, state: str, surroundings: Surroundings) -> Flow:
@@ -135,6 +143,8 @@ class _FlowObserver:
             if self._driver is not None:
                 self._past = self._past.plus(_Counts.of(self._driver.view))
             self._driver = driver
+            self._rows.clear()
+            self._made.clear()
         progress = meter.read(state)
         counts = self._past.plus(_Counts.of(driver.view))
         words, _, why = progress.state.partition(": ")
@@ -182,6 +192,7 @@ class _FlowObserver:
             paused=tuple(pattern.pattern for pattern in driver.heard.paused),
             bytes_per_s_cap=driver.heard.bytes_per_second,
             backfill_per_s_cap=driver.heard.backfill_bytes_per_second,
+            objective_s=flow.objective_seconds or None,
             tasks_max=flow.tasks_max,
             settings={
                 "replication.policy.class": flow.replication_policy_class,
@@ -210,14 +221,21 @@ class _FlowObserver:
             seen.add(key)
             one = view.partitions.get(key, PartitionView())
             at = key.topic, key.partition
+            if at in view.source_starts:
+                self._starts[key] = view.source_starts[at]
             end, start = ends.get(at, UNKNOWN), view.source_starts.get(at, 0)
             rows[key.topic].append(self._partition(key, one, end, start, leader, tasks.get(at), now))
-        for gone in self._behind_since.keys() - seen:
-            del self._behind_since[gone]
-        topics = [
-            Topic(name, targets[name], tuple(sorted(rows[name], key=lambda one: one.partition)), late_in=late[name])
-            for name in rows
-        ]
+        for gone in self._rows.keys() - seen:
+            del self._rows[gone]
+            self._behind_since.pop(gone, None)
+            self._starts.pop(gone, None)
+        for name, some in rows.items():
+            some.sort(key=_number)
+            before, partitions = self._made.get(name), tuple(some)
+            if before is None or before.partitions != partitions or late[name] or before.late_in:
+                self._made[name] = Topic(name, targets[name], partitions, late_in=late[name])
+        self._made = {name: self._made[name] for name in rows}
+        topics = list(self._made.values())
         topics += [
             Topic(name, "", released=True, late_in=late.get(name, {})) for name in done.released if name not in rows
         ]
@@ -228,6 +246,19 @@ class _FlowObserver:
     def _partition(
         self, key: PartitionKey, one: PartitionView, end: int, start: int, leader: int, task: int | None, now: float
     ) -> Partition:
+        moves, fresh = now - one.seen_at < MOVES_S, now - one.seen_at < 2 * SAMPLE_S
+        figures = one.figures if fresh else None
+        if one.receipt is not None and (end > UNKNOWN or now - one.seen_at < ENDS_S):
+            end = max(end, one.receipt.source_end)
+        seen = _Seen(one.receipt, figures, end, start, leader, task, moves)
+        row = self._rows.get(key)
+        if row is None or row.seen != seen or row.partition.lag:
+            row = _Row(seen, self._make(key, one, seen, now))
+            self._rows[key] = row
+        return row.partition
+
+    def _make(self, key: PartitionKey, one: PartitionView, seen: _Seen, now: float) -> Partition:
+        end, task, leader, figures = seen.end, seen.task, seen.leader, seen.figures
         receipt = one.receipt
         if receipt is None:
             self._behind_since.pop(key, None)
@@ -240,13 +271,9 @@ class _FlowObserver:
                 task=task,
                 leader=leader,
             )
-        if end > UNKNOWN or now - one.seen_at < ENDS_S:
-            end = max(end, receipt.source_end)
         known = receipt.upstream > UNKNOWN and end > UNKNOWN
-        lag = max(end - max(receipt.upstream, start), 0) if known else None
-        moves = now - one.seen_at < MOVES_S
-        rate = one.records_per_s if moves else 0.0
-        figures = one.figures
+        lag = max(end - max(receipt.upstream, seen.start), 0) if known else None
+        rate = one.records_per_s if seen.moves else 0.0
         paused = receipt.cause is Cause.PAUSED
         return Partition(
             partition=key.partition,
@@ -255,13 +282,14 @@ class _FlowObserver:
             reason=(f"halted ({receipt.halted}): " if receipt.halted else "") + receipt.reason,
             position=receipt.upstream if receipt.upstream > UNKNOWN else None,
             end=end if end > UNKNOWN else None,
+            start=self._starts.get(key),
             lag=lag,
             lag_s=self._lag_s(key, lag, figures.oldest_ms if figures is not None else UNKNOWN, now),
             downstream=receipt.downstream if receipt.downstream > UNKNOWN else None,
             records=one.past_records + receipt.records,
             bytes=one.past_bytes + receipt.bytes,
             records_per_s=rate,
-            bytes_per_s=one.bytes_per_s if moves else 0.0,
+            bytes_per_s=one.bytes_per_s if seen.moves else 0.0,
             eta_s=lag / rate if lag and rate > 0 else None,
             latency_ms=Spread(*figures.latency_ms) if figures is not None and figures.latency_ms else None,
             age_ms=Spread(*figures.age_ms) if figures is not None and figures.age_ms else None,
@@ -305,6 +333,27 @@ class _FlowObserver:
                 )
             )
         return tuple(found)
+
+
+class _Seen(NamedTuple):
+    """All that a partition's row depends on, but for the time that it lags."""
+
+    receipt: Receipt | None
+    figures: PartitionFigures | None
+    end: int
+    start: int
+    leader: int
+    task: int | None
+    moves: bool
+
+
+class _Row(NamedTuple):
+    seen: _Seen
+    partition: Partition
+
+
+def _number(partition: Partition) -> int:
+    return partition.partition
 
 
 class _Counts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sparkmirror.engine.assignment import PartitionKey
@@ -79,6 +80,7 @@ class ProgressMeter:
 
     def _read(self, state: str) -> FlowProgress:
         view = self._driver.view
+        partitions = self._driver.partitions()
         now = time.monotonic()
         records, size = view.records, view.bytes
         self._samples.append((now, records, size))
@@ -87,7 +89,7 @@ class ProgressMeter:
         elapsed = max(now - since, 0.1)
         records_per_s = (records - old_records) / elapsed
         known = [one.receipt for one in list(view.partitions.values()) if one.receipt is not None]
-        standings = self._standings(now)
+        standings = self._standings(partitions, now)
         unknown = sum(not one.known for one in standings)
         lag = None if unknown or not self._driver.synced else sum(one.lag for one in standings)
         live = [report for report in list(view.pumps.values()) if not report.ended]
@@ -103,7 +105,7 @@ class ProgressMeter:
         waiting = next((report.waiting for report in live if report.waiting), "")
         return FlowProgress(
             flow=self._driver.name,
-            state=state or self._state(len(known), self._catching_up.look(standings, now)),
+            state=state or self._state(len(known), len(partitions), self._catching_up.look(standings, now)),
             records=records,
             bytes=size,
             records_per_s=records_per_s,
@@ -112,7 +114,7 @@ class ProgressMeter:
             unknown=unknown,
             eta_s=lag / records_per_s if lag and records_per_s > 0 else None,
             latency_ms=(max(p50 for p50, _ in latencies), max(p99 for _, p99 in latencies)) if latencies else None,
-            partitions=len(self._driver.partitions()),
+            partitions=len(partitions),
             done=sum(receipt.state == "done" for receipt in known),
             parked=parked,
             losses=summed_up(self._driver.losses),
@@ -126,13 +128,13 @@ class ProgressMeter:
             memory_bytes=max((report.memory_bytes for report in live), default=0),
         )
 
-    def _standings(self, now: float) -> list[Standing[PartitionKey]]:
+    def _standings(self, partitions: Iterable[PartitionKey], now: float) -> list[Standing[PartitionKey]]:
         """How far each partition is copied, and what can't be: refused topics count as parked partitions."""
         view = self._driver.view
         ends = view.source_ends if now - view.ends_read_at < ENDS_S else {}
         views = dict(view.partitions)
         standings = []
-        for key in self._driver.partitions():
+        for key in partitions:
             one = views.get(key, PartitionView())
             end = ends.get((key.topic, key.partition), UNKNOWN)
             if one.receipt is None:
@@ -145,10 +147,9 @@ class ProgressMeter:
         refused = [PartitionKey(self._driver.name, topic, UNKNOWN) for topic in self._driver.topics.refused]
         return standings + [Standing(key, UNKNOWN, UNKNOWN, parked=True) for key in refused]
 
-    def _state(self, known: int, state: str) -> str:
+    def _state(self, known: int, partitions: int, state: str) -> str:
         if not self._driver.flow.copies:
             return "translating"
-        partitions = len(self._driver.partitions())
         if not partitions and self._driver.done_topics.released:
             return "held up" if self._driver.done_topics.late(self._driver.view.source_ends) else "caught up"
         return "starting" if known < partitions or not partitions else state

@@ -17,6 +17,9 @@ from sparkmirror.offsets.cause import Cause as Cause
 from sparkmirror.pump.figures import LATENCY_BOUNDS_S as LATENCY_BOUNDS_S
 from sparkmirror.sync.group_standing import GroupState
 
+ELSEWHERE = "another process works on it"
+"""The reason of a process that stands by as it should."""
+
 
 class FlowState(StrEnum):
     """What a flow is at. The first that is true, in this order."""
@@ -112,6 +115,8 @@ class Partition:
     """At the source: the offset that is copied next."""
     end: int | None = None
     """At the source: behind the last offset that may be read."""
+    start: int | None = None
+    """At the source: where its log began when that was last looked at, which is when it lags; None: not known."""
     lag: int | None = None
     """Offsets at the source that are there and not copied: never negative, nothing below the log's start counted."""
     lag_s: float | None = None
@@ -320,6 +325,9 @@ class Flow:
     tasks_max: int = 1
     settings: dict[str, str] = field(default_factory=dict)
     """What `doctor` and the page tell of its configuration: policy, isolation, codec, exactness' settings."""
+
+    weaker: tuple[str, ...] = ()
+    """What can't be noticed with brokers as old as these, one line each (`weaker_guarantees`)."""
 
     @property
     def parked(self) -> tuple[tuple[Topic, Partition], ...]:

@@ -28,10 +28,13 @@ class Role(Enum):
         return self.name.lower()
 
 
-IDENTITY = frozenset(
-    ("name", "connector.class", "connector.plugin.version", "source.cluster.alias", "target.cluster.alias")
-)
+SOURCE_ALIAS = "source.cluster.alias"
+TARGET_ALIAS = "target.cluster.alias"
+IDENTITY = frozenset(("name", "connector.class", "connector.plugin.version", SOURCE_ALIAS, TARGET_ALIAS))
 """Keys that say which connector it is."""
+
+NAMELESS = ("unnamed", "target")
+"""What source and target are called whose alias is empty, which MirrorMaker 2 takes (`config.aliases`)."""
 
 _ONLY = {
     Role.SOURCE: {
@@ -90,6 +93,8 @@ class Connector:
     """Of its file."""
     state: str = RUNNING
     """As it is wanted: `running`, `paused` or `stopped`; if it isn't the first, `enabled` is false in `settings`."""
+    nameless: tuple[str, str] = NAMELESS
+    """What its clusters are called if their aliases are empty."""
 
     def text(self, key: str, default: str = "") -> str:
         """The value of a key, trimmed as Connect does."""
@@ -97,8 +102,11 @@ class Connector:
 
     @property
     def flow(self) -> tuple[str, str]:
-        """Source and target; Kafka's default for the target is `target`."""
-        return self.text("source.cluster.alias"), self.text("target.cluster.alias", "target")
+        """Source and target; a source without an alias is nothing, a target is `target`, which is Kafka's default."""
+        source, target = self.nameless
+        if SOURCE_ALIAS not in self.settings:
+            source = ""
+        return self.text(SOURCE_ALIAS) or source, self.text(TARGET_ALIAS, "target") or target
 
     def wants(self) -> bool:
         """Whether it has anything to do."""

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from sparkmirror.config import EffectiveValue, Entry, MirrorConfig
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.formats.additions import entries_in_full
-from sparkmirror.formats.connect import ConnectCluster
+from sparkmirror.formats.connect import NAMELESS, ConnectCluster
 from sparkmirror.formats.load import explain, read
 from sparkmirror.formats.merge import CONNECTS_OWN
 from sparkmirror.formats.reading import Note, Reading
@@ -26,6 +26,7 @@ SPARK = "*"
 _COPIES_NOTHING = (
     "copies nothing, and only translates groups: mm2.properties can't say that, so the flow is written as not enabled"
 )
+_NAMELESS = "is {name} there: a connector whose cluster has an empty alias has no other name for it"
 _FILES = {"properties": "mm2.properties", "strimzi": "mirror.yaml"}
 
 
@@ -64,7 +65,10 @@ def convert(reading: Reading, to: str, secrets: str | None = None) -> Conversion
             notes += unsaid
             files = {_FILES[to]: text}
     if config is not None and runs:
+        renamed = _renamed(config) if to == "connectors" else {}
+        notes += [Note(reading.path, 0, flow, _NAMELESS.format(name=name)) for flow, name in renamed.items()]
         told = {note.key for note in notes}
+        before = tuple(_called(one, renamed.get(one.flow, one.flow)) for one in before)
         notes += [note for note in _lost(reading.path, before, files, to, secrets) if note.key not in told]
     return Conversion(files, tuple(dict.fromkeys(notes)), config.warnings if config else ())
 
@@ -74,6 +78,27 @@ def _without_lone(reading: Reading, config: MirrorConfig | None) -> tuple[tuple[
     lone = {f"{flow.name}.enabled": flow.name for flow in (config.flows if config else ()) if not flow.copies}
     entries = [replace(one, value="false") if one.key in lone else one for one in reading.entries]
     return tuple(entries), [Note(reading.path, 0, name, _COPIES_NOTHING) for name in lone.values()]
+
+
+def _renamed(config: MirrorConfig) -> dict[str, str]:
+    """What flows are called in connectors, if their aliases are empty and they have another name here."""
+    renamed = {}
+    for flow in (*config.flows, *config.beats):
+        named = zip((flow.mm2_source, flow.mm2_target), NAMELESS, strict=True)
+        name = "->".join(alias or nameless for alias, nameless in named)
+        if name != flow.name:
+            renamed[flow.name] = name
+    return renamed
+
+
+def _called(value: EffectiveValue, flow: str) -> EffectiveValue:
+    """The same of a flow that is called otherwise."""
+    names = zip((value.flow, *value.flow.split("->")), (flow, *flow.split("->")), strict=True)
+    key = next(
+        (f"{new}.{value.key.removeprefix(old + '.')}" for old, new in names if value.key.startswith(f"{old}.")),
+        value.key,
+    )
+    return replace(value, flow=flow, key=key)
 
 
 def _not_needed(reading: Reading, to: str) -> Iterator[Note]:

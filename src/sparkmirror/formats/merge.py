@@ -18,7 +18,17 @@ from sparkmirror.config.refusals import CONVERTERS
 from sparkmirror.config.scopes import WHOLE_NAMES
 from sparkmirror.config.settings import CLUSTERS_KEY
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats.connect import IDENTITY, MUST_AGREE, ConnectCluster, Connector, Role, Worker, readers
+from sparkmirror.formats.connect import (
+    IDENTITY,
+    MUST_AGREE,
+    SOURCE_ALIAS,
+    TARGET_ALIAS,
+    ConnectCluster,
+    Connector,
+    Role,
+    Worker,
+    readers,
+)
 from sparkmirror.formats.reading import Note, place
 from sparkmirror.formats.written import Written, as_written
 
@@ -57,8 +67,8 @@ def as_mm2(
     for cluster in clusters:
         for connector in cluster.connectors:
             if not connector.flow[0]:
-                reason = f"{connector.name} has no source.cluster.alias"
-                merged.mistakes.add(ConfigError(reason, where=connector.path, key="source.cluster.alias"))
+                reason = f"{connector.name} has no {SOURCE_ALIAS}"
+                merged.mistakes.add(ConfigError(reason, where=connector.path, key=SOURCE_ALIAS))
                 continue
             first = flows.setdefault(connector.flow, {}).setdefault(connector.role, connector)
             if first is not connector:
@@ -127,6 +137,8 @@ class _Merged:
         elif "emit.heartbeats.enabled" not in connectors[Role.HEARTBEAT].settings:
             at = connectors[Role.HEARTBEAT].settings["connector.class"]
             self.put(f"{name}.emit.heartbeats.enabled", "true", at)
+        for key in (SOURCE_ALIAS, TARGET_ALIAS):
+            self._alias(name, key, connectors.values())
         for connector in connectors.values():
             for entry in connector.settings.values():
                 self._cluster(connector, entry)
@@ -149,6 +161,13 @@ class _Merged:
         )
         line = checkpoint.settings["connector.class"].line
         self.notes.append(Note(checkpoint.path, line, checkpoint.name, reason))
+
+    def _alias(self, flow: str, key: str, connectors: Iterable[Connector]) -> None:
+        """An empty alias: the flow is called otherwise, and what MirrorMaker 2 stored is not."""
+        stated = [one.settings[key] for one in connectors if key in one.settings]
+        if not all(entry.value.strip() for entry in stated):
+            for entry in stated:
+                self.put(f"{flow}.{key}", entry.value, entry)
 
     def _cluster(self, connector: Connector, entry: Entry) -> None:
         """What says where a cluster is, and how it is spoken with."""

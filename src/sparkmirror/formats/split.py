@@ -10,12 +10,15 @@ from dataclasses import dataclass
 
 from sparkmirror.config import Entry, MirrorConfig
 from sparkmirror.config.entries import Properties
+from sparkmirror.config.metrics_settings import METRICS
 from sparkmirror.config.originals import connector_originals
 from sparkmirror.config.refusals import CONVERTERS
 from sparkmirror.formats.connect import (
     IDENTITY,
     PACKAGE,
     RUNNING,
+    SOURCE_ALIAS,
+    TARGET_ALIAS,
     ConnectCluster,
     Connector,
     Role,
@@ -28,6 +31,7 @@ from sparkmirror.formats.reading import Note, Reading
 
 _LEFT_OUT = "is no enabled flow: what is said of it is left out"
 SPARK_KEYS = "is for Spark on this machine: Kafka Connect and Strimzi have no place for it"
+METRICS_KEYS = "is for sparkmirror run with its own file: say --metrics-port, or scrape sparkmirror serve's listeners"
 _WORKERS = (
     "offset.storage",
     "config.storage",
@@ -52,6 +56,9 @@ def as_connect(reading: Reading, config: MirrorConfig | None) -> tuple[list[Conn
     entries = dict(Properties(reading.entries, (), aliases))
     notes = [
         Note(reading.path, entry.line, key, SPARK_KEYS) for key, entry in entries.items() if key.startswith("spark.")
+    ]
+    notes += [
+        Note(reading.path, entry.line, key, METRICS_KEYS) for key, entry in entries.items() if key.startswith(METRICS)
     ]
     notes += [Note(reading.path, entry.line, name, _LEFT_OUT) for name, entry in _left_out(reading, config).items()]
     clusters = []
@@ -116,7 +123,7 @@ class _Splitter:
         self._source, self._target = share.flow
         self._base = connector_originals(self._raw, self._source, self._target)
         for key, value in self._raw.items():
-            if key.startswith("sparkmirror."):
+            if key.startswith("sparkmirror.") and not key.startswith(METRICS):
                 self._base.setdefault(key, value)
 
     def connectors(self) -> Iterator[Connector]:
@@ -130,8 +137,8 @@ class _Splitter:
             "name": name,
             "connector.class": PACKAGE + role.value,
             "tasks.max": read.text("tasks.max", "1") if read else "1",
-            "source.cluster.alias": self._source,
-            "target.cluster.alias": self._target,
+            SOURCE_ALIAS: self._base[SOURCE_ALIAS].strip(),
+            TARGET_ALIAS: self._base[TARGET_ALIAS].strip(),
         }
         settings |= {key: value for key, value in sorted(self._base.items()) if self._reads(role, key)}
         if read is not None and not read.wants():
@@ -141,7 +148,8 @@ class _Splitter:
                 settings.pop(key, None)
             if read.state == RUNNING:
                 settings["enabled"] = "false"
-        return Connector(role, name, _entries(settings), self._path, read.state if read else RUNNING)
+        state = read.state if read else RUNNING
+        return Connector(role, name, _entries(settings), self._path, state, self._share.flow)
 
     def _reads(self, role: Role, key: str) -> bool:
         if key in IDENTITY or key == "enabled" or key.startswith("config.providers"):

@@ -57,6 +57,12 @@ LEFT_IN = ("ssl.endpoint.identification.algorithm", "ssl.cipher.suites", "ssl.pr
 """Those that it leaves in nevertheless."""
 _STAND_IN = "cluster:9092"
 """For brokers that are missing, so that what else is wrong is found."""
+_ALIASES = ("alias", "sourceCluster", "connectCluster")
+_NO_ALIAS = (
+    "is empty, which Strimzi's definition of the resource forbids; to keep names as MirrorMaker 2 does with an empty"
+    " alias, name the cluster here and write source.cluster.alias and replication.policy.separator as '' into the"
+    " config of each connector"
+)
 _CONNECTORS_OWN = ("name", "connector.class", "tasks.max", "connector.plugin.version")
 _REPLICAS = (
     "this process is one, and Spark's tasks share the work; for {} that stand by, start as many more on this file"
@@ -315,7 +321,7 @@ class _ResourceReader:
             if wanted != RUNNING:
                 settings |= resting(role, self._entry("state", wanted, (*own, "state")))
             name = f"{alias}->{target}.{role.value}"
-            yield Connector(role, name, settings, self._document.path, wanted), state
+            yield Connector(role, name, settings, self._document.path, wanted, (alias, target)), state
 
     def _connector(self, role: Role, spec: dict[str, Any], steps: Path_) -> Iterator[tuple[str, Entry]]:
         yield "connector.class", self._entry("connector.class", PACKAGE + role.value, steps)
@@ -351,7 +357,8 @@ class _ResourceReader:
 
     def _need(self, there: Mapping[str, Any], field: str, steps: Path_) -> Any:
         if not there.get(field):
-            raise self._wrong_in((*steps, field)) or self._error(steps, "is missing", shown((*steps, field)))
+            reason = _NO_ALIAS if field in _ALIASES and there.get(field) == "" else "is missing"
+            raise self._wrong_in((*steps, field)) or self._error(steps, reason, shown((*steps, field)))
         return there[field]
 
     def _text(self, there: Mapping[str, Any], field: str, steps: Path_, stand_in: str) -> str:

@@ -10,7 +10,7 @@ import yaml
 
 from sparkmirror.config.originals import is_secret
 from sparkmirror.config.providers import CLASSES, FAMILY, PROVIDERS_KEY
-from sparkmirror.formats.connect import RUNNING, ConnectCluster, Connector, Role
+from sparkmirror.formats.connect import RUNNING, SOURCE_ALIAS, TARGET_ALIAS, ConnectCluster, Connector, Role
 from sparkmirror.formats.files import KIND
 from sparkmirror.formats.merge import CONNECTS_OWN, CONVERTER_KEYS, SECURITY, role_of
 from sparkmirror.formats.reading import Note
@@ -133,6 +133,8 @@ class _Writer:
             for key, entry in connector.settings.items()
             if key not in _PATTERNS and not (key in left or key.startswith(left[:2]))
         }
+        # Strimzi wants an alias for each cluster, and lets a connector's config say that there is none.
+        config |= {key: "" for key in (SOURCE_ALIAS, TARGET_ALIAS) if not connector.text(key, "target")}
         tasks = connector.text("tasks.max", "1")
         said: dict[str, Any] = {} if connector.state == RUNNING else {"state": connector.state}
         if connector.role is Role.SOURCE or tasks != "1":

@@ -9,8 +9,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 from sparkmirror.engine.snapshot import Snapshot
-from sparkmirror.metrics.own import own_families
-from sparkmirror.metrics.profiles import Profile, add_profiles
+from sparkmirror.metrics.own import HighWater, own_families
+from sparkmirror.metrics.profile import Profile
+from sparkmirror.metrics.profiles import add_profiles
 from sparkmirror.metrics.series import exposition
 
 
@@ -23,11 +24,12 @@ class MirrorCollector(Collector):
     def __init__(self, snapshots: Callable[[], Snapshot], profiles: Collection[Profile] = ()) -> None:
         self._snapshots = snapshots
         self._profiles = frozenset(profiles)
+        self._high_water = HighWater()
 
     def text(self) -> bytes:
         """A scrape, in Prometheus' text format 0.0.4."""
         snapshot = self._snapshots()
-        families = own_families(snapshot)
+        families = own_families(snapshot, self._high_water)
         add_profiles(families, snapshot, self._profiles)
         return exposition(families.values())
 

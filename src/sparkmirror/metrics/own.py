@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Iterable
 from enum import StrEnum
@@ -28,6 +29,14 @@ MOST_PARTITIONS = 10_000
 """Of one process: above, partitions have no series of their own but for the worst."""
 WORST_PARTITIONS = 50
 """Partitions that keep their series above `MOST_PARTITIONS`: those with the largest lag."""
+MOST_TOPICS = 2_000
+"""Of one process: above, topics have no series of their own but for the worst; the flow's are their totals."""
+WORST_TOPICS = 200
+"""Topics that keep their series above `MOST_TOPICS`: those with the largest lag."""
+MOST_GROUPS = 500
+"""Of one process: above, or above `MOST_PARTITIONS`, only groups that would read something again have series."""
+WORST_GROUPS = 200
+"""So many of them: those that would read most again."""
 
 _FLOW = (
     ("records_total", "counter", "Records copied."),
@@ -43,7 +52,26 @@ _FLOW = (
 )
 
 
-def own_families(snapshot: Snapshot) -> Families:
+class HighWater:
+    """What was highest so far of a count that its source may tell less of later; for any thread.
+
+    The loss ledger is read anew when a flow begins anew: until then it looks empty.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._highest: dict[tuple[str, str, bool], int] = {}
+
+    def raised(self, flow: Flow) -> dict[tuple[str, bool], int]:
+        """The flow's lost offsets by kind and whether they are a loss, after this look."""
+        with self._lock:
+            for loss in flow.losses:
+                key = flow.flow, loss.kind, loss.is_loss
+                self._highest[key] = max(loss.offsets, self._highest.get(key, 0))
+            return {key[1:]: count for key, count in sorted(self._highest.items()) if key[0] == flow.flow}
+
+
+def own_families(snapshot: Snapshot, high_water: HighWater) -> Families:
     """All of them, of one snapshot."""
     families = Families()
     _process(families, snapshot.process, snapshot.at_ms)
@@ -51,10 +79,12 @@ def own_families(snapshot: Snapshot) -> Families:
         _standing(families, flow)
         if flow.role is Role.LEADER:
             _figures(families, flow)
+            _losses(families, flow, high_water)
             _sides(families, flow)
-            _groups(families, flow)
+            _all_groups(families, flow)
             _duties(families, flow)
     leading = [flow for flow in snapshot.flows if flow.role is Role.LEADER]
+    _groups(families, leading)
     _topics(families, leading)
     return families
 
@@ -126,16 +156,22 @@ def _figures(families: Families, flow: Flow) -> None:
     epochs = families.declare("sparkmirror_epochs_total", "counter", "Spark jobs of the flow that ended, by why.")
     for reason, count in sorted(flow.epochs.items()):
         epochs.add(f"{of},{labels(reason=reason)}", count)
-    lost = families.declare("sparkmirror_lost_records_total", "counter", "Offsets in the loss ledger that are lost.")
-    expected = families.declare(
-        "sparkmirror_expected_gaps_total", "counter", "Offsets in the loss ledger that are no loss."
+    families.declare("sparkmirror_topics", "gauge", "Topics that are copied.").add(
+        of, sum(bool(topic.partitions) for topic in flow.topics)
     )
-    for loss in flow.losses:
-        (lost if loss.is_loss else expected).add(f"{of},{labels(kind=loss.kind)}", loss.offsets)
     counts = Counter((one.state, one.cause) for topic in flow.topics for one in topic.partitions)
     partitions = families.declare("sparkmirror_partitions", "gauge", "Partitions, by state and its cause.")
     for (state, cause), count in sorted(counts.items()):
         partitions.add(f"{of},{labels(state=state.value, cause=cause.value)}", count)
+
+
+def _losses(families: Families, flow: Flow, high_water: HighWater) -> None:
+    lost = families.declare("sparkmirror_lost_records_total", "counter", "Offsets in the loss ledger that are lost.")
+    expected = families.declare(
+        "sparkmirror_expected_gaps_total", "counter", "Offsets in the loss ledger that are no loss."
+    )
+    for (kind, is_loss), offsets in high_water.raised(flow).items():
+        (lost if is_loss else expected).add(labels(flow=flow.flow, kind=kind), offsets)
 
 
 def _histogram(families: Families, name: str, text: str, of: str, histogram: Histogram) -> None:
@@ -173,22 +209,54 @@ def _side(families: Families, of: str, figures: ClusterFigures) -> None:
         families.declare(f"sparkmirror_{name}", kind, text).add(of, value)
 
 
-def _groups(families: Families, flow: Flow) -> None:
-    for group in flow.groups:
+def _all_groups(families: Families, flow: Flow) -> None:
+    """What is told of a flow's groups together, however many they are."""
+    of = labels(flow=flow.flow)
+    states = Counter(group.state for group in flow.groups)
+    groups = families.declare("sparkmirror_groups", "gauge", "Consumer groups, by the state of their offsets.")
+    for state in GroupState:
+        groups.add(f"{of},{labels(state=state.value)}", states[state])
+    rereads = [group.reread for group in flow.groups]
+    known = [count for count in rereads if count is not None]
+    families.declare(
+        "sparkmirror_groups_reread_records", "gauge", "Records that all groups would read again at the target now."
+    ).add(of, sum(known) if len(known) == len(rereads) else None)
+    synced = [group.synced_ms for group in flow.groups if group.synced_ms is not None]
+    families.declare(
+        "sparkmirror_groups_synced_timestamp_seconds",
+        "gauge",
+        "The oldest of sparkmirror_group_synced_timestamp_seconds.",
+    ).add(of, min(synced) / 1000 if synced else None)
+
+
+def shown_groups(flows: Iterable[Flow]) -> list[tuple[Flow, Group]]:
+    """Groups that have series of their own: all, or the worst above `MOST_GROUPS`, or above `MOST_PARTITIONS`."""
+    flows = list(flows)
+    every = [(flow, group) for flow in flows for group in flow.groups]
+    partitions = sum(len(topic.partitions) for flow in flows for topic in flow.topics)
+    if len(every) <= MOST_GROUPS and partitions <= MOST_PARTITIONS:
+        return every
+    counted = [(count, flow, group) for flow, group in every if (count := group.reread)]
+    return [(flow, group) for _, flow, group in nlargest(WORST_GROUPS, counted, key=lambda entry: entry[0])]
+
+
+def _groups(families: Families, flows: list[Flow]) -> None:
+    states = families.declare("sparkmirror_group_state", "gauge", "1 for the state of a group's offsets.")
+    reread = families.declare(
+        "sparkmirror_group_reread_records", "gauge", "Records that a group would read again at the target now."
+    )
+    synced = families.declare(
+        "sparkmirror_group_synced_timestamp_seconds", "gauge", "When a group's offsets were last all at the target."
+    )
+    lags = families.declare("sparkmirror_group_lag_records", "gauge", "A group's lag, by side.")
+    for flow, group in shown_groups(flows):
         of = labels(flow=flow.flow, group=group.group)
-        text = "1 for the state of a group's offsets."
-        _states(families, "sparkmirror_group_state", text, of, "state", GroupState, group.state)
-        reread = families.declare(
-            "sparkmirror_group_reread_records", "gauge", "Records that a group would read again at the target now."
-        )
+        for state in GroupState:
+            states.add(f"{of},{labels(state=state.value)}", int(state is group.state))
         reread.add(of, group.reread)
-        synced = families.declare(
-            "sparkmirror_group_synced_timestamp_seconds", "gauge", "When a group's offsets were last all at the target."
-        )
         synced.add(of, None if group.synced_ms is None else group.synced_ms / 1000)
-        lag = families.declare("sparkmirror_group_lag_records", "gauge", "A group's lag, by side.")
         for side, value in _group_lags(group):
-            lag.add(f"{of},{labels(side=side)}", value)
+            lags.add(f"{of},{labels(side=side)}", value)
 
 
 def _group_lags(group: Group) -> Iterable[tuple[str, int | None]]:
@@ -219,15 +287,26 @@ def _topics(families: Families, flows: list[Flow]) -> None:
     seconds = families.declare("sparkmirror_topic_lag_seconds", "gauge", "The largest of a topic's partitions.")
     records = families.declare("sparkmirror_topic_records_total", "counter", "Records copied of a topic.")
     sizes = families.declare("sparkmirror_topic_bytes_total", "counter", "Bytes copied of a topic.")
-    for flow in flows:
-        for topic in flow.topics:
-            of = labels(flow=flow.flow, topic=topic.topic)
-            lags = [one.lag for one in topic.partitions if one.lag is not None]
-            lag.add(of, sum(lags) if len(lags) == len(topic.partitions) else None)
-            seconds.add(of, max((one.lag_s for one in topic.partitions if one.lag_s is not None), default=None))
-            records.add(of, sum(one.records for one in topic.partitions))
-            sizes.add(of, sum(one.bytes for one in topic.partitions))
+    for flow, topic in shown_topics(flows):
+        of = labels(flow=flow.flow, topic=topic.topic)
+        lag.add(of, _lag(topic))
+        seconds.add(of, max((one.lag_s for one in topic.partitions if one.lag_s is not None), default=None))
+        records.add(of, sum(one.records for one in topic.partitions))
+        sizes.add(of, sum(one.bytes for one in topic.partitions))
     _partitions(families, flows)
+
+
+def _lag(topic: Topic) -> int | None:
+    lags = [one.lag for one in topic.partitions if one.lag is not None]
+    return sum(lags) if len(lags) == len(topic.partitions) else None
+
+
+def shown_topics(flows: Iterable[Flow]) -> list[tuple[Flow, Topic]]:
+    """Topics that have series of their own: all, or the `WORST_TOPICS` above `MOST_TOPICS`."""
+    every = [(flow, topic) for flow in flows for topic in flow.topics if topic.partitions]
+    if len(every) <= MOST_TOPICS:
+        return every
+    return nlargest(WORST_TOPICS, every, key=lambda entry: _lag(entry[1]) or 0)
 
 
 def shown_partitions(flows: Iterable[Flow]) -> list[tuple[Flow, Topic, Partition]]:
@@ -242,8 +321,11 @@ def _partitions(families: Families, flows: list[Flow]) -> None:
     lag = families.declare("sparkmirror_partition_lag_records", "gauge", "Lag of a partition.")
     seconds = families.declare("sparkmirror_partition_lag_seconds", "gauge", "Age of its oldest record not copied.")
     records = families.declare("sparkmirror_partition_records_total", "counter", "Records copied of a partition.")
+    names = {
+        (flow.flow, topic.topic): labels(flow=flow.flow, topic=topic.topic) for flow in flows for topic in flow.topics
+    }
     for flow, topic, one in shown_partitions(flows):
-        of = labels(flow=flow.flow, topic=topic.topic, partition=one.partition)
+        of = f'{names[flow.flow, topic.topic]},partition="{one.partition}"'
         lag.add(of, one.lag)
         seconds.add(of, one.lag_s)
         records.add(of, one.records)

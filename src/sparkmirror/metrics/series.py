@@ -22,7 +22,7 @@ class Family:
 
     name: str
     kind: str
-    """`counter`, `gauge`, `histogram` or `untyped`."""
+    """`counter`, `gauge`, `histogram` or `summary`."""
     help: str
     samples: list[tuple[str, str, float]] = field(default_factory=list)
     """Suffix of the name, labels as text, value."""

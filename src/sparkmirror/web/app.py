@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Sequence
 
 from fastapi import APIRouter, FastAPI, Response
 
 from sparkmirror.engine.snapshot import FlowState, Snapshot
+from sparkmirror.events import Event
 from sparkmirror.metrics.collector import MirrorCollector
-from sparkmirror.metrics.profiles import Profile
+from sparkmirror.metrics.profile import Profile
 from sparkmirror.metrics.series import CONTENT_TYPE
+
+log = logging.getLogger(__name__)
 
 _NOT_READY = (FlowState.JOINING, FlowState.STARTING, FlowState.ENDING)
 
@@ -21,7 +25,11 @@ def metrics_router(snapshots: Callable[[], Snapshot], profiles: Collection[Profi
 
     @router.get("/metrics")
     def metrics() -> Response:
-        return Response(collector.text(), media_type=CONTENT_TYPE)
+        try:
+            return Response(collector.text(), media_type=CONTENT_TYPE)
+        except Exception:  # old figures would look like new ones; an error is what Prometheus shows as `up == 0`
+            log.exception("the figures can't be told", extra=Event.REQUEST_FAILED.extra)
+            return Response("the figures can't be told: the log says why\n", 500, media_type="text/plain")
 
     return router
 

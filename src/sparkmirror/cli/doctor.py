@@ -1,0 +1,77 @@
+"""`sparkmirror doctor`: what is wrong with a running mirror, why, and what to do."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import Annotated
+
+import typer
+
+from sparkmirror.cli.control import Flow, chosen_flows
+from sparkmirror.cli.log_lines import plain
+from sparkmirror.cli.output import Format, Output, print_json
+from sparkmirror.cli.published import Stale, fresh
+from sparkmirror.cli.run import Clusters, File, Secrets, load
+from sparkmirror.config import FlowConfig
+from sparkmirror.doctor.findings import Finding, Severity, diagnose
+from sparkmirror.engine.snapshot import Process, Snapshot
+from sparkmirror.engine.status_topic import INTERVAL_S, read_status
+
+COLOURS = {Severity.CRITICAL: "red", Severity.WARNING: "yellow", Severity.NOTICE: "blue"}
+WAIT_S = INTERVAL_S + 1.0
+"""Then something new was published in between."""
+_ELSEWHERE = Process(host="", pid=0, version="", started_ms=0)
+"""Of the process that published it nothing is known here."""
+
+
+def doctor(
+    file: File,
+    flow: Flow = None,
+    wait: Annotated[
+        float, typer.Option("--wait", min=0.0, help="Seconds between two looks; some rules need a minute (70).")
+    ] = WAIT_S,
+    stale: Stale = 60.0,
+    clusters: Clusters = None,
+    secrets: Secrets = None,
+    output: Output = Format.TEXT,
+) -> None:
+    """Say what is wrong with the running mirror, why, and what to do: the worst first, causes before consequences.
+
+    Exit codes: 0 nothing but notices, 1 something critical or a warning, 2 the file is wrong,
+    3 the target can't be reached, or nothing was published for longer than --stale seconds.
+
+    Example: sparkmirror doctor mm2.properties --wait 70
+    """
+    flows = chosen_flows(load(file, clusters, secrets=secrets), flow)
+    before = _look(flows, stale) if wait else None
+    time.sleep(wait)
+    now = _look(flows, stale)
+    findings = diagnose(now, [before] if before is not None else [])
+    if output is Format.JSON:
+        print_json([dataclasses.asdict(finding) for finding in findings])
+    else:
+        for finding in findings:
+            typer.echo(shown(finding))
+        if not findings:
+            typer.echo(f"nothing is wrong with {', '.join(one.name for one in flows)}")
+    if any(finding.severity is not Severity.NOTICE for finding in findings):
+        raise typer.Exit(1)
+
+
+def shown(finding: Finding) -> str:
+    """A finding in three lines: what it is and its figures, why, and what to do."""
+    severity = typer.style(finding.severity, fg=COLOURS[finding.severity])
+    about = f"{finding.flow}: {finding.subject}" if finding.subject else finding.flow
+    return "\n".join(
+        (
+            f"{severity} [{finding.rule}] {plain(about)}: {plain(finding.title)} ({plain(finding.evidence)})",
+            f"  why: {plain(finding.cause)}",
+            f"  do:  {plain(finding.action)}",
+        )
+    )
+
+
+def _look(flows: list[FlowConfig], stale_s: float) -> Snapshot:
+    seen = [fresh(one, read_status(one), stale_s)[0] for one in flows]
+    return Snapshot(_ELSEWHERE, max((one.at_ms for one in seen), default=0), tuple(seen))

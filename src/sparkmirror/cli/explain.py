@@ -1,0 +1,88 @@
+"""`sparkmirror explain`: why a topic, partition or group is or isn't mirrored."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sparkmirror.cli.control import Flow, chosen_flows
+from sparkmirror.cli.log_lines import plain
+from sparkmirror.cli.output import Format, Output, print_json
+from sparkmirror.cli.published import Stale
+from sparkmirror.cli.run import Clusters, File, Secrets, load
+from sparkmirror.doctor.explain_facts import explanations
+from sparkmirror.doctor.explanation import Explanation, Reason
+
+NOT_MIRRORED = 1
+
+
+def explain(
+    file: File,
+    name: Annotated[
+        str,
+        typer.Argument(metavar="TOPIC|TOPIC:PARTITION|GROUP", help="At the source: a topic, a partition or a group."),
+    ],
+    flow: Flow = None,
+    stale: Stale = 60.0,
+    clusters: Clusters = None,
+    secrets: Secrets = None,
+    output: Output = Format.TEXT,
+) -> None:
+    """Explain why a topic, partition or consumer group is or isn't mirrored, and what to change.
+
+    Checks are told in the order in which they decide, up to the first that says no. Changes nothing.
+    Exit codes: 0 a flow mirrors it, 1 none does, 2 the file or the command line is wrong.
+
+    Example: sparkmirror explain mm2.properties orders:3
+    """
+    config = load(file, clusters, secrets=secrets)
+    told = [each for one in chosen_flows(config, flow) for each in explanations(one, config.flows, name, stale)]
+    if output is Format.JSON:
+        print_json([row(each) for each in told])
+    else:
+        typer.echo(plain_lines(told))
+    if not any(each.mirrored for each in told):
+        raise typer.Exit(NOT_MIRRORED)
+
+
+def plain_lines(told: list[Explanation]) -> str:
+    """A paragraph each."""
+    return "\n\n".join("\n".join(map(plain, lines(each))) for each in told)
+
+
+def lines(told: Explanation) -> list[str]:
+    """A sentence, the checks, and what to change."""
+    state = next((step for step in told.steps if step.check == "state"), told.steps[-1])
+    if told.mirrored:
+        said = f"is mirrored: {state.words}"
+    else:
+        fully = " in full" if told.kind == "topic" and told.last.reason in (Reason.PARKED, Reason.WAITING) else ""
+        said = f"is not mirrored{fully}: {told.last.words}"
+    width = max(len(step.check) for step in told.steps)
+    checks = [f"  {step.mark:<4}  {step.check:<{width}}  {step.words}" for step in told.steps]
+    return [
+        f"{told.flow}: {told.kind} {told.name} {said}",
+        *checks,
+        *(f"  To change it: {one}" for one in told.changes),
+    ]
+
+
+def row(told: Explanation) -> dict[str, object]:
+    """The same for programs."""
+    return {
+        "flow": told.flow,
+        "kind": told.kind,
+        "name": told.name,
+        "mirrored": told.mirrored,
+        "checks": [
+            {
+                "check": step.check,
+                "mark": step.mark,
+                "reason": step.reason.name.lower() if step.reason else None,
+                "words": step.words,
+            }
+            for step in told.steps
+        ],
+        "changes": list(told.changes),
+    }

@@ -1,0 +1,43 @@
+"""Keys that are pressed on a terminal, one by one and without an echo."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import sys
+import termios
+import tty
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+_ARROWS = {"A": "up", "B": "down", "C": "right", "D": "left"}
+_KEY = re.compile(r"\x1b[\[O]([A-Z])|\x1b\[[0-9;]*~|([^\x1b])|\x1b")
+
+Keys = Callable[[float], list[str]]
+"""Waits so many seconds at most, and returns what was pressed meanwhile; `end` once the terminal is gone."""
+
+
+@contextmanager
+def pressed_keys() -> Iterator[Keys]:
+    """Read keys from standard input, a terminal, for the length of a `with`; it is as it was afterwards."""
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+    tty.setcbreak(descriptor)
+    try:
+        yield lambda timeout_s: _read(descriptor, timeout_s)
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+def _read(descriptor: int, timeout_s: float) -> list[str]:
+    if not select.select([descriptor], [], [], timeout_s)[0]:
+        return []
+    typed = os.read(descriptor, 1024)
+    return parsed(typed.decode(errors="replace")) if typed else ["end"]
+
+
+def parsed(typed: str) -> list[str]:
+    """The keys by name: letters as they are, `up`, `down`, `left` and `right`; others are left out."""
+    keys = [_ARROWS.get(arrow, "") if arrow else letter for arrow, letter in _KEY.findall(typed)]
+    return [key for key in keys if key]

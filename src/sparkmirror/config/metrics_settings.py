@@ -1,0 +1,79 @@
+"""Settings of where metrics are answered, and by what TLS and to whom, as Kafka Connect's `listeners` have them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pydantic import SecretStr
+
+from sparkmirror.config.lookup import Lookup
+from sparkmirror.config.model import MetricsConfig, SslConfig
+from sparkmirror.config.setting import Place, Setting
+from sparkmirror.config.settings import SSL_SETTINGS
+from sparkmirror.config.values import Choice, Listeners, Text, Value
+from sparkmirror.errors import ConfigError
+
+METRICS = "sparkmirror.metrics."
+"""How all of them begin."""
+HTTPS = f"{METRICS}listeners.https."
+
+_PAGE = "docs/metrics.md"
+_ALONE = ("", "")
+
+LISTENERS = Setting(
+    f"{METRICS}listeners",
+    Listeners(),
+    Place.ALONE,
+    "`http://host:port` or `https://host:port`, separated by commas: where `run` answers `/metrics`.",
+    _PAGE,
+    MetricsConfig,
+    "listeners",
+)
+JAAS_FILE = Setting(
+    f"{METRICS}jaas.file",
+    Text(),
+    Place.ALONE,
+    "Who may ask, by password: a JAAS file as Connect's basic authentication takes it. Without it, everybody.",
+    _PAGE,
+    MetricsConfig,
+    "jaas_file",
+)
+CLIENT_AUTH = Setting(
+    f"{HTTPS}ssl.client.auth",
+    Choice(("none", "requested", "required"), any_case=True),
+    Place.ALONE,
+    "Whether clients of https show a certificate.",
+    _PAGE,
+    MetricsConfig,
+    "client_auth",
+)
+SERVER_SSL = tuple(
+    replace(setting, name=HTTPS + setting.name, place=Place.ALONE, renamed=setting.field)
+    for setting in SSL_SETTINGS
+    if setting.name not in ("ssl.endpoint.identification.algorithm", "ssl.protocol")
+)
+"""Of the https listeners."""
+METRICS_SETTINGS = (LISTENERS, JAAS_FILE, CLIENT_AUTH, *SERVER_SSL)
+
+
+def read_metrics(lookup: Lookup) -> MetricsConfig:
+    """What a file says. Mistakes are among the lookup's."""
+    given = lookup.given((LISTENERS, JAAS_FILE, CLIENT_AUTH), _ALONE)
+    https = SslConfig.model_validate(_stores(lookup))
+    config = MetricsConfig.model_validate({**given, "https": https})
+    encrypted = [one for one in config.listeners if one.lower().startswith("https:")]
+    if encrypted and not https.keystore_location and not https.keystore_key.get_secret_value():
+        reason = "is missing: https listeners need a key and a certificate"
+        lookup.mistakes.add(ConfigError(reason, where=lookup.path, key=f"{HTTPS}ssl.keystore.location"))
+    return config
+
+
+def _stores(lookup: Lookup) -> dict[str, Value | SecretStr]:
+    """With secrets resolved: they stay in this process, unlike those of clusters."""
+    fields: dict[str, Value | SecretStr] = dict(lookup.given(SERVER_SSL, _ALONE))
+    for setting in SERVER_SSL:
+        entry = lookup.entry(setting, _ALONE)
+        if entry is not None and setting.secret:
+            with lookup.mistakes.gathered():
+                fields[setting.field] = SecretStr(lookup.text(entry, any_text=True))
+    return fields

@@ -1,0 +1,80 @@
+"""Rules on clocks, and on heartbeats, which measure by them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sparkmirror.doctor.case import Case, name_of
+from sparkmirror.doctor.finding import Severity
+from sparkmirror.doctor.rule import Rule, Sign
+
+AHEAD_MS = -1_000.0
+"""Clocks that NTP keeps differ by less than a second."""
+ABSURD_MS = 10 * 365 * 86_400_000.0
+"""Ten years: a timestamp in seconds, not in milliseconds, is from January 1970."""
+SILENT_S = 60.0
+"""A heartbeat comes each second by default (emit.heartbeats.interval.seconds)."""
+
+
+def _ahead(case: Case) -> Iterator[Sign]:
+    measured = [(place, one.latency_ms) for place, (_, one) in case.partitions.items() if one.latency_ms is not None]
+    ahead = [(place, spread) for place, spread in measured if spread.least < AHEAD_MS]
+    if ahead:
+        place, spread = min(ahead, key=lambda both: both[1].least)
+        all_of_them = len(ahead) == len(measured) and len(measured) > 1
+        yield Sign(
+            name_of(place),
+            f"up to {-spread.least / 1000:,.1f} s ahead, in {len(ahead):,} of {len(measured):,} partitions",
+            "The clock of this host's executors is behind." if all_of_them else "",
+        )
+
+
+def _absurd(case: Case) -> Iterator[Sign]:
+    for place, (_, one) in case.partitions.items():
+        if one.latency_ms is not None and one.latency_ms.last > ABSURD_MS:
+            name = name_of(place)
+            races = name == case.flow.retention_of
+            days = one.latency_ms.last / 86_400_000
+            yield Sign(name, f"{days:,.0f} days old when it was copied", explains=None if races else ())
+            return
+
+
+def _heartbeats(case: Case) -> Iterator[Sign]:
+    before = case.before(SILENT_S)
+    if before is None or not any(topic.topic == "heartbeats" for topic in case.flow.topics):
+        return
+    then, now = before.flow.heartbeat_latency.total, case.flow.heartbeat_latency.total
+    if now == then > 0:
+        yield Sign(case.flow.source.alias, f"none for {before.seconds:,.0f} s, {now:,} before")
+
+
+CLOCKS = (
+    Rule(
+        "clock-ahead",
+        Severity.NOTICE,
+        "Records come from the future",
+        "A record's latency is below -1 s: its timestamp is later than its acknowledgement.",
+        "The clock of a producer is ahead, or it writes timestamps of its own.",
+        "Set the clocks right (NTP). Until then latency, lag in seconds and retention by time are wrong there.",
+        _ahead,
+    ),
+    Rule(
+        "timestamps-absurd",
+        Severity.NOTICE,
+        "Records are said to be older than ten years",
+        "A record's latency is above ten years.",
+        "A producer writes timestamps in seconds instead of milliseconds, or zeros.",
+        "Correct the producer. Retention by time deletes such records at once, here and at the source.",
+        _absurd,
+        ("retention-race",),
+    ),
+    Rule(
+        "heartbeats-missing",
+        Severity.WARNING,
+        "No heartbeats come from the source any more",
+        "The topic `heartbeats` is copied, some came before, and none since a sample at least 60 s old.",
+        "The mirror that writes heartbeats into the source has stopped, or its topic `heartbeats` is held up.",
+        "Look at the mirror that has this source as its target: `sparkmirror status` on its file.",
+        _heartbeats,
+    ),
+)

@@ -1,0 +1,140 @@
+"""Rules on both clusters: whether they answer, and how they hold the pumps back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from sparkmirror.doctor.case import Case, name_of
+from sparkmirror.doctor.finding import Severity
+from sparkmirror.doctor.parked import action
+from sparkmirror.doctor.rule import LATE, Rule, Sign, counted
+from sparkmirror.engine.snapshot import Cause, ClusterFigures, Flow, Partition, PartitionState
+
+CERTIFICATE_DAYS, CERTIFICATE_LAST_DAYS = 14, 2
+"""A warning, and the worst."""
+THROTTLED_SHARE = 0.2
+"""Of the time of a pump, as the alert on throttling has it."""
+_DAY_MS = 86_400_000
+_BEHIND_IT = (
+    *LATE,
+    "duty-failing",
+    "duty-late",
+    "group-not-synced",
+    "topic-refused",
+    "parked-no-leader",
+    "parked-broker",
+    "long-joining",
+    "long-starting",
+    "long-finding-out",
+)
+
+
+def _certificates(case: Case) -> Iterator[Sign]:
+    for side in (case.flow.source, case.flow.target):
+        if side.certificate_ends_ms is None:
+            continue
+        days = (side.certificate_ends_ms - case.flow.at_ms) / _DAY_MS
+        if days < CERTIFICATE_DAYS:
+            worst = Severity.CRITICAL if days < CERTIFICATE_LAST_DAYS else None
+            evidence = f"{days:,.1f} days left" if days > 0 else f"it ended {-days:,.1f} days ago"
+            yield Sign(side.alias, evidence, severity=worst, explains=() if days > 0 else None)
+
+
+def unreachable(case: Case) -> dict[str, list[tuple[str, Partition]]]:
+    """By `source` and `target` the partitions that can't reach their broker there; waiting ones if they did before."""
+    flow, before = case.flow, case.before(1)
+    sides: dict[str, list[tuple[str, Partition]]] = {}
+    for place, (_, one) in case.partitions.items():
+        if one.cause is not Cause.UNREACHABLE:
+            continue
+        old = before.case.partitions.get(place) if before is not None else None
+        if one.state is PartitionState.PARKED or (old is not None and old[1].cause is Cause.UNREACHABLE):
+            sides.setdefault(_side(flow, before.flow if before else None, one.reason), []).append((name_of(place), one))
+    return sides
+
+
+def _side(flow: Flow, old: Flow | None, reason: str) -> str:
+    """By the reason's words, else by which connections broke meanwhile."""
+    words = reason.replace(":", " ").split()
+    for side, figures in (("source", flow.source), ("target", flow.target)):
+        if f"{side} broker" in reason or figures.alias in words:
+            return side
+    more = [
+        now.errors - (then.errors if then is not None else 0)
+        for now, then in (
+            (flow.source, old.source if old is not None else None),
+            (flow.target, old.target if old is not None else None),
+        )
+    ]
+    return "target" if more[1] > more[0] else "source"
+
+
+def _unreachable(side: str) -> Rule:
+    def look(case: Case) -> Iterator[Sign]:
+        hit = unreachable(case).get(side)
+        if hit:
+            figures = case.flow.source if side == "source" else case.flow.target
+            reasons = Counter(one.reason for _, one in hit)
+            name, _ = hit[0]
+            yield Sign(figures.alias, f"{counted(len(hit), 'partition')}, first {name}", reasons.most_common(1)[0][0])
+
+    return Rule(
+        f"{side}-unreachable",
+        Severity.CRITICAL,
+        f"The {side}'s brokers can't be reached",
+        "Partitions are parked because a broker there does not answer, or have waited for one since the sample before. "
+        "One finding for the cluster, however many they are.",
+        "A broker is down, or an address is wrong.",
+        action(Cause.UNREACHABLE),
+        look,
+        _BEHIND_IT,
+    )
+
+
+def _throttled(side: str) -> Rule:
+    def look(case: Case) -> Iterator[Sign]:
+        before = case.before(1)
+        if before is None:
+            return
+        now, then = _figures(case.flow, side), _figures(before.flow, side)
+        share = (now.throttle_s - then.throttle_s) / max(len(case.flow.pumps), 1) / before.seconds
+        if share > THROTTLED_SHARE:
+            yield Sign(now.alias, f"each pump had to wait {100 * share:,.0f} % of {before.seconds:,.0f} s")
+
+    return Rule(
+        f"throttled-{side}",
+        Severity.WARNING,
+        f"The {side}'s brokers hold the pumps back",
+        "Between two samples pumps waited more than 20 % of their time because brokers asked them to (the alert "
+        "TargetThrottles has the same share).",
+        "A quota of this flow's principal or client id at that cluster.",
+        "Raise the quota there: `kafka-configs.sh --alter --entity-type users --entity-name PRINCIPAL --add-config "
+        + ("consumer" if side == "source" else "producer")
+        + "_byte_rate=N`.",
+        look,
+        LATE,
+    )
+
+
+def _figures(flow: Flow, side: str) -> ClusterFigures:
+    return flow.source if side == "source" else flow.target
+
+
+CLUSTERS = (
+    Rule(
+        "certificate-ends",
+        Severity.WARNING,
+        "A certificate ends soon, or has ended",
+        "Less than 14 days are left; less than 2 are critical.",
+        "It was not renewed.",
+        "Renew the certificate that this cluster's ssl.* settings name; it is read again at the next connection.",
+        _certificates,
+        ("source-unreachable", "target-unreachable", *_BEHIND_IT, "lease-refused"),
+        everywhere=True,
+    ),
+    _unreachable("source"),
+    _unreachable("target"),
+    _throttled("source"),
+    _throttled("target"),
+)

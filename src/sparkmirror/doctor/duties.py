@@ -1,0 +1,111 @@
+"""Rules on what is done at intervals beside the copying."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sparkmirror.doctor.case import Case
+from sparkmirror.doctor.finding import Severity
+from sparkmirror.doctor.rule import Rule, Sign, counted
+from sparkmirror.engine.snapshot import Duty
+
+LATE_TURNS = 3
+"""Intervals without a good turn, as the alert GroupSyncLate has it."""
+GRACE_S = 30.0
+"""So long a turn may be put off after failures."""
+MANY_GROUPS = 10_000
+"""So many were measured (docs/groups.md)."""
+_GROUPS = ("group-not-synced", "group-sync-late", "group-would-reread")
+
+
+def due_s(duty: Duty) -> float:
+    """How old its last good turn may be."""
+    return LATE_TURNS * duty.interval_s + GRACE_S
+
+
+def _concerns(duty: Duty) -> tuple[str, ...]:
+    return _GROUPS if duty.duty in ("checkpoints", "group offsets", "group watch", "offset syncs") else ()
+
+
+def _failing(case: Case) -> Iterator[Sign]:
+    for duty in case.flow.duties:
+        if duty.failing:
+            yield Sign(duty.duty, counted(duty.failures, "failure"), duty.failing, explains=_concerns(duty))
+
+
+def _long(case: Case) -> Iterator[Sign]:
+    for duty in case.flow.duties:
+        if duty.took_s is not None and duty.took_s > duty.interval_s:
+            yield Sign(
+                duty.duty,
+                f"{duty.took_s:,.1f} s for a turn, every {duty.interval_s:,.0f} s",
+                explains=_concerns(duty),
+            )
+
+
+def _late(case: Case) -> Iterator[Sign]:
+    for duty in case.flow.duties:
+        since = duty.succeeded_ms if duty.succeeded_ms is not None else case.flow.state_since_ms
+        age = (case.flow.at_ms - since) / 1000
+        if not duty.failing and since > 0 and age > due_s(duty):
+            last = "its last good turn" if duty.succeeded_ms is not None else "no good turn yet, begun"
+            yield Sign(
+                duty.duty, f"{last} {age:,.0f} s ago, due every {duty.interval_s:,.0f} s", explains=_concerns(duty)
+            )
+
+
+def _many_groups(case: Case) -> Iterator[Sign]:
+    count = len(case.flow.groups)
+    if count >= MANY_GROUPS:
+        long = any(_concerns(duty) and (duty.took_s or 0.0) > duty.interval_s for duty in case.flow.duties)
+        yield Sign(
+            "",
+            counted(count, "group"),
+            severity=Severity.WARNING if long else None,
+            explains=None if long else (),
+        )
+
+
+DUTIES = (
+    Rule(
+        "many-groups",
+        Severity.NOTICE,
+        "The flow has very many groups",
+        "10,000 groups or more: so many were measured (docs/groups.md), and each turn asks for all. A warning "
+        "where a turn of theirs takes longer than its interval.",
+        "The filter takes every group of the source in.",
+        "Narrow `groups`, or raise emit.checkpoints.interval.seconds and sync.group.offsets.interval.seconds.",
+        _many_groups,
+        ("duty-slow", "duty-late", "group-sync-late", "group-would-reread"),
+    ),
+    Rule(
+        "duty-failing",
+        Severity.WARNING,
+        "Something beside the copying fails",
+        "The last turn of a duty failed.",
+        "The reason names it.",
+        "Change what the cause names; it is tried again by itself.",
+        _failing,
+        _GROUPS,
+    ),
+    Rule(
+        "duty-slow",
+        Severity.NOTICE,
+        "A turn takes longer than its interval",
+        "The last good turn of a duty took longer than the time between two of them.",
+        "There is more to do than fits, or a cluster answers slowly.",
+        "Raise the interval, or narrow `topics` and `groups`.",
+        _long,
+        ("duty-late", *_GROUPS),
+    ),
+    Rule(
+        "duty-late",
+        Severity.WARNING,
+        "Something beside the copying is late",
+        "No good turn for 3 intervals and 30 s, and none failed either (3 intervals as the alert GroupSyncLate).",
+        "Its turn hangs: a cluster does not answer, or the host is overloaded.",
+        "Look at the process's log; a restart begins the turn anew.",
+        _late,
+        _GROUPS,
+    ),
+)

@@ -1,0 +1,274 @@
+"""Collects what decides about a topic, partition or group: the file's rules, both clusters' and the mirror's words."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec, TopicDescription
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.groups import FetchedOffsets, Groups, ListedGroup
+from sparkmirror.cluster.permissions import topic_operations
+from sparkmirror.cluster.share_groups import SHARE
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.config import ClusterConfig, FlowConfig
+from sparkmirror.doctor.explain_group import explain_group
+from sparkmirror.doctor.explain_topic import explain_topic
+from sparkmirror.doctor.explanation import Explanation, Filtered, GroupFacts, Running, Side, TopicFacts
+from sparkmirror.engine.status_topic import read_status
+from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.offsets.losses import Loss, LossLedger, losses_topic
+from sparkmirror.policy import DefaultGroupFilter, DefaultTopicFilter, NamePatterns, is_cycle
+from sparkmirror.pump.control import ControlState, control_topic
+from sparkmirror.pump.status_topic import status_topic
+from sparkmirror.sync.checkpoints import PROTOCOLS, TYPES
+from sparkmirror.sync.other_flows import OtherFlows
+from sparkmirror.sync.topic_rules import TopicRules, group_filter, topic_rules
+from sparkmirror.sync.topics import illegal
+
+_CONNECT_S = 10.0
+_ROLE = "sparkmirror-cli"
+_MAY_NOT = frozenset({29, 31})
+"""TOPIC_ and CLUSTER_AUTHORIZATION_FAILED."""
+
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(slots=True)
+class _Cluster:
+    """One side, as far as it answers."""
+
+    admin: ClusterAdmin | None = None
+    client: ClusterClient | None = None
+    trouble: str = ""
+
+    def ask(self, question: Callable[[ClusterAdmin, ClusterClient], _Answer]) -> _Answer | None:
+        """The answer; None, and the first error is kept, if there is none."""
+        if self.admin is None or self.client is None or self.trouble:
+            return None
+        try:
+            return question(self.admin, self.client)
+        except (ClusterUnreachable, ConnectionError) as error:
+            self.trouble = " ".join(str(error).split())
+            return None
+
+
+@dataclass(slots=True)
+class _Flow:
+    """A flow, and what is known of all its topics and groups."""
+
+    config: FlowConfig
+    rules: TopicRules
+    source: _Cluster
+    target: _Cluster
+    running: Running = field(default_factory=Running)
+    control: ControlState = field(default_factory=ControlState)
+    remotes: Mapping[str, TopicDescription] = field(default_factory=dict)
+    groups: Mapping[str, ListedGroup] = field(default_factory=dict)
+
+
+def explanations(flow: FlowConfig, flows: Sequence[FlowConfig], name: str, stale_s: float) -> list[Explanation]:
+    """Explain a topic, a partition as `TOPIC:NUMBER`, or a group; each that the source has, all if it has none.
+
+    `flows`: all of the file. A cluster that does not answer is part of the explanation.
+    """
+    with contextlib.ExitStack() as stack:
+        with ThreadPoolExecutor(2) as pool:
+            source, target = pool.map(lambda cluster: _open(stack, flow, cluster), (flow.source, flow.target))
+        seen = _Flow(flow, topic_rules(flow, flow.originals), source, target)
+        seen.remotes = target.ask(lambda admin, _: admin.topics()) or {}
+        seen.groups = source.ask(lambda _, client: Groups(client).listed()) or {}
+        seen.control = _control(seen)
+        seen.running = _running(seen, stale_s)
+        topic, partition = _named(name)
+        at_source = source.ask(lambda admin, _: admin.topics([topic]).get(topic))
+        is_group = name in seen.groups
+        told = []
+        if at_source is not None or not is_group:
+            told.append(explain_topic(_topic_facts(seen, flows, topic, partition, at_source)))
+        if at_source is None or is_group:
+            told.append(explain_group(_group_facts(seen, name)))
+        return told
+
+
+def matching(expressions: Sequence[str], name: str) -> str:
+    """The expression that matches a name; empty if none does."""
+    if not NamePatterns(expressions).accepts(name):
+        return ""
+    for expression in expressions:
+        with contextlib.suppress(ValueError):  # half of one with a comma
+            if NamePatterns([expression]).accepts(name):
+                return expression
+    return ",".join(expressions)
+
+
+def _named(name: str) -> tuple[str, int | None]:
+    topic, colon, number = name.rpartition(":")
+    return (topic, int(number)) if colon and number.isdecimal() else (name, None)
+
+
+def _open(stack: contextlib.ExitStack, flow: FlowConfig, config: ClusterConfig) -> _Cluster:
+    try:
+        admin = ClusterAdmin.connect(config, f"{flow.name}|{_ROLE}", min(flow.admin_timeout_ms / 1000, _CONNECT_S))
+    except ClusterUnreachable as error:
+        return _Cluster(trouble=" ".join(str(error).split()))
+    stack.enter_context(admin)
+    client = ClusterClient(config, f"{flow.name}|{_ROLE}")
+    stack.callback(client.close)
+    return _Cluster(admin, client)
+
+
+# --- the mirror -------------------------------------------------------------------------------------
+
+
+def _control(seen: _Flow) -> ControlState:
+    state, topic = ControlState(), control_topic(seen.config.source.alias)
+    if topic in seen.remotes:
+        state.apply(seen.target.ask(lambda _, client: TopicLog(client, topic).read(0, 0)[0]) or ())
+    return state
+
+
+def _running(seen: _Flow, stale_s: float) -> Running:
+    leader = seen.control.leader
+    by = f"{leader.host}:{leader.pid}" if leader is not None and leader.host else ""
+    if status_topic(seen.config.source.alias) not in seen.remotes:
+        return Running(leader=by, stale_s=stale_s)
+    status = seen.target.ask(lambda _, __: read_status(seen.config))
+    if status is None:
+        return Running(leader=by, stale_s=stale_s, trouble=seen.target.trouble)
+    trouble = "its status was published by another version of sparkmirror" if status.left_out else ""
+    return Running(status.flow, status.age_s() or 0.0, stale_s, by, "" if status.flow is not None else trouble)
+
+
+# --- topics -----------------------------------------------------------------------------------------
+
+
+def _topic_facts(
+    seen: _Flow, flows: Sequence[FlowConfig], topic: str, partition: int | None, there: TopicDescription | None
+) -> TopicFacts:
+    flow, rules, policy = seen.config, seen.rules, seen.rules.policy
+    remote = rules.remote_name(topic)
+    copy = seen.remotes.get(remote)
+    wanted = rules.wanted(topic)
+    heartbeats = policy.is_heartbeats_topic(topic)
+    return TopicFacts(
+        flow=flow.name,
+        topic=topic,
+        partition=partition,
+        filtered=_topic_filtered(seen, topic),
+        source=_side(flow.source.alias, seen.source, topic, there),
+        target=_side(flow.target.alias, seen.target, remote, copy),
+        copies=flow.copies,
+        heartbeats=heartbeats and rules.heartbeats_replication_enabled,
+        internal=policy.is_internal_topic(topic),
+        internal_of_mm2=policy.is_mm2_internal_topic(topic),
+        policy=flow.replication_policy_class.rpartition(".")[2],
+        remote=remote,
+        illegal=illegal(remote),
+        cycle=is_cycle(policy, topic, flow.target.alias),
+        own_heartbeats=heartbeats and remote == policy.heartbeats_topic(),
+        fan_in=_fan_in(seen, flows, topic, remote) if wanted else (),
+        may_create=_may_create(seen, remote, there) if wanted and copy is None else None,
+        refresh_s=flow.refresh_topics_interval_seconds if flow.refresh_topics_enabled else None,
+        done=seen.control.done.get(topic),
+        paused_by=next((paused.pattern for paused in seen.control.paused if paused.fullmatch(topic)), ""),
+        bytes_per_s_cap=seen.control.bytes_per_second,
+        backfill_per_s_cap=seen.control.backfill_bytes_per_second,
+        running=seen.running,
+        losses=_losses(seen, topic, partition),
+    )
+
+
+def _topic_filtered(seen: _Flow, topic: str) -> Filtered:
+    flow, chosen = seen.config, seen.rules.topics
+    if type(chosen) is not DefaultTopicFilter:
+        return Filtered("topics", chosen.should_replicate_topic(topic), own_class=flow.topic_filter_class)
+    included, excluded = matching(flow.topics, topic), matching(flow.topics_exclude, topic)
+    return Filtered("topics", bool(included) and not excluded, included, excluded)
+
+
+def _side(alias: str, cluster: _Cluster, topic: str, there: TopicDescription | None) -> Side:
+    operations = cluster.ask(lambda _, client: topic_operations(client, [topic])) or {}
+    partitions = len(there.partitions) if there is not None else None
+    return Side(alias, cluster.trouble, partitions, operations.get(topic))
+
+
+def _fan_in(seen: _Flow, flows: Sequence[FlowConfig], topic: str, remote: str) -> tuple[str, ...]:
+    """Flows of the file that list the topic for the same copy, and flows of other processes that have it already."""
+    flow = seen.config
+    others = [each for each in flows if each.name != flow.name and each.target.alias == flow.target.alias]
+    same = []
+    for other in others:
+        rules = topic_rules(other, other.originals)
+        if other.copies and rules.wanted(topic) and rules.remote_name(topic) == remote:
+            same += [other.name] if _source_has(other, topic) else []
+    if copy := seen.remotes.get(remote):
+        copiers = seen.target.ask(lambda _, client: OtherFlows(client, flow).copiers({remote: copy}, seen.remotes))
+        same += [copier for copier in (copiers or {}).values() if copier not in same]
+    return tuple(same)
+
+
+def _source_has(flow: FlowConfig, topic: str) -> bool:
+    with contextlib.ExitStack() as stack:
+        source = _open(stack, flow, flow.source)
+        return bool(source.ask(lambda admin, _: admin.topics([topic])))
+
+
+def _may_create(seen: _Flow, remote: str, there: TopicDescription | None) -> bool | None:
+    if there is None or illegal(remote):
+        return None
+    spec = NewTopicSpec(remote, len(there.partitions), seen.rules.replication_factor)
+    answers = seen.target.ask(lambda admin, _: admin.would_create([spec])) or {}
+    return answers[remote][0] not in _MAY_NOT if remote in answers else None
+
+
+def _losses(seen: _Flow, topic: str, partition: int | None) -> tuple[Loss, ...]:
+    ledger = losses_topic(seen.config.source.alias)
+    if ledger not in seen.remotes:
+        return ()
+    entries = seen.target.ask(lambda _, client: LossLedger(TopicLog(client, ledger)).read()) or ()
+    return tuple(
+        loss for loss in entries if loss.source_topic == topic and partition in (None, loss.partition) and loss.is_loss
+    )
+
+
+# --- groups -----------------------------------------------------------------------------------------
+
+
+def _group_facts(seen: _Flow, name: str) -> GroupFacts:
+    flow, settings = seen.config, seen.config.group
+    listed = seen.groups.get(name)
+    committed = FetchedOffsets({}, {})
+    if listed is not None:
+        committed = seen.source.ask(lambda _, client: Groups(client).committed([name])) or committed
+    topics = sorted({topic for topic, _ in committed.offsets.get(name, ())})
+    share = settings.sync_group_offsets_enabled and listed is not None and listed.type == SHARE
+    return GroupFacts(
+        flow=flow.name,
+        group=name,
+        filtered=_group_filtered(flow, name),
+        checkpoints=settings.emit_checkpoints_enabled,
+        sync=settings.sync_group_offsets_enabled,
+        source=flow.source.alias,
+        trouble=seen.source.trouble,
+        there=listed is not None,
+        refused=committed.refused.get(name, ""),
+        type=listed.type if listed is not None else "",
+        protocol=listed.protocol if listed is not None else "",
+        looked_after=share or (listed is not None and listed.type in TYPES and listed.protocol in PROTOCOLS),
+        topics=tuple(topics),
+        copied=tuple(filter(seen.rules.topics.should_replicate_topic, topics)),
+        refresh_s=settings.refresh_groups_interval_seconds if settings.refresh_groups_enabled else None,
+        running=seen.running,
+    )
+
+
+def _group_filtered(flow: FlowConfig, name: str) -> Filtered:
+    chosen, group = group_filter(flow, flow.originals), flow.group
+    if type(chosen) is not DefaultGroupFilter:
+        return Filtered("groups", chosen.should_replicate_group(name), own_class=group.group_filter_class)
+    included, excluded = matching(group.groups, name), matching(group.groups_exclude, name)
+    return Filtered("groups", bool(included) and not excluded, included, excluded)

@@ -1,0 +1,105 @@
+"""Why a consumer group's offsets are or aren't at the target: checks in the order in which they decide. Without I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sparkmirror.doctor.explain_topic import filter_step, nobody_works
+from sparkmirror.doctor.explanation import Explanation, GroupFacts, Mark, Reason, Step
+from sparkmirror.sync.group_standing import GroupState
+
+
+def explain_group(facts: GroupFacts) -> Explanation:
+    """Check after check, up to the first that says no."""
+    steps: list[Step] = []
+    for step in _steps(facts):
+        steps.append(step)
+        if step.mark is Mark.NO:
+            break
+    return Explanation(facts.flow, "group", facts.group, tuple(steps))
+
+
+def _steps(facts: GroupFacts) -> Iterator[Step]:
+    yield _filter(facts)
+    yield _permission(facts)
+    yield _exists(facts)
+    yield _topics(facts)
+    if not facts.running.fresh or facts.running.flow is None:
+        yield nobody_works(facts.running)
+    yield _state(facts)
+    flow = facts.running.flow
+    yield Step("lease", Mark.YES, f"{flow.leader if flow is not None else ''} works on the flow".lstrip())
+
+
+def _filter(facts: GroupFacts) -> Step:
+    if not facts.checkpoints:
+        words, change = "emit.checkpoints.enabled is false", "write emit.checkpoints.enabled = true"
+        return Step("filter", Mark.NO, words, Reason.CHECKPOINTS_OFF, change)
+    return filter_step(facts.filtered)
+
+
+def _permission(facts: GroupFacts) -> Step:
+    if facts.trouble:
+        change = f"see that {facts.source}'s brokers run, and that its bootstrap.servers and sign-in are right"
+        return Step("permission", Mark.NO, facts.trouble, Reason.SOURCE_UNREACHABLE, change)
+    if facts.refused:
+        change = (
+            f"kafka-acls.sh --add --allow-principal User:OURS --operation Describe --group {facts.group}"
+            f" (at {facts.source})"
+        )
+        return Step("permission", Mark.NO, f"{facts.source}: {facts.refused}", Reason.SOURCE_PERMISSION, change)
+    return Step("permission", Mark.YES, f"its offsets may be read at {facts.source}")
+
+
+def _exists(facts: GroupFacts) -> Step:
+    if not facts.there:
+        words = f"{facts.source} has no such group, or our principal may not see it"
+        change = "look for a slip in the name; else grant DESCRIBE on it"
+        return Step("exists", Mark.NO, words, Reason.NOT_AT_SOURCE, change)
+    if not facts.looked_after:
+        kind = facts.type if facts.type not in ("", "classic", "consumer") else facts.protocol
+        words = f"it is a {kind} group, and consumer groups are translated only"
+        change = "move it by hand"
+        if facts.type == "share" and not facts.sync:
+            change = "write sync.group.offsets.enabled = true: share groups are translated with it"
+        return Step("exists", Mark.NO, words, Reason.GROUP_TYPE, change)
+    return Step("exists", Mark.YES, f"it is at {facts.source}")
+
+
+def _topics(facts: GroupFacts) -> Step:
+    if facts.type == "share":
+        return Step("topics", Mark.YES, "a share group keeps where it starts, and commits nothing")
+    if not facts.topics:
+        change = "nothing: it is translated when it has committed offsets"
+        return Step("topics", Mark.NO, "it has committed no offset", Reason.NO_OFFSETS, change)
+    if not facts.copied:
+        words = f"it has committed offsets of {_named(facts.topics)}, and none of these is copied"
+        return Step("topics", Mark.NO, words, Reason.NO_COPIED_TOPIC, f"add {facts.topics[0]} to topics")
+    return Step("topics", Mark.YES, f"it has committed offsets of {_named(facts.copied)}")
+
+
+def _named(topics: tuple[str, ...]) -> str:
+    more = f" and {len(topics) - 3:,} more" if len(topics) > 3 else ""
+    return ", ".join(topics[:3]) + more
+
+
+def _state(facts: GroupFacts) -> Step:
+    flow = facts.running.flow
+    groups = flow.groups if flow is not None else ()
+    group = next((group for group in groups if group.group == facts.group), None)
+    if group is None:
+        change = "restart the mirror: with refresh.groups.enabled = false it looks for groups at its start only"
+        if facts.refresh_s is not None:
+            change = f"wait: the mirror looks each {facts.refresh_s:,} s (refresh.groups.interval.seconds)"
+        return Step("state", Mark.NO, "the mirror has not seen it yet", Reason.NOT_SEEN, change)
+    if group.state is GroupState.NOT_SYNCED:
+        return Step("state", Mark.NO, group.reason, Reason.NOT_SYNCED, "change what the reason names")
+    if group.state is GroupState.CATCHING_UP:
+        change = f"wait for the copy: `sparkmirror groups FILE --flow '{facts.flow}'` shows its lag"
+        return Step("state", Mark.NOTE, group.reason, Reason.CATCHING_UP, change)
+    if not facts.sync:
+        words = "its offsets are in the checkpoints topic, and not set at the target"
+        change = "write sync.group.offsets.enabled = true to set them"
+        return Step("state", Mark.NOTE, words, Reason.CHECKPOINTS_ONLY, change)
+    again = f", {group.reread:,} records would be read again" if group.reread is not None else ""
+    return Step("state", Mark.YES, f"its offsets are at the target{again}")

@@ -1,0 +1,338 @@
+"""Why a topic or partition is or isn't mirrored: checks in the order in which they decide. Without I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from sparkmirror.doctor.explanation import Explanation, Filtered, Mark, Reason, Running, Step, TopicFacts
+from sparkmirror.doctor.parked import action
+from sparkmirror.engine.snapshot import Cause, Partition, PartitionState, Topic
+
+READS, WRITES = frozenset({"READ", "DESCRIBE", "DESCRIBE_CONFIGS"}), frozenset({"WRITE", "DESCRIBE"})
+
+_WORST = (PartitionState.PARKED, PartitionState.UNKNOWN, PartitionState.WAITING, PartitionState.PAUSED)
+
+
+def explain_topic(facts: TopicFacts) -> Explanation:
+    """Check after check, up to the first that says no."""
+    kind = "topic" if facts.partition is None else "partition"
+    name = facts.topic if facts.partition is None else f"{facts.topic}:{facts.partition}"
+    return Explanation(facts.flow, kind, name, _until_no(step for check in _CHECKS for step in check(facts)))
+
+
+def _until_no(steps: Iterator[Step]) -> tuple[Step, ...]:
+    taken: list[Step] = []
+    for step in steps:
+        taken.append(step)
+        if step.mark is Mark.NO:
+            break
+    return tuple(taken)
+
+
+def filter_step(filtered: Filtered) -> Step:
+    """What the filter of topics or groups says."""
+    key = filtered.key
+    if filtered.own_class:
+        mark, reason = (Mark.YES, None) if filtered.accepted else (Mark.NO, Reason.OWN_FILTER)
+        verb = "wants it" if filtered.accepted else "does not want it"
+        change = "" if filtered.accepted else f"change {filtered.own_class}, which {key[:-1]}.filter.class names"
+        return Step("filter", mark, f"{filtered.own_class} {verb}", reason, change)
+    if not filtered.included_by:
+        words = f"no expression of {key} matches it"
+        return Step("filter", Mark.NO, words, Reason.NOT_LISTED, f"add it to {key}")
+    if filtered.excluded_by:
+        words = f"{filtered.included_by} of {key} matches it, and so does {filtered.excluded_by} of {key}.exclude"
+        return Step("filter", Mark.NO, words, Reason.EXCLUDED, f"take {filtered.excluded_by} out of {key}.exclude")
+    words = f"{filtered.included_by} of {key} matches it, and nothing of {key}.exclude does"
+    return Step("filter", Mark.YES, words)
+
+
+def nobody_works(running: Running) -> Step:
+    """That the flow's status is not published, or no longer."""
+    by = f"; last was {running.leader}" if running.leader else ""
+    if running.flow is None:
+        words = running.trouble or "no process has published its status"
+    else:
+        words = f"its last status is {running.age_s:,.0f} s old ({running.flow.state})"
+    change = "start `sparkmirror run FILE`, or look at the log of the process that should work on it"
+    return Step("lease", Mark.NO, words + by, Reason.NOBODY_WORKS, change)
+
+
+# --- by the file alone ------------------------------------------------------------------------------
+
+
+def _filter(facts: TopicFacts) -> Iterator[Step]:
+    if not facts.copies:
+        words, change = "the flow copies no records", "enable the flow, or its MirrorSourceConnector"
+        yield Step("filter", Mark.NO, words, Reason.NOTHING_COPIED, change)
+    elif facts.heartbeats and not facts.filtered.accepted:
+        yield Step("filter", Mark.YES, "heartbeats go along whatever topics says")
+    else:
+        step, never = filter_step(facts.filtered), ""
+        if facts.internal:
+            never = "nothing: it is an internal topic, and these are never copied"
+        elif facts.cycle:
+            never = f"nothing: by its name it is a copy that came from {facts.target.alias}"
+        yield replace(step, change=never) if step.mark is Mark.NO and never else step
+
+
+def _internal(facts: TopicFacts) -> Iterator[Step]:
+    if facts.internal_of_mm2:
+        words = "it is called as MirrorMaker 2's own topics are, which are never copied"
+        yield Step("internal", Mark.NO, words, Reason.INTERNAL_OF_MM2, "give the topic another name")
+    elif facts.internal:
+        words = f"{facts.policy} takes it for internal, and internal topics are never copied"
+        yield Step("internal", Mark.NO, words, Reason.INTERNAL, "give the topic another name")
+    else:
+        yield Step("internal", Mark.YES, "it is no internal topic")
+
+
+def _policy(facts: TopicFacts) -> Iterator[Step]:
+    if facts.illegal:
+        change = (
+            "give the topic or the source's alias a shorter or legal name, or take another replication.policy.class"
+        )
+        yield Step("policy", Mark.NO, facts.illegal, Reason.ILLEGAL_NAME, change)
+    else:
+        yield Step("policy", Mark.YES, f"{facts.policy} calls its copy {facts.remote}")
+
+
+def _cycle(facts: TopicFacts) -> Iterator[Step]:
+    target = facts.target.alias
+    if facts.cycle:
+        words = f"by its name it is a copy that came from {target}, and copies don't go back"
+        change = "nothing, if it is a copy; else give the topic a name that does not begin with an alias"
+        yield Step("cycle", Mark.NO, words, Reason.CYCLE, change)
+    elif facts.own_heartbeats:
+        words = f"its copy would be {facts.remote}, where {target}'s own heartbeats go"
+        change = "nothing: heartbeats of both would mix; a policy that renames copies takes it along"
+        yield Step("cycle", Mark.NO, words, Reason.OWN_HEARTBEATS, change)
+    else:
+        yield Step("cycle", Mark.YES, f"it did not come from {target}")
+
+
+def _fan_in(facts: TopicFacts) -> Iterator[Step]:
+    if facts.fan_in:
+        others = " and ".join(facts.fan_in)
+        words = f"{facts.remote} is the copy of {others}, too, and records of both would mix"
+        keys = f"{facts.flow}.topics and {facts.fan_in[0]}.topics"
+        change = f"list the topic in one of {keys} only, or use DefaultReplicationPolicy"
+        yield Step("fan-in", Mark.NO, words, Reason.FAN_IN, change)
+    else:
+        others = "no other flow of the file" if facts.target.trouble else "no other flow"
+        yield Step("fan-in", Mark.YES, f"{others} copies into {facts.remote}")
+
+
+# --- by the clusters --------------------------------------------------------------------------------
+
+
+def _permission(facts: TopicFacts) -> Iterator[Step]:
+    unreachable = ((facts.source, Reason.SOURCE_UNREACHABLE), (facts.target, Reason.TARGET_UNREACHABLE))
+    for side, reason in unreachable:
+        if side.trouble:
+            change = f"see that {side.alias}'s brokers run, and that its bootstrap.servers and sign-in are right"
+            yield Step("permission", Mark.NO, side.trouble, reason, change)
+    sides = (
+        (facts.source, facts.topic, READS, Reason.SOURCE_PERMISSION),
+        (facts.target, facts.remote, WRITES, Reason.TARGET_PERMISSION),
+    )
+    for side, topic, needed, reason in sides:
+        lacking = sorted(needed - side.operations) if side.operations is not None else []
+        if lacking:
+            words = f"our principal lacks {', '.join(lacking)} on topic {topic} of {side.alias}"
+            yield Step("permission", Mark.NO, words, reason, _grant(lacking, topic, side.alias))
+    if facts.target.partitions is None and facts.may_create is False:
+        words = f"{facts.remote} is to be created, and our principal lacks CREATE at {facts.target.alias}"
+        change = f"grant CREATE on the cluster or on {facts.remote}, or create {facts.remote} by hand"
+        yield Step("permission", Mark.NO, words, Reason.TARGET_PERMISSION, change)
+    known = [side.alias for side in (facts.source, facts.target) if side.operations is not None]
+    words = (
+        f"our principal has the rights it needs at {' and '.join(known)}" if known else "not known: brokers don't say"
+    )
+    yield Step("permission", Mark.YES, words)
+
+
+def _grant(operations: list[str], topic: str, alias: str) -> str:
+    asked = " ".join(f"--operation {operation.title().replace('_', '')}" for operation in operations)
+    return f"kafka-acls.sh --add --allow-principal User:OURS {asked} --topic {topic} (at {alias})"
+
+
+def _exists(facts: TopicFacts) -> Iterator[Step]:
+    source, target, partition = facts.source, facts.target, facts.partition
+    if source.partitions is None:
+        words, change = f"{source.alias} has no topic {facts.topic}", "create it, or look for a slip in the name"
+        yield Step("exists", Mark.NO, words, Reason.NOT_AT_SOURCE, change)
+    elif partition is not None and partition >= source.partitions:
+        words = f"{facts.topic} has {source.partitions} partitions at {source.alias}, counted from 0"
+        yield Step("exists", Mark.NO, words, Reason.NOT_AT_SOURCE, "name a partition that there is")
+    elif target.partitions is None or target.partitions < (source.partitions if partition is None else partition + 1):
+        there = "is not there" if target.partitions is None else f"has only {target.partitions} partitions"
+        refused = _refusal(facts)
+        words = f"{facts.remote} {there} at {target.alias}" + (f": {refused}" if refused else "")
+        yield Step("exists", Mark.NO, words, Reason.NOT_AT_TARGET, _until_seen(facts.refresh_s, "topics"))
+    else:
+        yield Step("exists", Mark.YES, f"it is at {source.alias}, and its copy {facts.remote} at {target.alias}")
+
+
+def _until_seen(refresh_s: int | None, kind: str) -> str:
+    if refresh_s is None:
+        return f"restart the mirror: with refresh.{kind}.enabled = false it looks for {kind} at its start only"
+    return f"wait: the mirror looks each {refresh_s:,} s (refresh.{kind}.interval.seconds)"
+
+
+# --- by the mirror at work --------------------------------------------------------------------------
+
+
+def _topic(facts: TopicFacts) -> Topic | None:
+    flow = facts.running.flow
+    named = (topic for topic in flow.topics if topic.topic == facts.topic) if flow is not None else iter(())
+    return next(named, None)
+
+
+def _refusal(facts: TopicFacts) -> str:
+    topic = _topic(facts)
+    return topic.refused if topic is not None and facts.running.fresh else ""
+
+
+def _refused(facts: TopicFacts) -> Iterator[Step]:
+    topic = _topic(facts)
+    if refusal := _refusal(facts):
+        change = "change what the reason names, or take the topic out of topics"
+        yield Step("refused", Mark.NO, refusal, Reason.REFUSED, change)
+    elif topic is not None and topic.gone:
+        words = "it was deleted at the source, and its copy stays"
+        yield Step("refused", Mark.NO, words, Reason.GONE, "delete the copy if nobody reads it")
+    else:
+        yield Step("refused", Mark.YES, "the mirror does not refuse it")
+
+
+def _released(facts: TopicFacts) -> Iterator[Step]:
+    topic, done = _topic(facts), facts.done
+    undo = f"`sparkmirror topics undo FILE --topics {facts.topic}`, if its writers are at the source"
+    if topic is not None and topic.late:
+        words = f"{topic.late:,} offsets came to the source after its writers were said to have moved"
+        yield Step("released", Mark.NO, words, Reason.LATE, undo)
+    if (done is not None and done.released) or (topic is not None and topic.released):
+        words = "an operator has said that its writers have moved to the copy: all was copied, and it is left alone"
+        yield Step("released", Mark.NO, words, Reason.RELEASED, undo)
+    elif done is not None:
+        words = "an operator has said that its writers have moved: it is copied up to where it ended then"
+        yield Step("released", Mark.NOTE, words, Reason.ENDS, undo)
+    else:
+        yield Step("released", Mark.YES, "nobody has said that its writers have moved")
+
+
+def _paused(facts: TopicFacts) -> Iterator[Step]:
+    if facts.paused_by:
+        words = f"an operator has paused {facts.paused_by}"
+        yield Step("paused", Mark.NO, words, Reason.PAUSED, f"`sparkmirror resume FILE --flow '{facts.flow}'`")
+    else:
+        yield Step("paused", Mark.YES, "nobody has paused it")
+
+
+def _asked(facts: TopicFacts) -> list[Partition]:
+    """The partition that is asked for, or all."""
+    topic = _topic(facts)
+    some = topic.partitions if topic is not None else ()
+    return [each for each in some if facts.partition in (None, each.partition)]
+
+
+def _worst(facts: TopicFacts) -> tuple[Partition, int] | None:
+    """The partition in the worst state, and how many are in it."""
+    some = _asked(facts)
+    for state in _WORST:
+        if in_it := [each for each in some if each.state is state]:
+            return in_it[0], len(in_it)
+    return (some[0], len(some)) if some else None
+
+
+def _state(facts: TopicFacts) -> Iterator[Step]:
+    running = facts.running
+    if not running.fresh or running.flow is None:
+        return  # the lease's check tells
+    worst = _worst(facts)
+    if worst is None:
+        words, change = "the mirror does not list it yet", _until_seen(facts.refresh_s, "topics")
+        yield Step("state", Mark.NO, words, Reason.NOT_SEEN, change)
+        return
+    partition, count = worst
+    total = len(_asked(facts))
+    what = f"{facts.topic}-{partition.partition}" + (f" ({count:,} of {total:,} partitions)" if total > 1 else "")
+    why = f": {partition.reason or partition.cause}" if partition.reason or partition.cause is not Cause.NONE else ""
+    if partition.state is PartitionState.PARKED:
+        yield Step("state", Mark.NO, f"{what} is parked{why}", Reason.PARKED, action(partition.cause))
+    elif partition.state is PartitionState.UNKNOWN:
+        words = f"no task has reported {what} yet (the flow is {running.flow.state})"
+        change = "wait; if it stays so, see that Spark has slots for all tasks (`sparkmirror doctor FILE`)"
+        yield Step("state", Mark.NO, words, Reason.NOT_REPORTED, change)
+    elif partition.cause is Cause.THROTTLED:
+        return  # the limits' check tells
+    elif partition.state is PartitionState.WAITING:
+        yield Step("state", Mark.NO, f"{what} waits{why}", Reason.WAITING, action(partition.cause))
+    elif partition.state is PartitionState.PAUSED:
+        words, change = f"{what} is paused", f"`sparkmirror resume FILE --flow '{facts.flow}'`"
+        yield Step("state", Mark.NO, words, Reason.PAUSED, change)
+    else:
+        yield Step("state", Mark.YES, f"{_behind(facts)} ({running.age_s:,.0f} s ago)")
+
+
+def _behind(facts: TopicFacts) -> str:
+    some = _asked(facts)
+    lags = [each.lag for each in some if each.lag is not None]
+    words = "partition" if len(some) == 1 else "partitions"
+    if len(lags) < len(some):
+        return f"{len(some):,} {words} copied, lag not known"
+    lag_s = max((each.lag_s or 0.0 for each in some), default=0.0)
+    late = f" ({lag_s:,.0f} s)" if sum(lags) else ""
+    return f"{len(some):,} {words} copied, {sum(lags):,} offsets behind{late}"
+
+
+def _lease(facts: TopicFacts) -> Iterator[Step]:
+    running = facts.running
+    if not running.fresh or running.flow is None:
+        yield nobody_works(running)
+    else:
+        yield Step("lease", Mark.YES, f"{running.flow.leader or running.leader or 'a process'} works on the flow")
+
+
+def _limit(facts: TopicFacts) -> Iterator[Step]:
+    worst = _worst(facts)
+    if worst is not None and worst[0].cause is Cause.THROTTLED:
+        words = f"{facts.topic}-{worst[0].partition}: {worst[0].reason or 'a broker asks it to wait'}"
+        yield Step("limit", Mark.NOTE, words, Reason.THROTTLED, action(Cause.THROTTLED))
+    caps = ((facts.bytes_per_s_cap, "in all"), (facts.backfill_per_s_cap, "for what is far behind"))
+    said = [f"{cap:,.0f} bytes/s {of}" for cap, of in caps if cap is not None]
+    if said:
+        words = f"an operator has capped the flow at {' and '.join(said)}"
+        yield Step("limit", Mark.NOTE, words, Reason.CAPPED, f"`sparkmirror throttle FILE off --flow '{facts.flow}'`")
+    else:
+        yield Step("limit", Mark.YES, "no operator has capped the flow")
+
+
+def _loss(facts: TopicFacts) -> Iterator[Step]:
+    if facts.losses:
+        offsets, newest = sum(loss.offsets for loss in facts.losses), max(facts.losses, key=lambda loss: loss.at_ms)
+        words = f"{len(facts.losses):,} entries, {offsets:,} offsets, newest: {newest.words}"
+        change = f"`sparkmirror losses FILE --flow '{facts.flow}'` lists them"
+        yield Step("loss", Mark.NOTE, words, Reason.LOST, change)
+    else:
+        yield Step("loss", Mark.YES, "the loss ledger has nothing of it")
+
+
+_CHECKS: tuple[Callable[[TopicFacts], Iterator[Step]], ...] = (
+    _filter,
+    _internal,
+    _policy,
+    _cycle,
+    _fan_in,
+    _permission,
+    _exists,
+    _refused,
+    _released,
+    _paused,
+    _state,
+    _lease,
+    _limit,
+    _loss,
+)

@@ -1,0 +1,90 @@
+"""Rules on consumer groups: could they move now?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sparkmirror.doctor.case import Case
+from sparkmirror.doctor.duties import due_s
+from sparkmirror.doctor.finding import Severity
+from sparkmirror.doctor.rule import Rule, Sign, counted
+from sparkmirror.sync.group_standing import GroupState
+
+REREAD = 10_000
+"""Records. More than the lag that is well enough."""
+NAMED = 20
+"""Reasons that have a finding of their own: those of most groups."""
+
+
+def _not_synced(case: Case) -> Iterator[Sign]:
+    by_reason: dict[str, list[str]] = {}
+    for group in case.flow.groups:
+        if group.state is GroupState.NOT_SYNCED:
+            by_reason.setdefault(group.reason, []).append(group.group)
+    for reason, names in sorted(by_reason.items(), key=lambda both: -len(both[1]))[:NAMED]:
+        yield Sign(names[0], counted(len(names), "group"), reason)
+
+
+def _late(case: Case) -> Iterator[Sign]:
+    wanted = "group offsets" if _syncs(case) else "checkpoints"
+    duty = next((one for one in case.flow.duties if one.duty == wanted), None)
+    if duty is None:
+        return
+    late = [
+        (case.flow.at_ms - group.synced_ms, group)
+        for group in case.flow.groups
+        if group.synced_ms is not None and group.state is not GroupState.NOT_SYNCED
+    ]
+    late = [both for both in late if both[0] > due_s(duty) * 1000]
+    if late:
+        age, group = max(late, key=lambda both: both[0])
+        yield Sign(
+            group.group,
+            f"{counted(len(late), 'group')}, the oldest for {age / 1000:,.0f} s, due every {duty.interval_s:,.0f} s",
+            "The group has read what is not copied yet." if group.state is GroupState.CATCHING_UP else "",
+        )
+
+
+def _reread(case: Case) -> Iterator[Sign]:
+    if not _syncs(case):
+        return
+    more = [(group.reread or 0, group.group) for group in case.flow.groups if (group.reread or 0) > REREAD]
+    if more:
+        most, name = max(more)
+        yield Sign(name, f"{most:,} records; {counted(len(more), 'group')} would read over {REREAD:,} again")
+
+
+def _syncs(case: Case) -> bool:
+    return any(duty.duty == "group offsets" for duty in case.flow.duties)
+
+
+GROUPS = (
+    Rule(
+        "group-not-synced",
+        Severity.WARNING,
+        "A group's offsets can't be set at the target",
+        "The group's state is `can't be synced`. One finding a reason.",
+        "The reason names it.",
+        "Follow the reason; the group can't move until then.",
+        _not_synced,
+    ),
+    Rule(
+        "group-sync-late",
+        Severity.WARNING,
+        "A group's offsets are late at the target",
+        "All its offsets were last seen there over 3 intervals and 30 s ago (the alert GroupSyncLate: 3 intervals).",
+        "The duty that sets them is late.",
+        "Look at the findings above; before the group moves, wait until it is synced.",
+        _late,
+        ("group-would-reread",),
+    ),
+    Rule(
+        "group-would-reread",
+        Severity.WARNING,
+        "A group would read much again if it moved now",
+        "Over 10,000 records lie between its offset at the target and where it is at the source.",
+        "It has read on since its offsets were set at the target.",
+        "Before it moves: stop it at the source, and wait one sync.group.offsets.interval.seconds.",
+        _reread,
+    ),
+)

@@ -1,0 +1,106 @@
+"""Rules on lag: what slows a flow down shows here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sparkmirror.doctor.case import STILL_S, Case
+from sparkmirror.doctor.finding import Severity
+from sparkmirror.doctor.rule import Rule, Sign, counted
+from sparkmirror.engine.snapshot import FlowState
+
+GROWING_LAG = 50_000
+"""Records. Redpanda's page on shadow links: above that, and growing, act."""
+
+
+def _no_progress(case: Case) -> Iterator[Sign]:
+    still, seconds = case.still
+    if still and len(still) == len(case.lagging):
+        yield Sign(
+            "",
+            f"{counted(len(still), 'partition')} with {case.waiting_records:,} records waiting, no position has moved "
+            f"in {seconds:,.0f} s",
+            case.flow.waiting,
+        )
+
+
+def _stuck(case: Case) -> Iterator[Sign]:
+    still, seconds = case.still
+    if still and len(still) < len(case.lagging):
+        yield Sign(still[0], f"{len(still):,} of {len(case.lagging):,} partitions that lag, for {seconds:,.0f} s")
+
+
+def _retention(case: Case) -> Iterator[Sign]:
+    if case.flow.retention_s is not None:
+        yield Sign(case.flow.retention_of, f"in {case.flow.retention_s:,.0f} s")
+
+
+def _growing(case: Case) -> Iterator[Sign]:
+    before = case.before(STILL_S)
+    if before is None or case.flow.state is not FlowState.COPYING:
+        return
+    then = before.case.waiting_records
+    if case.waiting_records > max(GROWING_LAG, then):
+        yield Sign("", f"from {then:,} to {case.waiting_records:,} records in {before.seconds:,.0f} s")
+
+
+def _objective(case: Case) -> Iterator[Sign]:
+    flow = case.flow
+    if flow.objective_s is not None and flow.lag_s is not None and flow.lag_s > flow.objective_s:
+        action = f"Raise tasks.max (now {flow.tasks_max:,}) if Spark has slots, after the findings above."
+        yield Sign("", f"{flow.lag_s:,.0f} s behind, {flow.objective_s:,.0f} s promised", action=action)
+
+
+LAG = (
+    Rule(
+        "no-progress",
+        Severity.CRITICAL,
+        "Nothing is copied though there is something to copy",
+        "No position of a partition that lags (and is neither parked nor paused) is another one than in a sample at "
+        "least 60 s old. Gaps of aborted or compacted records move positions, so they are progress.",
+        "Not known.",
+        "Look at the findings above, then at the process's log and Spark's page of tasks.",
+        _no_progress,
+        ("retention-race", "lag-growing", "lag-over-objective", "group-sync-late", "group-would-reread"),
+    ),
+    Rule(
+        "partitions-stuck",
+        Severity.WARNING,
+        "Some partitions don't move, others do",
+        "As `no-progress`, of some partitions only.",
+        "Their leader, or the task that has them, does not go on.",
+        "Look at these partitions' leaders (`kafka-topics.sh --describe`), and at the task's executor.",
+        _stuck,
+        ("retention-race", "lag-growing", "lag-over-objective", "group-sync-late", "group-would-reread"),
+    ),
+    Rule(
+        "retention-race",
+        Severity.CRITICAL,
+        "The source will delete what is not copied",
+        "The forecast over the last ten minutes is below an hour.",
+        "Retention at the source is shorter than the flow needs to catch up.",
+        "Raise retention.ms of the topic at the source until the flow has caught up.",
+        _retention,
+    ),
+    Rule(
+        "lag-growing",
+        Severity.WARNING,
+        "The flow falls behind",
+        "The lag, without what is parked or paused, is above 50,000 records and has grown since a sample at "
+        "least 60 s old (Redpanda's thresholds for shadow links).",
+        "More is written at the source than the flow copies.",
+        "Look at the findings above; if there are none, raise tasks.max and give Spark more slots.",
+        _growing,
+        ("lag-over-objective", "group-sync-late"),
+    ),
+    Rule(
+        "lag-over-objective",
+        Severity.WARNING,
+        "The copy is older than was promised",
+        "The oldest record that is not copied is older than sparkmirror.objective.seconds.",
+        "The flow copies slower than it must.",
+        "Raise tasks.max if Spark has slots, after the findings above.",
+        _objective,
+        ("group-sync-late", "group-would-reread"),
+    ),
+)

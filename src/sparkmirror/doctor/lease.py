@@ -1,0 +1,72 @@
+"""Rules on the lease: whether anybody works on the flow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sparkmirror.doctor.case import Case
+from sparkmirror.doctor.finding import Severity
+from sparkmirror.doctor.rule import Rule, Sign, counted
+from sparkmirror.engine.snapshot import ELSEWHERE, FlowState, Role
+
+NOBODY_S = 30.0
+"""Three session timeouts of the lease (10 s): so long a takeover takes at most."""
+LONG_S = 300.0
+"""Five minutes: Strimzi's alerts give a connector as long."""
+
+
+def _refused(case: Case) -> Iterator[Sign]:
+    flow = case.flow
+    refused = flow.role is not Role.LEADER and flow.state is FlowState.STANDING_BY and flow.reason
+    if refused and flow.reason != ELSEWHERE:
+        yield Sign(flow.target.alias, f"refused for {case.waited_s:,.0f} s", flow.reason)
+
+
+def _nobody(case: Case) -> Iterator[Sign]:
+    flow = case.flow
+    if flow.role is Role.LEADER or flow.leader or flow.processes is None or case.waited_s < NOBODY_S:
+        return
+    there = counted(flow.processes, "process", "processes")
+    yield Sign("", f"{there} in the lease's group, none of them works, for {case.waited_s:,.0f} s")
+
+
+def _joining(case: Case) -> Iterator[Sign]:
+    if case.flow.state is FlowState.JOINING and case.waited_s > LONG_S:
+        yield Sign("", f"joining for {case.waited_s:,.0f} s", case.flow.reason or case.flow.waiting)
+
+
+LEASE = (
+    Rule(
+        "lease-refused",
+        Severity.CRITICAL,
+        "This process can't join those that work or stand by",
+        "It stands by for another reason than that another process works.",
+        "The lease's group does not let it in.",
+        "Follow the reason; it is tried again by itself.",
+        _refused,
+        ("nobody-works", "long-joining"),
+        everywhere=True,
+    ),
+    Rule(
+        "nobody-works",
+        Severity.CRITICAL,
+        "No process works on the flow",
+        "Processes are in the lease's group, none has announced that it works, for 30 s: three session timeouts of the "
+        "lease.",
+        "Each process waits for the lease, or for a cluster.",
+        "Look at the log of each process for `lease not held`, and stop a MirrorMaker 2 that is in the same group.",
+        _nobody,
+        ("long-joining",),
+        everywhere=True,
+    ),
+    Rule(
+        "long-joining",
+        Severity.CRITICAL,
+        "The flow has been joining for long",
+        "The state is `joining` for 5 minutes, as Strimzi's alerts on connectors.",
+        "The lease's group does not answer, or a cluster can't be reached.",
+        "Run `sparkmirror lint FILE --connect` on this host, and look at the process's log.",
+        _joining,
+        everywhere=True,
+    ),
+)

@@ -1,0 +1,69 @@
+"""Rules on bandwidth: caps of our own, and what is fetched and not written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sparkmirror.doctor.case import Case
+from sparkmirror.doctor.finding import Severity
+from sparkmirror.doctor.rule import LATE, Rule, Sign
+
+FETCHED_TIMES = 3.0
+"""Fetching a batch twice is no trouble: after a refused one, or at a takeover."""
+FETCHED_BYTES = 10_000_000
+"""Below that ratios tell nothing."""
+LEAST_S = 5.0
+"""As long as rates are measured over."""
+
+
+def _cap(case: Case) -> Iterator[Sign]:
+    flow, before = case.flow, case.before(LEAST_S)
+    if flow.bytes_per_s_cap is None or before is None or flow.records <= 0 or not case.lagging:
+        return
+    then = before.case.partitions
+    more = 0
+    for place, (_, one) in case.partitions.items():
+        old = then.get(place)
+        if one.end is not None and old is not None and old[1].end is not None:
+            more += max(one.end - old[1].end, 0)
+    produced = more / before.seconds * flow.bytes / flow.records
+    if produced > flow.bytes_per_s_cap:
+        yield Sign("", f"{produced / 1e6:,.2f} MB/s come, {flow.bytes_per_s_cap / 1e6:,.2f} MB/s may be copied")
+
+
+def _fetched(case: Case) -> Iterator[Sign]:
+    before = case.before(LEAST_S)
+    if before is None:
+        return
+    fetched = case.flow.source.bytes - before.flow.source.bytes
+    written = case.flow.target.bytes - before.flow.target.bytes
+    if fetched > FETCHED_BYTES and fetched > FETCHED_TIMES * written:
+        yield Sign(
+            case.flow.target.alias,
+            f"{fetched / 1e6:,.0f} MB fetched, {written / 1e6:,.0f} MB written in {before.seconds:,.0f} s",
+        )
+
+
+LIMITS = (
+    Rule(
+        "cap-too-low",
+        Severity.WARNING,
+        "The flow may copy less than is written at the source",
+        "`sparkmirror throttle`'s cap is below what came to the source since a sample at least 5 s old (offsets, times "
+        "the copied records' mean size).",
+        "The cap was set for another load, or was meant for a while.",
+        "Raise it or take it away: `sparkmirror throttle FILE off`.",
+        _cap,
+        LATE,
+    ),
+    Rule(
+        "fetched-not-written",
+        Severity.WARNING,
+        "Far more is fetched than written",
+        "Since a sample at least 5 s old over 10 MB were fetched, and over 3 times of what was written.",
+        "The target refuses or throttles what was fetched, or most of it belongs to aborted transactions.",
+        "Look at the parked partitions and at the target's quotas.",
+        _fetched,
+        LATE,
+    ),
+)

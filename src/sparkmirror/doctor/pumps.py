@@ -1,0 +1,79 @@
+"""Rules on the pumps: whether they live, report, and fit into their memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sparkmirror.doctor.case import Case
+from sparkmirror.doctor.finding import Severity
+from sparkmirror.doctor.rule import LATE, Rule, Sign
+from sparkmirror.engine.snapshot import FlowState
+
+SILENT_S = 30.0
+"""Pumps report each second; after 30 s the observer takes ends of logs for too old, too."""
+ROW = 3
+"""Epochs that end by failure one after the other."""
+MEMORY_BYTES = 300_000_000
+"""No pump needs more, not even for batches that unpack to a gigabyte (TESTING.md, hostile batches)."""
+_AT_WORK = (FlowState.COPYING, FlowState.HELD_UP, FlowState.CAUGHT_UP, FlowState.FINDING_OUT)
+
+
+def _epochs(case: Case) -> Iterator[Sign]:
+    then = case.oldest.flow.epochs if case.oldest is not None else {}
+    ended = {why: count - then.get(why, 0) for why, count in case.flow.epochs.items()}
+    failed = ended.get("failed", 0) + ended.get("pump", 0)
+    if failed >= ROW and failed == sum(ended.values()):
+        yield Sign("", f"the last {failed:,} epochs failed, none ended well", case.flow.reason or case.flow.waiting)
+
+
+def _silent(case: Case) -> Iterator[Sign]:
+    flow = case.flow
+    silent = [pump for pump in flow.pumps if flow.at_ms - pump.at_ms > SILENT_S * 1000]
+    if silent and flow.state in _AT_WORK:
+        longest = max(flow.at_ms - pump.at_ms for pump in silent) / 1000
+        first = silent[0]
+        yield Sign(
+            f"task {first.task}",
+            f"{len(silent):,} of {len(flow.pumps):,} pumps, for {longest:,.0f} s, the first at {first.host}",
+            severity=Severity.CRITICAL if len(silent) == len(flow.pumps) else None,
+        )
+
+
+def _memory(case: Case) -> Iterator[Sign]:
+    for pump in case.flow.pumps:
+        if pump.memory_bytes > MEMORY_BYTES:
+            yield Sign(f"task {pump.task}", f"{pump.memory_bytes / 1e6:,.0f} MB at {pump.host}")
+
+
+PUMPS = (
+    Rule(
+        "pump-memory",
+        Severity.WARNING,
+        "A pump holds more memory than it should",
+        "More than 300 MB: hostile batches of a gigabyte stay below that (TESTING.md).",
+        "Very large batches, or a fault of sparkmirror.",
+        "Give Spark's executors more memory (spark.executor.memoryOverhead), and report it.",
+        _memory,
+        ("epochs-failing",),
+    ),
+    Rule(
+        "epochs-failing",
+        Severity.CRITICAL,
+        "Spark's jobs for this flow fail one after the other",
+        "Three or more epochs ended by failure since the first sample (or since the process began), none otherwise.",
+        "Executors or pumps end by themselves: memory, a host, a missing library.",
+        "Look at Spark's driver log and the executors' stderr for the first failure.",
+        _epochs,
+        ("pumps-silent", "long-starting", "long-finding-out", *LATE),
+    ),
+    Rule(
+        "pumps-silent",
+        Severity.WARNING,
+        "Pumps don't report",
+        "A pump's last report is older than 30 s (they report each second). All of them: critical.",
+        "The executor's host is gone, stopped, or can't reach the target, where reports are written.",
+        "Look at that host, and at Spark's page of executors.",
+        _silent,
+        LATE,
+    ),
+)

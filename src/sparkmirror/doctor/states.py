@@ -1,0 +1,42 @@
+"""Rules on states that should pass soon."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sparkmirror.doctor.case import Case
+from sparkmirror.doctor.finding import Severity
+from sparkmirror.doctor.lease import LONG_S
+from sparkmirror.doctor.rule import Rule, Sign
+from sparkmirror.engine.snapshot import FlowState
+
+
+def _long(state: FlowState, cause: str, action: str) -> Rule:
+    def look(case: Case) -> Iterator[Sign]:
+        if case.flow.state is state and case.waited_s > LONG_S:
+            unknown = f", {case.flow.unknown:,} partitions unknown" if case.flow.unknown else ""
+            yield Sign("", f"{state} for {case.waited_s:,.0f} s{unknown}", case.flow.reason or case.flow.waiting)
+
+    return Rule(
+        f"long-{state.replace(' ', '-')}",
+        Severity.CRITICAL,
+        f"The flow has been {state} for long",
+        f"The state is `{state}` for 5 minutes, as Strimzi's alerts on connectors.",
+        cause,
+        action,
+        look,
+    )
+
+
+STATES = (
+    _long(
+        FlowState.STARTING,
+        "No pump has reported: Spark gives no executors, or they can't reach the target.",
+        "Look at Spark's page: are there executors, and do tasks run? Then at an executor's stderr.",
+    ),
+    _long(
+        FlowState.FINDING_OUT,
+        "Positions at the target, or ends at the source, can't be read.",
+        "Run `sparkmirror lint FILE --connect`, and look at `sparkmirror topics list FILE` for partitions that wait.",
+    ),
+)

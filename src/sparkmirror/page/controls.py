@@ -1,0 +1,94 @@
+"""What people can do by the page: pause, resume and throttle flows, by words in their control topics."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.config import FlowConfig
+from sparkmirror.errors import ClusterUnreachable, ConfigError
+from sparkmirror.pump.control import Control, ControlState, control_topic
+
+
+class Controls(Protocol):
+    """Acting on flows, named as `A->B`. Each returns what was said, as one line.
+
+    They raise `ConfigError` where what is asked for makes no sense, `ClusterUnreachable` where it can't be said.
+    """
+
+    def pause(self, flow: str, topics: Sequence[str]) -> str:
+        """Leave these source topics alone too (regular expressions, full match)."""
+
+    def resume(self, flow: str, topics: Sequence[str]) -> str:
+        """Go on with what these expressions paused, as they were written; with all if there are none."""
+
+    def throttle(self, flow: str, bytes_per_s: float | None, backfill: float | None) -> str:
+        """Cap the bandwidth, and that of partitions that are far behind; None takes a cap away."""
+
+
+class FlowControls:
+    """`Controls` over the control topics of flows. It reads what is paused before it says what is paused from now on,
+    so two people who pause at the same moment may undo each other's word; the page shows what came of it."""
+
+    def __init__(self, flows: Callable[[], Sequence[FlowConfig]]) -> None:
+        """`flows`: those that can be acted on now."""
+        self._flows = flows
+
+    def pause(self, flow: str, topics: Sequence[str]) -> str:
+        """As `Controls.pause`."""
+        if not topics:
+            raise ConfigError("name the topics to pause", where="pause")
+        for pattern in topics:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ConfigError(f"not a regular expression: {error}", where="pause", key=pattern) from error
+        with self._log(flow) as log:
+            paused = _paused(log)
+            Control(log).pause([*paused, *(pattern for pattern in dict.fromkeys(topics) if pattern not in paused)])
+        return f"{flow}: paused {', '.join(topics)}"
+
+    def resume(self, flow: str, topics: Sequence[str]) -> str:
+        """As `Controls.resume`."""
+        with self._log(flow) as log:
+            paused = _paused(log)
+            if unknown := [pattern for pattern in topics if pattern not in paused]:
+                raise ConfigError(
+                    f"is not paused; paused {'is ' + ', '.join(paused) if paused else 'is nothing'}",
+                    where="resume",
+                    key=unknown[0],
+                )
+            Control(log).pause([pattern for pattern in paused if topics and pattern not in topics])
+        return f"{flow}: resumed {', '.join(topics) or 'all'}"
+
+    def throttle(self, flow: str, bytes_per_s: float | None, backfill: float | None) -> str:
+        """As `Controls.throttle`."""
+        with self._log(flow) as log:
+            Control(log).throttle(bytes_per_s, backfill)
+        said = "no throttle" if bytes_per_s is None else f"at most {bytes_per_s:,.0f} bytes/s"
+        return f"{flow}: {said}" + ("" if backfill is None else f", at most {backfill:,.0f} bytes/s of backfill")
+
+    @contextmanager
+    def _log(self, name: str) -> Iterator[TopicLog]:
+        flows = {flow.name: flow for flow in self._flows()}
+        if name not in flows:
+            raise ConfigError(f"no such flow works here; there is {', '.join(flows) or 'none'}", where="flow", key=name)
+        flow = flows[name]
+        client = ClusterClient(flow.target, f"{name}|sparkmirror-page")
+        try:
+            yield TopicLog(client, control_topic(flow.source.alias))
+        except ConnectionError as error:
+            raise ClusterUnreachable(f"flow {name}: {error}") from error
+        finally:
+            client.close()
+
+
+def _paused(log: TopicLog) -> list[str]:
+    entries, _ = log.read(0, 0)
+    state = ControlState()
+    state.apply(entries)
+    return [pattern.pattern for pattern in state.paused]

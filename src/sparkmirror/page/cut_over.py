@@ -1,0 +1,106 @@
+"""What happens if consumers move to the target now: of a flow, and of each of its groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sparkmirror.engine.snapshot import Flow, Group, PartitionState, Role
+from sparkmirror.page.sentences import OLD_S, is_old, short, unknown_partitions
+from sparkmirror.page.words import count, duration
+from sparkmirror.sync.group_standing import GroupState
+
+WRITERS = "Whether its writers have stopped can't be seen from here: stop them, then look again."
+
+
+class Verdict(StrEnum):
+    """Whether to cut over now."""
+
+    READY = "ready"
+    NOT_YET = "not yet"
+    UNKNOWN = "not known"
+
+
+@dataclass(frozen=True, slots=True)
+class CutOver:
+    """The answer, and what stands against it or is not known."""
+
+    verdict: Verdict
+    words: str
+    reasons: tuple[str, ...] = ()
+
+
+def cut_over(flow: Flow, now_ms: int) -> CutOver:
+    """The flow's answer. It is `ready` only where every figure that it needs is there."""
+    against, unknown = list(_against(flow)), list(_unknown(flow, now_ms))
+    if against:
+        return CutOver(Verdict.NOT_YET, f"Not yet: {against[0]}.", (*against, *unknown))
+    if unknown:
+        return CutOver(Verdict.UNKNOWN, f"Not known: {unknown[0]}.", tuple(unknown))
+    return CutOver(Verdict.READY, f"Ready: everything is copied. {_rereads(flow)} {WRITERS}")
+
+
+def if_moved(group: Group) -> str:
+    """What a group would meet, had its consumers to go on at the target now."""
+    match group.state:
+        case GroupState.NOT_SYNCED:
+            return f"can't move: {short(group.reason) or 'why is not known'}"
+        case GroupState.CATCHING_UP:
+            return "must wait: it has read what isn't copied yet"
+        case _ if group.reread is None or not group.partitions:
+            return "not known"
+        case _ if group.reread:
+            return f"reads {count(group.reread, 'record')} again"
+        case _:
+            return "goes on at the exact record"
+
+
+def _rereads(flow: Flow) -> str:
+    if not flow.groups:
+        return "No consumer group is translated."
+    again = sum(group.reread or 0 for group in flow.groups)
+    if not again:
+        return f"{count(len(flow.groups), 'group')} would go on at the exact record."
+    return f"Of {count(len(flow.groups), 'group')} some would read records again, {again:,} in all."
+
+
+def _against(flow: Flow) -> Iterator[str]:
+    if flow.role is not Role.LEADER:
+        return
+    if flow.lag:
+        until = f" (about {duration(flow.eta_s)} more)" if flow.eta_s is not None else ""
+        yield f"{count(flow.lag, 'record')} {'is' if flow.lag == 1 else 'are'} not copied{until}"
+    if parked := len(flow.parked):
+        yield f"{count(parked, 'partition')} {'is' if parked == 1 else 'are'} parked"
+    if paused := sum(one.state is PartitionState.PAUSED for topic in flow.topics for one in topic.partitions):
+        yield f"{count(paused, 'partition')} {'is' if paused == 1 else 'are'} paused"
+    if refused := sum(bool(topic.refused) for topic in flow.topics):
+        yield f"{count(refused, 'topic')} can't be copied at all"
+    if late := sum(topic.late for topic in flow.topics):
+        yield f"writers that were said to have moved wrote {count(late, 'record')} at the source"
+    if any(loss.is_loss and loss.entries for loss in flow.losses):
+        yield "records are lost: look at the loss ledger, and decide whether that is acceptable"
+    if stuck := sum(group.state is GroupState.NOT_SYNCED for group in flow.groups):
+        yield f"{count(stuck, 'group')} can't move"
+    if behind := sum(group.state is GroupState.CATCHING_UP for group in flow.groups):
+        yield f"{count(behind, 'group')} {'has' if behind == 1 else 'have'} read what isn't copied yet"
+
+
+def _unknown(flow: Flow, now_ms: int) -> Iterator[str]:
+    if flow.role is not Role.LEADER:
+        yield f"{flow.leader or 'another process'} works on this flow; ask there"
+        return
+    if is_old(flow, now_ms):
+        yield f"the figures are older than {duration(OLD_S)}"
+    if some := unknown_partitions(flow):
+        yield f"the lag of {count(some, 'partition')} isn't known"
+    elif flow.lag is None:
+        yield "the lag isn't known"
+    if not any(topic.partitions or topic.released for topic in flow.topics):
+        yield "no topic that is copied is known"
+    vague = sum(
+        group.state is GroupState.SYNCED and (group.reread is None or not group.partitions) for group in flow.groups
+    )
+    if vague:
+        yield f"what {count(vague, 'group')} would read again isn't known"

@@ -1,0 +1,199 @@
+"""The stream of events to browsers: made once a second for all of them, and not at all while nobody watches."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any
+
+from sparkmirror.engine.snapshot import Snapshot
+from sparkmirror.events import Event
+from sparkmirror.page.changes import Changes, Delta
+from sparkmirror.page.rows import Wanted, rows_of
+from sparkmirror.page.summary import summary
+
+PERIOD_S = 1.0
+
+MOST_VIEWERS = 64
+"""A quarter of the connections that the listener serves: metrics are answered however many people watch."""
+
+HISTORY_STEP_S = 10.0
+HISTORY_LENGTH = 4
+"""Snapshots that rules over time are given: one in ten seconds, as one of 10,000 partitions takes megabytes."""
+
+log = logging.getLogger(__name__)
+
+
+class TooManyViewers(Exception):
+    """As many browsers as are served watch already."""
+
+
+class _Viewer:
+    def __init__(self, wanted: Wanted | None) -> None:
+        self.wanted = wanted
+        self.knows = False
+        """Whether it has the table as it was sent to all."""
+        self._next: asyncio.Queue[str | None] = asyncio.Queue(maxsize=1)
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether it has not taken the last message yet."""
+        return self._next.full()
+
+    def give(self, text: str) -> None:
+        self._next.put_nowait(text)
+
+    def end(self) -> None:
+        """Have it connect anew."""
+        if self._next.full():
+            self._next.get_nowait()
+        self._next.put_nowait(None)
+
+    async def take(self) -> str | None:
+        return await self._next.get()
+
+
+class Feed:
+    """All browsers that watch one mirror; for one event loop."""
+
+    def __init__(self, snapshots: Callable[[], Snapshot], period_s: float = PERIOD_S) -> None:
+        self._snapshots = snapshots
+        self._period_s = period_s
+        self._viewers: set[_Viewer] = set()
+        self._tables: dict[Wanted, Changes] = {}
+        self._history: list[Snapshot] = []
+        self._snapshot: Snapshot | None = None
+        self._said = ""
+        self._work: asyncio.Task[None] | None = None
+        self._came = asyncio.Event()
+        self._tables_in_use = asyncio.Lock()
+        self.made = 0
+        """Snapshots that were taken for browsers."""
+        self.skipped = 0
+        """Messages that were left out, as their viewer had not taken the one before."""
+
+    def check_room(self) -> None:
+        """Raise `TooManyViewers` if nobody more is served."""
+        if len(self._viewers) >= MOST_VIEWERS:
+            raise TooManyViewers
+
+    async def watch(self, wanted: Wanted | None, hello: dict[str, Any]) -> AsyncIterator[str]:
+        """The events for one browser: `hello`, then `now` and `rows` each second until it leaves."""
+        viewer = _Viewer(wanted)
+        self._viewers.add(viewer)
+        try:
+            yield "retry: 1000\n" + _event("hello", hello)
+            self._came.set()
+            if self._work is None:
+                self._work = asyncio.create_task(self._run())
+                self._work.add_done_callback(_tell_failure)
+            while (text := await viewer.take()) is not None:
+                yield text
+        finally:
+            self._viewers.discard(viewer)
+
+    async def rows(self, wanted: Wanted, numbers: Iterable[int]) -> list[list[object]]:
+        """Rows of a table that is watched, as they are now; none of one that nobody watches."""
+        async with self._tables_in_use:
+            table = self._tables.get(wanted)
+            return table.newest(numbers) if table is not None else []
+
+    async def _run(self) -> None:
+        try:
+            while self._viewers:
+                began = time.monotonic()
+                async with self._tables_in_use:
+                    deltas = await asyncio.to_thread(self._make)
+                    self._send(deltas)
+                await self._welcome(began + self._period_s)
+        finally:
+            for viewer in self._viewers:
+                viewer.end()
+            self._work = self._snapshot = None
+            self._tables.clear()
+            self._history.clear()
+
+    async def _welcome(self, until: float) -> None:
+        """Until the next second, give those that come what is there already."""
+        while (left := until - time.monotonic()) > 0 and self._viewers:
+            try:
+                await asyncio.wait_for(self._came.wait(), left)
+            except TimeoutError:
+                return
+            self._came.clear()
+            async with self._tables_in_use:
+                await asyncio.to_thread(self._open_tables)
+                self._send(None)
+
+    def _make(self) -> dict[Wanted, Delta]:
+        """Off the event loop: a new snapshot, its summary, and how the tables differ."""
+        now = self._snapshot = self._snapshots()
+        self.made += 1
+        old_enough = [one for one in self._history if now.at_ms - one.at_ms >= HISTORY_STEP_S * 1000]
+        self._said = _event("now", summary(now, old_enough))
+        if not self._history or now.at_ms - self._history[-1].at_ms >= HISTORY_STEP_S * 1000:
+            self._history = [*self._history, now][-HISTORY_LENGTH:]
+        wanted = self._wanted()
+        for unwatched in self._tables.keys() - wanted:
+            del self._tables[unwatched]
+        return {table: self._tables.setdefault(table, Changes()).look(rows_of(table, now)) for table in wanted}
+
+    def _open_tables(self) -> None:
+        assert self._snapshot is not None  # noqa: S101 - it was made before anybody is welcomed
+        for wanted in self._wanted() - self._tables.keys():
+            self._tables[wanted] = Changes()
+            self._tables[wanted].look(rows_of(wanted, self._snapshot))
+
+    def _wanted(self) -> set[Wanted]:
+        return {viewer.wanted for viewer in list(self._viewers) if viewer.wanted is not None}
+
+    def _send(self, deltas: dict[Wanted, Delta] | None) -> None:
+        """To all; without deltas to those that know nothing yet."""
+        texts: dict[tuple[Wanted, bool], str] = {}
+        for viewer in self._viewers:
+            if deltas is None and viewer.knows:
+                continue
+            if viewer.is_slow:
+                viewer.knows = False
+                self.skipped += 1
+                continue
+            text = self._said
+            if viewer.wanted is not None:
+                if viewer.wanted not in self._tables:  # it came this moment
+                    continue
+                key = viewer.wanted, viewer.knows
+                if key not in texts:
+                    table = self._tables[viewer.wanted]
+                    delta = deltas[viewer.wanted] if deltas is not None and viewer.knows else table.all()
+                    texts[key] = _rows_event(viewer.wanted, delta, reset=not viewer.knows)
+                text += texts[key]
+            viewer.give(text)
+            viewer.knows = True
+
+
+def _rows_event(wanted: Wanted, delta: Delta, *, reset: bool) -> str:
+    return _event(
+        "rows",
+        {
+            "kind": wanted.kind.value,
+            "flow": wanted.flow,
+            "of": wanted.of,
+            "reset": reset,
+            "rows": delta.rows,
+            "gone": delta.gone,
+            "waiting": delta.waiting,
+        },
+    )
+
+
+def _event(name: str, data: dict[str, Any]) -> str:
+    return f"event: {name}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n"
+
+
+def _tell_failure(work: asyncio.Task[None]) -> None:
+    error = None if work.cancelled() else work.exception()
+    if error is not None:
+        log.error("the live page can't be told what is going on", exc_info=error, extra=Event.REQUEST_FAILED.extra)

@@ -1,0 +1,151 @@
+"""The page's paths: the page itself, its events, the snapshot, and the actions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from importlib.resources import files
+from typing import Annotated, TypeVar
+
+from fastapi import APIRouter, HTTPException, Query, Request, Response
+from fastapi.responses import JSONResponse, StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.concurrency import run_in_threadpool
+
+from sparkmirror.engine.snapshot import Snapshot
+from sparkmirror.errors import ClusterUnreachable, ConfigError
+from sparkmirror.page.access import from_our_page, on_loopback
+from sparkmirror.page.controls import Controls
+from sparkmirror.page.feed import MOST_VIEWERS, PERIOD_S, Feed, TooManyViewers
+from sparkmirror.page.rows import Kind, Wanted
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""Content-Security-Policy: nothing but our own files, nothing inline, in nobody's frame."""
+
+_HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-cache",
+}
+_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_MOST_BODY = 64 * 1024
+_MOST_ROWS = 200
+
+Name = Annotated[str, Field(min_length=1, max_length=1000)]
+Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class _Topics(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    flow: Name
+    topics: list[Name] = Field(default=[], max_length=100)
+
+
+class _Throttle(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    flow: Name
+    bytes_per_s: Rate | None
+    backfill: Rate | None = None
+
+
+Body = TypeVar("Body", bound=BaseModel)
+
+
+def page_router(
+    snapshots: Callable[[], Snapshot],
+    controls: Controls | None = None,
+    may_act: Callable[[Request], bool] = on_loopback,
+    period_s: float = PERIOD_S,
+) -> APIRouter:
+    """`/`, `/assets/…`, `/events`, `/rows`, `/snapshot`, and with `controls` the actions under `/actions/`.
+
+    All addresses in the page are relative, so the router may be included under a prefix. `may_act` is asked for each
+    request: whoever authenticates requests tells here who may do more than look.
+    """
+    router = APIRouter(include_in_schema=False)
+    feed = Feed(snapshots, period_s)
+    assets = {one.name: one.read_bytes() for one in files("sparkmirror.page").joinpath("assets").iterdir()}
+
+    def asset(name: str) -> Response:
+        if name not in assets:
+            raise HTTPException(404)
+        return Response(assets[name], media_type=_TYPES[name[name.rindex(".") :]], headers=_HEADERS)
+
+    router.add_api_route("/", partial(asset, "page.html"), methods=["GET"])
+    router.add_api_route("/assets/{name}", asset, methods=["GET"])
+
+    @router.get("/snapshot")
+    def snapshot() -> Response:
+        return Response(snapshots().to_json(), media_type="application/json", headers=_HEADERS)
+
+    @router.get("/events")
+    async def events(request: Request, kind: Kind | None = None, flow: str = "", of: str = "") -> Response:
+        try:
+            feed.check_room()
+        except TooManyViewers:
+            raise HTTPException(503, f"{MOST_VIEWERS} browsers watch already; close one") from None
+        hello = {"may_act": controls is not None and may_act(request), "can_act": controls is not None}
+        stream = feed.watch(Wanted(kind, flow, of) if kind is not None else None, hello)
+        return StreamingResponse(
+            stream, media_type="text/event-stream", headers={**_HEADERS, "x-accel-buffering": "no"}
+        )
+
+    @router.get("/rows")
+    async def rows(
+        kind: Kind, flow: str, numbers: Annotated[list[int], Query(max_length=_MOST_ROWS)], of: str = ""
+    ) -> Response:
+        return JSONResponse(await feed.rows(Wanted(kind, flow, of), numbers), headers=_HEADERS)
+
+    if controls is not None:
+        _add_actions(router, controls, may_act)
+    return router
+
+
+def _add_actions(router: APIRouter, controls: Controls, may_act: Callable[[Request], bool]) -> None:
+    async def asked(request: Request, shape: type[Body]) -> Body:
+        if not may_act(request):
+            raise HTTPException(403, "look only: actions need a listener with authentication, or this machine itself")
+        if not from_our_page(request):
+            raise HTTPException(403, "this did not come from the page")
+        try:
+            return shape.model_validate_json(await _body(request))
+        except ValidationError as error:
+            first = error.errors(include_input=False, include_url=False)[0]
+            raise HTTPException(400, f"{'.'.join(map(str, first['loc'])) or 'body'}: {first['msg']}") from None
+
+    @router.post("/actions/pause")
+    async def pause(request: Request) -> Response:
+        body = await asked(request, _Topics)
+        return await _done(partial(controls.pause, body.flow, body.topics))
+
+    @router.post("/actions/resume")
+    async def resume(request: Request) -> Response:
+        body = await asked(request, _Topics)
+        return await _done(partial(controls.resume, body.flow, body.topics))
+
+    @router.post("/actions/throttle")
+    async def throttle(request: Request) -> Response:
+        body = await asked(request, _Throttle)
+        return await _done(partial(controls.throttle, body.flow, body.bytes_per_s, body.backfill))
+
+
+async def _done(act: Callable[[], str]) -> Response:
+    try:
+        return JSONResponse({"said": await run_in_threadpool(act)}, headers=_HEADERS)
+    except ConfigError as error:
+        raise HTTPException(400, str(error)) from None
+    except ClusterUnreachable as error:
+        raise HTTPException(503, str(error)) from None
+
+
+async def _body(request: Request) -> bytes:
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _MOST_BODY:
+            raise HTTPException(413, f"more than {_MOST_BODY:,} bytes")
+    return body

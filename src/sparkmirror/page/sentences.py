@@ -1,0 +1,223 @@
+"""One sentence a flow that says the truth: what it is at, how far behind, until when, and every "but".
+
+Nothing is called well where something is not known: a figure that is missing is said to be missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sparkmirror.engine.snapshot import Flow, FlowState, PartitionState, Role
+from sparkmirror.page.words import count, duration, listed, rate, size
+from sparkmirror.sync.group_standing import GroupState
+
+OLD_S = 5.0
+"""Figures that are older are called old: twice what a snapshot may take, and what a change may take to show."""
+
+KEEPS_UP_S = 10.0
+"""A lag that is less is the way of records that keep coming, where no objective was promised."""
+
+_REASON_LENGTH = 160
+
+_STUCK = (PartitionState.PARKED, PartitionState.PAUSED)
+
+
+class Tone(StrEnum):
+    """How a sentence is to be taken; the first is the worst."""
+
+    BAD = "bad"
+    """Data is lost or stuck."""
+    WARNING = "warning"
+    UNKNOWN = "unknown"
+    """Not enough is known to call it well."""
+    WORKING = "working"
+    GOOD = "good"
+    STANDBY = "standby"
+    """Another process knows."""
+
+
+_WORST_FIRST = list(Tone)
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """What is said of a flow, and how it is to be taken."""
+
+    tone: Tone
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class _But:
+    """Something that the headline leaves out."""
+
+    tone: Tone
+    words: str
+
+
+def sentence(flow: Flow, now_ms: int) -> Sentence:
+    """The flow in one sentence; `now_ms`: the time at which it is read."""
+    head = _headline(flow)
+    if flow.role is not Role.LEADER and flow.state in (FlowState.STANDING_BY, FlowState.JOINING):
+        return Sentence(head.tone, head.words + _old(flow, now_ms) + ".")
+    buts = [*_stuck(flow), *_left_out(flow), *_beside(flow)]
+    worst = min((head.tone, *(one.tone for one in buts)), key=_WORST_FIRST.index)
+    words = head.words + (", but " + listed([one.words for one in buts]) if buts else "") + _old(flow, now_ms)
+    if is_old(flow, now_ms):
+        worst = min(worst, Tone.UNKNOWN, key=_WORST_FIRST.index)
+    return Sentence(worst, words + ".")
+
+
+def is_old(flow: Flow, now_ms: int) -> bool:
+    """Whether the flow's figures are too old to be called the present."""
+    return now_ms - flow.at_ms > OLD_S * 1000
+
+
+def unknown_partitions(flow: Flow) -> int:
+    """How many partitions' lag is not known, by the flow's own count and by its rows."""
+    return max(flow.unknown, sum(one.lag is None for topic in flow.topics for one in topic.partitions))
+
+
+def _old(flow: Flow, now_ms: int) -> str:
+    age_s = (now_ms - flow.at_ms) / 1000
+    return f" (as of {duration(age_s)} ago)" if age_s > OLD_S else ""
+
+
+# --- what it is at ------------------------------------------------------------------------------
+
+
+def _headline(flow: Flow) -> Sentence:
+    since = duration(max(flow.at_ms - flow.state_since_ms, 0) / 1000) if flow.state_since_ms else ""
+    in_it = f" for {since}" if since else ""
+    leader = flow.leader or "another process"
+    match flow.state:
+        case FlowState.STANDING_BY:
+            return Sentence(Tone.STANDBY, f"Stands by{in_it}: {leader} works on it, and knows its figures")
+        case FlowState.JOINING:
+            why = short(flow.reason or flow.waiting) or "the flow's lease, or a cluster"
+            return Sentence(Tone.UNKNOWN, f"Joining{in_it}: nothing is copied here until this comes: {why}")
+        case FlowState.ENDING:
+            return Sentence(Tone.WORKING, f"Ending{in_it}: {_behind(flow)}")
+        case FlowState.TRANSLATING:
+            return Sentence(Tone.WORKING, "Translates consumer groups only: its settings have it copy nothing")
+        case FlowState.STARTING:
+            return Sentence(Tone.UNKNOWN, f"Starting{in_it}: {_reported(flow)}")
+        case FlowState.FINDING_OUT:
+            return Sentence(Tone.UNKNOWN, f"How far behind it is isn't known yet{in_it}: {_not_known(flow)}")
+        case FlowState.INCOMPLETE:
+            return Sentence(Tone.BAD, f"Ended without having copied everything: {_behind(flow)}")
+        case FlowState.DONE | FlowState.CAUGHT_UP if flow.lag is None or unknown_partitions(flow):
+            return Sentence(Tone.UNKNOWN, f"Seems to have caught up{in_it}, which isn't certain: {_not_known(flow)}")
+        case FlowState.DONE if not flow.lag:
+            return Sentence(Tone.GOOD, f"Done: all {_partitions(flow)} were copied to their ends")
+        case FlowState.CAUGHT_UP if not flow.lag:
+            return Sentence(Tone.GOOD, f"Caught up{in_it}: all that can be read at the source is at the target")
+        case FlowState.HELD_UP:
+            return Sentence(Tone.BAD, f"Held up{in_it}: {_behind(flow)}, and the rest has caught up")
+        case _:
+            return _copying(flow)
+
+
+def _copying(flow: Flow) -> Sentence:
+    if flow.lag is None or unknown_partitions(flow):
+        return Sentence(Tone.UNKNOWN, f"Copying {rate(flow.records_per_s, 'records')}: {_not_known(flow)}")
+    enough = flow.objective_s if flow.objective_s is not None else KEEPS_UP_S
+    if flow.lag_s is not None and flow.lag_s <= enough and flow.records_per_s > 0:
+        on_the_way = f"{count(flow.lag, 'record')} on the way, the oldest {duration(flow.lag_s)} old"
+        return Sentence(Tone.GOOD, f"Keeps up at {rate(flow.records_per_s, 'records')}: {on_the_way}")
+    if flow.records_per_s <= 0:
+        return Sentence(Tone.WARNING, f"{_behind(flow).capitalize()}, and nothing moves just now")
+    stuck = any(one.state in _STUCK for topic in flow.topics for one in topic.partitions)
+    until = "when it will have caught up isn't known"
+    if flow.eta_s is not None:
+        until = f"{'what can be copied is ' if stuck else ''}caught up in about {duration(flow.eta_s)}"
+    return Sentence(Tone.WORKING, f"{_behind(flow).capitalize()}; {rate(flow.records_per_s, 'records')}; {until}")
+
+
+def _behind(flow: Flow) -> str:
+    if flow.lag is None:
+        return "how far behind it is isn't known"
+    if not flow.lag:
+        return "nothing is left to copy"
+    age = f"the oldest {duration(flow.lag_s)} old" if flow.lag_s is not None else "how old isn't known"
+    return f"{count(flow.lag, 'record')} behind, {age}"
+
+
+def _partitions(flow: Flow) -> str:
+    return count(sum(len(topic.partitions) for topic in flow.topics), "partition")
+
+
+def _reported(flow: Flow) -> str:
+    rows = [one for topic in flow.topics for one in topic.partitions]
+    if not rows:
+        return "no partition to copy is known yet"
+    known = sum(one.state is not PartitionState.UNKNOWN for one in rows)
+    return f"{known:,} of {count(len(rows), 'partition')} have reported"
+
+
+def _not_known(flow: Flow) -> str:
+    some = unknown_partitions(flow)
+    return f"the lag of {count(some, 'partition')} isn't known" if some else "the lag isn't known"
+
+
+# --- what the headline leaves out ---------------------------------------------------------------
+
+
+def _stuck(flow: Flow) -> Iterator[_But]:
+    if parked := flow.parked:
+        topic, one = parked[0]
+        why = short(one.reason or one.cause.value)
+        first = (
+            f"{topic.topic}-{one.partition}: {why}"
+            if len(parked) == 1
+            else f"first {topic.topic}-{one.partition}: {why}"
+        )
+        are = "is" if len(parked) == 1 else "are"
+        yield _But(Tone.BAD, f"{count(len(parked), 'partition')} {are} parked ({first})")
+    if lost := sum(loss.offsets for loss in flow.losses if loss.is_loss):
+        yield _But(Tone.BAD, f"{count(lost, 'offset')} {'was' if lost == 1 else 'were'} lost for good")
+    elif any(loss.is_loss and loss.entries for loss in flow.losses):
+        yield _But(Tone.BAD, "the loss ledger has entries")
+    if flow.retention_s is not None:
+        yield _But(
+            Tone.BAD,
+            f"the source deletes what isn't copied of {flow.retention_of or 'a partition'} "
+            f"in {duration(flow.retention_s)}",
+        )
+
+
+def _left_out(flow: Flow) -> Iterator[_But]:
+    if flow.state in (FlowState.CAUGHT_UP, FlowState.DONE) and flow.lag:
+        yield _But(Tone.WARNING, f"{count(flow.lag, 'record')} of it came since")
+    if refused := [topic for topic in flow.topics if topic.refused]:
+        first = f"{refused[0].topic}: {short(refused[0].refused)}"
+        yield _But(Tone.WARNING, f"{count(len(refused), 'topic')} can't be copied at all ({first})")
+    stopped = [one for topic in flow.topics for one in topic.partitions if one.state is PartitionState.PAUSED]
+    if stopped:
+        lag = None if any(one.lag is None for one in stopped) else sum(one.lag or 0 for one in stopped)
+        behind = "their lag isn't known" if lag is None else f"{count(lag, 'record')} behind"
+        are = "is" if len(stopped) == 1 else "are"
+        yield _But(Tone.WARNING, f"{count(len(stopped), 'partition')} {are} paused by an operator ({behind})")
+    elif flow.paused:
+        yield _But(Tone.WARNING, "an operator has paused " + ", ".join(flow.paused[:3]))
+    if late := sum(topic.late for topic in flow.topics):
+        yield _But(Tone.WARNING, f"writers that were said to have moved wrote {count(late, 'record')} at the source")
+
+
+def _beside(flow: Flow) -> Iterator[_But]:
+    if stuck := sum(one.state is GroupState.NOT_SYNCED for one in flow.groups):
+        yield _But(Tone.WARNING, f"the offsets of {count(stuck, 'group')} can't be set at the target")
+    if failing := [one.duty for one in flow.duties if one.failing]:
+        yield _But(Tone.WARNING, f"{listed(failing[:3])} {'fails' if len(failing) == 1 else 'fail'}")
+    if flow.waiting and flow.state is not FlowState.JOINING:
+        yield _But(Tone.WARNING, f"pumps wait: {short(flow.waiting)}")
+    if flow.bytes_per_s_cap is not None and flow.lag:
+        yield _But(Tone.WORKING, f"it is capped at {size(flow.bytes_per_s_cap)}/s")
+
+
+def short(text: str) -> str:
+    """The start of a reason, without a full stop."""
+    line = " ".join(text.split()).rstrip(".")
+    return line if len(line) <= _REASON_LENGTH else line[: _REASON_LENGTH - 1] + "…"

@@ -1,0 +1,44 @@
+"""Figures as people read them in a sentence."""
+
+from __future__ import annotations
+
+_MANY = 10_000_000
+
+
+def duration(seconds: float) -> str:
+    """A time in its two largest units, such as `0.4 s`, `45 s`, `3 min 20 s` or `4 d 3 h`."""
+    if seconds < 9.95:
+        return f"{max(seconds, 0.0):.1f} s".replace(".0 s", " s")
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    for size, name, smaller, of in ((86_400, "d", "h", 3600), (3600, "h", "min", 60), (60, "min", "s", 1)):
+        if whole >= size:
+            rest = whole % size // of
+            return f"{whole // size:,} {name}" + (f" {rest} {smaller}" if rest else "")
+    raise AssertionError("unreachable")
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """A number with what it counts: `1 record`, `1,234 records`, `12.3 million records`."""
+    words = f"{number:,}" if number < _MANY else f"{number / 1e6:,.1f} million"
+    return f"{words} {noun if number == 1 else plural or noun + 's'}"
+
+
+def rate(per_s: float, unit: str) -> str:
+    """A speed, such as `0.4 records/s` or `45,000 records/s`."""
+    return f"{per_s:.1f} {unit}/s" if 0 < per_s < 10 else f"{per_s:,.0f} {unit}/s"
+
+
+def size(number: float) -> str:
+    """Bytes in decimal units: `512 B`, `1.5 MB`."""
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if number < 1000 or unit == "TB":
+            return f"{number:.0f} {unit}" if unit == "B" or number >= 100 else f"{number:.1f} {unit}"
+        number /= 1000
+    raise AssertionError("unreachable")
+
+
+def listed(parts: list[str]) -> str:
+    """Phrases with commas, and `and` before the last."""
+    return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]])) if parts else ""

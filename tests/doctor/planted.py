@@ -1,0 +1,658 @@
+"""Faults as a mirror would show them: each with its consequences, over a minute; and healthy mirrors of many kinds."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from snapshot_samples import NOW_MS, flow, group, partition, topic
+
+from sparkmirror.engine.snapshot import (
+    ELSEWHERE,
+    Cause,
+    ClusterFigures,
+    Duty,
+    Flow,
+    FlowState,
+    Group,
+    GroupPartition,
+    Histogram,
+    LossCount,
+    Partition,
+    PartitionState,
+    Process,
+    Pump,
+    Role,
+    Snapshot,
+    Spread,
+    Topic,
+)
+from sparkmirror.sync.group_standing import GroupState
+
+MINUTE_MS = 70_000
+DAY_MS = 86_400_000
+PROCESS = Process("host-1", 4711, "0.1.0", NOW_MS - 3_600_000, "4.0.0", slots=8, tasks=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that went wrong, and the rule whose finding must be first."""
+
+    words: str
+    rule: str
+    now: Flow
+    before: Flow
+    process: Process = PROCESS
+
+    @property
+    def snapshots(self) -> tuple[Snapshot, list[Snapshot]]:
+
+        return Snapshot(self.process, self.now.at_ms, (self.now,)), [
+            Snapshot(self.process, one.at_ms, (one,)) for one in (self.before,)
+        ]
+
+
+def parts(count: int, **changes: Any) -> tuple[Partition, ...]:
+    """So many equal partitions."""
+    return tuple(partition(number, **changes) for number in range(count))
+
+
+def pumps(count: int, **changes: Any) -> tuple[Pump, ...]:
+    """So many equal pumps."""
+    one = Pump(0, "host-1", 1, 1_000, 100_000, 90_000_000, at_ms=NOW_MS - 500)
+    return tuple(dataclasses.replace(one, task=task, **changes) for task in range(count))
+
+
+def copying(lag: int, *, count: int = 6, position: int = 1_000, **changes: Any) -> Flow:
+    """A flow with `lag` records to copy in each of its partitions, in two tasks."""
+    return flow(
+        **{
+            "state": FlowState.COPYING,
+            "lag": lag * count,
+            "lag_s": 40.0,
+            "objective_s": 600.0,
+            "tasks_max": 2,
+            "records_per_s": 500.0,
+            "topics": (topic("orders", *parts(count, lag=lag, position=position, end=position + lag, lag_s=40.0)),),
+            "pumps": pumps(2, in_flight=5_000, fetch_ms=20.0, cpu_s=10.0),
+            **changes,
+        }
+    )
+
+
+def earlier(now: Flow, ms: int = MINUTE_MS, **changes: Any) -> Flow:
+    """A flow a minute ago; its pumps have done less CPU and bytes since."""
+    old = dataclasses.replace(
+        now, at_ms=now.at_ms - ms, pumps=tuple(dataclasses.replace(pump, at_ms=pump.at_ms - ms) for pump in now.pumps)
+    )
+    return dataclasses.replace(old, **changes)
+
+
+def moved(now: Flow, by: int = 1_000, **changes: Any) -> Flow:
+    """A minute ago each partition was at an earlier offset, and the source's end as well."""
+    topics = tuple(
+        dataclasses.replace(
+            one,
+            partitions=tuple(
+                dataclasses.replace(each, position=(each.position or 0) - by, end=(each.end or 0) - by)
+                for each in one.partitions
+            ),
+        )
+        for one in now.topics
+    )
+    return earlier(now, **{"topics": topics, "records": max(now.records - by, 0), **changes})
+
+
+def with_parked(cause: Cause, reason: str, count: int = 1, **changes: Any) -> Flow:
+    """A flow of which some partitions are parked, the rest has caught up, and the promise is broken."""
+    stopped = parts(count, state=PartitionState.PARKED, cause=cause, reason=reason, lag=900, lag_s=900.0)
+    fine = [partition(count + number) for number in range(2)]
+    return flow(
+        **{
+            "state": FlowState.HELD_UP,
+            "topics": (topic("orders", *stopped, *fine),),
+            "lag": 900 * count,
+            "lag_s": 900.0,
+            "objective_s": 60.0,
+            **changes,
+        }
+    )
+
+
+def _fault(words: str, rule: str, now: Flow, before: Flow | None = None, process: Process = PROCESS) -> Fault:
+    return Fault(words, rule, now, before if before is not None else moved(now), process)
+
+
+def _losses(kind: str, offsets: int = 20, newest_ms: int = NOW_MS - 5_000) -> tuple[LossCount, ...]:
+    return (LossCount(kind, 1, offsets, newest_ms, f"{offsets} offsets of orders-0"),)
+
+
+def _faults() -> list[Fault]:
+    still = copying(400)
+    behind = copying(20_000, lag_s=900.0)
+    syncing = (
+        Duty("checkpoints", 60.0, NOW_MS - 5_000, 0.1),
+        Duty("group offsets", 60.0, NOW_MS - 6_000, 0.1),
+        Duty("heartbeats", 1.0, NOW_MS - 500, 0.01),
+    )
+    late_group = group(synced_ms=NOW_MS - 900_000)
+    far_group = group(partitions=(GroupPartition("orders", 0, "A.orders", 90_000, 10, 985, 90_015, 89_015),))
+    standby = {"role": Role.STANDBY, "state": FlowState.STANDING_BY, "reason": ELSEWHERE}
+    down = "target broker 2: connection refused"
+    hot = tuple(
+        partition(number, lag=lag, position=1_000, end=1_000 + lag, lag_s=900.0)
+        for number, lag in enumerate((90_000, 100, 0, 50))
+    )
+    skewed = copying(20_000, pumps=pumps(3, in_flight=5_000, cpu_s=10.0))
+    skewed = dataclasses.replace(
+        skewed,
+        pumps=tuple(
+            dataclasses.replace(pump, bytes=size)
+            for pump, size in zip(skewed.pumps, (900_000_000, 20_000_000, 30_000_000), strict=True)
+        ),
+    )
+    hot_cpu = copying(20_000, pumps=pumps(2, in_flight=5_000, cpu_s=70.0))
+    paused = parts(2, state=PartitionState.PAUSED, cause=Cause.PAUSED, reason="paused", lag=5_000, lag_s=8_000.0)
+    heartbeats = flow(
+        topics=(topic("heartbeats"), topic("orders")), heartbeat_latency=Histogram((500,) + (0,) * 16, 1.0)
+    )
+    waits = parts(4, state=PartitionState.WAITING, cause=Cause.UNREACHABLE, reason=down, lag=500, lag_s=90.0)
+    ahead = Spread(-30_000.0, -31_000.0, 10.0, -29_000.0)
+    absurd = Spread(1.7e12, 1.7e12, 1.7e12, 1.7e12)
+    return [
+        # --- the clusters ---
+        _fault(
+            "the target's brokers are down: all partitions parked, duties fail, groups late",
+            "target-unreachable",
+            with_parked(
+                Cause.UNREACHABLE,
+                down,
+                4,
+                duties=(Duty("checkpoints", 60.0, NOW_MS - 900_000, 0.1, "B: no broker answers", 9),),
+                groups=(late_group,),
+            ),
+        ),
+        _fault(
+            "the source's brokers are down: all partitions parked",
+            "source-unreachable",
+            with_parked(Cause.UNREACHABLE, "A: no broker of 10.0.0.1:9092 answers", 4),
+        ),
+        _fault(
+            "a broker of the target has died: its partitions wait, others go on",
+            "target-unreachable",
+            flow(state=FlowState.COPYING, lag=2_000, lag_s=90.0, topics=(topic("orders", *waits),)),
+            earlier(flow(state=FlowState.COPYING, lag=2_000, topics=(topic("orders", *waits),)), 10_000),
+        ),
+        _fault(
+            "the source's certificate has ended: nobody is let in",
+            "certificate-ends",
+            with_parked(
+                Cause.UNREACHABLE,
+                "source broker 1: TLS: certificate has expired",
+                3,
+                source=ClusterFigures("A", certificate_ends_ms=NOW_MS - DAY_MS),
+            ),
+        ),
+        _fault(
+            "a certificate ends in five days",
+            "certificate-ends",
+            flow(target=ClusterFigures("B", 100_000, 90, certificate_ends_ms=NOW_MS + 5 * DAY_MS)),
+        ),
+        _fault(
+            "a quota at the target is so low that nothing moves",
+            "throttled-target",
+            dataclasses.replace(behind, target=ClusterFigures("B", 100_000, 90, throttle_s=130.0)),
+            earlier(behind),
+        ),
+        _fault(
+            "a quota at the source slows the catch-up down",
+            "throttled-source",
+            dataclasses.replace(behind, objective_s=60.0, source=ClusterFigures("A", 120_000, 100, throttle_s=60.0)),
+            moved(behind),
+        ),
+        # --- the lease ---
+        _fault(
+            "a MirrorMaker 2 still works in the lease's group",
+            "lease-refused",
+            flow(
+                **{**standby, "role": Role.JOINING, "reason": "a MirrorMaker 2 still runs in group A-mm2", "leader": ""}
+            ),
+        ),
+        _fault(
+            "two processes stand by, and nobody works",
+            "nobody-works",
+            flow(role=Role.JOINING, state=FlowState.JOINING, leader="", processes=2, state_since_ms=NOW_MS - 400_000),
+        ),
+        _fault(
+            "a process joins for ten minutes",
+            "long-joining",
+            flow(role=Role.JOINING, state=FlowState.JOINING, state_since_ms=NOW_MS - 600_000, waiting="no answer"),
+        ),
+        _fault("no other process was started", "no-standby", flow(processes=1)),
+        # --- pumps and Spark ---
+        _fault(
+            "executors die as soon as they begin",
+            "epochs-failing",
+            flow(state=FlowState.STARTING, state_since_ms=NOW_MS - 600_000, epochs={"failed": 5}, lag=None, lag_s=None),
+            earlier(flow(state=FlowState.STARTING, epochs={"planned": 1, "failed": 1}, lag=None, lag_s=None)),
+        ),
+        _fault(
+            "Spark gives no executors",
+            "long-starting",
+            flow(state=FlowState.STARTING, state_since_ms=NOW_MS - 600_000, pumps=(), lag=None, lag_s=None),
+        ),
+        _fault(
+            "positions can't be read for long",
+            "long-finding-out",
+            flow(state=FlowState.FINDING_OUT, state_since_ms=NOW_MS - 600_000, unknown=3, lag=None, lag_s=None),
+        ),
+        _fault(
+            "the executors' host hangs: no reports, no progress",
+            "pumps-silent",
+            dataclasses.replace(still, pumps=pumps(2, at_ms=NOW_MS - 90_000)),
+            earlier(still),
+        ),
+        _fault("a pump's memory grows", "pump-memory", flow(pumps=pumps(1, memory_bytes=900_000_000))),
+        _fault(
+            "a pump hangs: positions stand still",
+            "no-progress",
+            still,
+            earlier(still),
+        ),
+        _fault(
+            "one of two partitions hangs",
+            "partitions-stuck",
+            flow(
+                state=FlowState.COPYING,
+                lag=800,
+                topics=(topic("orders", partition(0, lag=400), partition(1, lag=400, position=2_000)),),
+            ),
+            earlier(
+                flow(
+                    state=FlowState.COPYING,
+                    lag=800,
+                    topics=(topic("orders", partition(0, lag=400), partition(1, lag=400, position=1_000)),),
+                )
+            ),
+        ),
+        # --- how the work is spread; latency ---
+        _fault(
+            "Spark has two slots for eight tasks, and falls behind",
+            "slots-short",
+            copying(20_000, count=8, tasks_max=8, lag_s=900.0, objective_s=60.0),
+            process=dataclasses.replace(PROCESS, slots=2),
+        ),
+        _fault(
+            "one key gets most records",
+            "hot-partition",
+            copying(22_537, count=4, topics=(topic("orders", *hot),), lag_s=900.0, objective_s=60.0),
+        ),
+        _fault(
+            "one task has all busy partitions",
+            "task-skew",
+            dataclasses.replace(skewed, lag_s=900.0, objective_s=60.0),
+            moved(skewed, pumps=pumps(3, in_flight=5_000, at_ms=NOW_MS - MINUTE_MS)),
+        ),
+        _fault(
+            "37 partitions a task (as LSST had them)",
+            "partitions-a-task",
+            copying(2_000, count=74, lag_s=900.0, objective_s=60.0),
+        ),
+        _fault(
+            "ten tasks for twenty idle partitions",
+            "few-partitions-a-task",
+            flow(topics=(topic("orders", *parts(20)),), tasks_max=10, pumps=pumps(10, cpu_s=2.0)),
+            earlier(flow(topics=(topic("orders", *parts(20)),), tasks_max=10, pumps=pumps(10, cpu_s=1.0))),
+            dataclasses.replace(PROCESS, slots=16),
+        ),
+        _fault("tasks.max 32 for one partition", "tasks-max-useless", flow(tasks_max=32)),
+        _fault(
+            "recompression takes all cores",
+            "pump-cpu",
+            dataclasses.replace(hot_cpu, lag_s=900.0, objective_s=60.0),
+            moved(hot_cpu, pumps=pumps(2, cpu_s=5.0)),
+        ),
+        _fault(
+            "the source's disks are slow",
+            "slow-fetches",
+            copying(20_000, lag_s=900.0, objective_s=60.0, pumps=pumps(2, in_flight=300, fetch_ms=2_500.0)),
+        ),
+        _fault(
+            "batches of one record: tasks have little in hand",
+            "active-records-low",
+            copying(20_000, pumps=pumps(2, in_flight=40, fetch_ms=9.0)),
+        ),
+        _fault(
+            "the target acknowledges slowly",
+            "active-records-high",
+            copying(20_000, lag_s=900.0, objective_s=60.0, pumps=pumps(2, in_flight=90_000)),
+        ),
+        # --- bandwidth, lag ---
+        _fault(
+            "somebody left a throttle in place",
+            "cap-too-low",
+            dataclasses.replace(behind, objective_s=60.0, bytes_per_s_cap=1_000.0),
+            moved(copying(10_000), 2_000),
+        ),
+        _fault(
+            "most of what is fetched belongs to aborted transactions",
+            "fetched-not-written",
+            copying(400, source=ClusterFigures("A", 900_000_000, 100), target=ClusterFigures("B", 20_000_000, 90)),
+            moved(copying(400, source=ClusterFigures("A", 120_000), target=ClusterFigures("B", 10_000_000))),
+        ),
+        _fault(
+            "more is written than copied",
+            "lag-growing",
+            behind,
+            moved(copying(10_000)),
+        ),
+        _fault("the promise is broken by a little", "lag-over-objective", copying(400, lag_s=61.0, objective_s=60.0)),
+        _fault(
+            "retention is an hour, the backlog a day",
+            "retention-race",
+            copying(20_000, lag_s=3_000.0, objective_s=60.0, retention_s=500.0, retention_of="orders-0"),
+        ),
+        _fault(
+            "a paused topic will be deleted before it is copied",
+            "paused",
+            flow(topics=(topic("orders", *paused),), paused=("orders",), retention_s=900.0, retention_of="orders-1"),
+        ),
+        _fault(
+            "a topic was paused two hours ago and forgotten",
+            "paused",
+            flow(topics=(topic("orders", *paused), topic("bills")), paused=("orders",), lag=10_000, lag_s=8_000.0),
+        ),
+        # --- topics, parked partitions, losses ---
+        _fault(
+            "another flow has the topic's copy; its group can't move either",
+            "topic-refused",
+            flow(
+                topics=(topic("orders"), Topic("bills", "", refused="flow C->B copies into bills")),
+                groups=(group("pay", state=GroupState.NOT_SYNCED, reason="bills is not copied"),),
+            ),
+        ),
+        _fault("writers said to have moved still write", "late-records", flow(topics=(topic(late_in={0: 7, 2: 5}),))),
+        _fault("a source topic was deleted", "topic-deleted", flow(topics=(topic(), topic("bills", gone=True)))),
+        _fault(
+            "a record is larger than the target takes",
+            "parked-too-large",
+            with_parked(Cause.TOO_LARGE, "source offset 50: MESSAGE_SIZE_TOO_LARGE (20057 bytes)"),
+        ),
+        _fault(
+            "records of 2001 and a target that takes none",
+            "parked-timestamp",
+            with_parked(Cause.TIMESTAMP, "source offset 0: INVALID_TIMESTAMP"),
+        ),
+        _fault(
+            "the right to write was taken away",
+            "parked-not-authorized",
+            with_parked(
+                Cause.NOT_AUTHORIZED,
+                "TOPIC_AUTHORIZATION_FAILED",
+                3,
+                groups=(group(state=GroupState.NOT_SYNCED, reason="not copied"),),
+            ),
+        ),
+        _fault(
+            "partitions of the source have no leader, and the promise is broken",
+            "parked-no-leader",
+            with_parked(Cause.NO_LEADER, "A: orders-0 has no leader now", 2),
+        ),
+        _fault(
+            "one replica in sync is left, two are wanted",
+            "parked-not-enough-replicas",
+            with_parked(Cause.NOT_ENOUGH_REPLICAS, "NOT_ENOUGH_REPLICAS", 3),
+        ),
+        _fault(
+            "the source deleted records before they were copied",
+            "parked-expired",
+            with_parked(Cause.EXPIRED, "halted (expired): offsets 0 to 900 are gone", losses=_losses("expired", 900)),
+        ),
+        _fault("a loss that copying went on behind", "records-lost", flow(losses=_losses("expired"))),
+        _fault("the target lost acknowledged records", "copy-damaged", flow(losses=_losses("target-truncated"))),
+        _fault(
+            "a producer has moved to the copy",
+            "parked-foreign-writer",
+            with_parked(Cause.FOREIGN, "halted (foreign-writer): 4 offsets", losses=_losses("foreign-writer", 4)),
+        ),
+        _fault("a producer writes into the copy", "foreign-writer", flow(losses=_losses("foreign-writer", 4))),
+        _fault("a connector's offsets were altered", "offsets-altered", flow(losses=_losses("altered", 300))),
+        _fault(
+            "a second process without the lease writes the same flow",
+            "parked-rival",
+            with_parked(Cause.RIVAL, "a rival had already written source offset 50", 3),
+        ),
+        _fault(
+            "a source topic was deleted and created again",
+            "parked-recreated",
+            with_parked(Cause.RECREATED, "halted (recreated): orders is a new topic", losses=_losses("recreated", 50)),
+        ),
+        _fault(
+            "an unclean election at the source cut what was copied",
+            "parked-truncated",
+            with_parked(Cause.TRUNCATED, "halted (truncated): 9 offsets", losses=_losses("truncated", 9)),
+        ),
+        _fault(
+            "an unclean election at the target, and nothing tells where to go on",
+            "parked-target-truncated",
+            with_parked(Cause.TARGET_TRUNCATED, "halted", losses=_losses("target-truncated", 9)),
+        ),
+        _fault(
+            "somebody deleted the copy, and auto-creation is off",
+            "parked-no-topic",
+            with_parked(Cause.NO_TOPIC, "UNKNOWN_TOPIC_OR_PARTITION", 2, groups=(late_group,)),
+        ),
+        _fault(
+            "a batch of the source is damaged on disk",
+            "parked-unreadable",
+            with_parked(Cause.UNREADABLE, "source: what was fetched can't be read: CRC"),
+        ),
+        _fault(
+            "the target knows no zstd",
+            "parked-refused",
+            with_parked(Cause.REFUSED, "UNSUPPORTED_COMPRESSION_TYPE", 3),
+        ),
+        _fault(
+            "where MirrorMaker 2's copy ended can't be told",
+            "parked-takeover",
+            with_parked(Cause.TAKEOVER, "the copy's end is not in the source"),
+        ),
+        _fault(
+            "a quota and a deletion at once: nothing moves, and the source will delete it",
+            "throttled-target",
+            dataclasses.replace(
+                behind,
+                target=ClusterFigures("B", 100_000, 90, throttle_s=130.0),
+                retention_s=600.0,
+                retention_of="orders-0",
+            ),
+            earlier(behind),
+        ),
+        _fault(
+            "a throttle of next to nothing: no position moves, retention will win",
+            "cap-too-low",
+            dataclasses.replace(behind, bytes_per_s_cap=10.0, retention_s=600.0, retention_of="orders-0"),
+            earlier(copying(19_000, lag_s=900.0)),
+        ),
+        _fault(
+            "the disks of the source are slow, and retention will win",
+            "slow-fetches",
+            copying(
+                20_000,
+                pumps=pumps(2, in_flight=3_000, fetch_ms=2_500.0),
+                retention_s=600.0,
+                retention_of="orders-0",
+            ),
+        ),
+        _fault(
+            "no leader for two partitions, a group that can't be set, and nobody stands by",
+            "parked-no-leader",
+            with_parked(
+                Cause.NO_LEADER,
+                "A: orders-0 has no leader now",
+                2,
+                processes=1,
+                groups=(group(state=GroupState.NOT_SYNCED, reason="orders-0 is not copied"), late_group),
+            ),
+        ),
+        _fault(
+            "a batch is too large, its topic's oldest records will be deleted, and a certificate ends in five days",
+            "parked-too-large",
+            with_parked(
+                Cause.TOO_LARGE,
+                "MESSAGE_SIZE_TOO_LARGE",
+                retention_s=600.0,
+                retention_of="orders-0",
+                processes=1,
+                target=ClusterFigures("B", 100_000, 90, certificate_ends_ms=NOW_MS + 12 * DAY_MS),
+            ),
+        ),
+        # --- groups, duties, clocks ---
+        _fault(
+            "checkpoints may not be written: groups are late",
+            "duty-failing",
+            flow(
+                duties=(
+                    Duty("checkpoints", 60.0, NOW_MS - 900_000, 0.1, "TOPIC_AUTHORIZATION_FAILED", 15),
+                    Duty("group offsets", 60.0, NOW_MS - 900_000, 0.1, "no checkpoints", 15),
+                ),
+                groups=(late_group,),
+            ),
+        ),
+        _fault(
+            "the thread that sets groups' offsets hangs",
+            "duty-late",
+            flow(duties=(Duty("group offsets", 60.0, NOW_MS - 900_000, 0.1),), groups=(late_group,)),
+        ),
+        _fault(
+            "12,000 groups: a turn takes longer than its interval",
+            "many-groups",
+            flow(
+                groups=tuple(Group(f"g{n}", GroupState.SYNCED, synced_ms=NOW_MS - 900_000) for n in range(12_000)),
+                duties=(Duty("group offsets", 60.0, NOW_MS - 900_000, 400.0),),
+            ),
+        ),
+        _fault(
+            "topic properties take longer than their interval", "duty-slow", flow(duties=(Duty("x", 1.0, NOW_MS, 9.0),))
+        ),
+        _fault(
+            "a live member at the target: its group can't be set",
+            "group-not-synced",
+            flow(
+                groups=(group(), group("bill", state=GroupState.NOT_SYNCED, reason="a member is alive at the target"))
+            ),
+        ),
+        _fault(
+            "a group reads on faster than its offsets are set",
+            "group-would-reread",
+            flow(groups=(far_group,), duties=syncing),
+        ),
+        _fault(
+            "a group was left out of the last turns",
+            "group-sync-late",
+            flow(groups=(group("other"), late_group), duties=syncing),
+        ),
+        _fault(
+            "the mirror that beats into the source has stopped", "heartbeats-missing", heartbeats, earlier(heartbeats)
+        ),
+        _fault("a producer's clock is ahead", "clock-ahead", flow(topics=(topic("a", partition(latency_ms=ahead)),))),
+        _fault(
+            "a producer writes seconds for milliseconds",
+            "timestamps-absurd",
+            flow(topics=(topic("a", partition(latency_ms=absurd)),)),
+        ),
+        _fault(
+            "brokers too old to tell of unclean elections",
+            "exactness-weaker",
+            flow(weaker=("brokers before 2.3 don't tell leader epochs",)),
+        ),
+    ]
+
+
+FAULTS: Sequence[Fault] = _faults()
+
+
+def healthy() -> list[tuple[str, Fault]]:
+    """Mirrors that are well, with nothing to say of any."""
+    big = flow(topics=(topic("orders", *parts(40)),), tasks_max=4, pumps=pumps(4, cpu_s=9.0), processes=3)
+    backlog = copying(2_000)
+    gap = copying(400)
+    idle = flow(heartbeat_latency=Histogram((500,) + (0,) * 16, 1.0), topics=(topic("heartbeats"), topic()))
+    beaten = dataclasses.replace(idle, heartbeat_latency=Histogram((400,) + (0,) * 16, 1.0))
+    standby = flow(role=Role.STANDBY, state=FlowState.STANDING_BY, reason=ELSEWHERE, topics=(), groups=(), pumps=())
+    known = {
+        "caught up": (flow(), moved(flow())),
+        "caught up, nothing comes": (flow(), earlier(flow())),
+        "many partitions": (big, moved(big)),
+        "copying a small backlog": (backlog, moved(backlog)),
+        "copying a large backlog within the promise, both samples far apart": (
+            copying(20_000, count=12, pumps=pumps(2, in_flight=8_000, fetch_ms=540.0, cpu_s=20.0)),
+            moved(copying(20_000, count=12, pumps=pumps(2, in_flight=8_000, fetch_ms=540.0, cpu_s=2.0))),
+        ),
+        "positions move through a gap of aborted records, and nothing is written": (
+            gap,
+            moved(gap, records=gap.records),
+        ),
+        "nothing moved for ten seconds": (gap, earlier(gap, 10_000)),
+        "throttled a little": (
+            dataclasses.replace(backlog, target=ClusterFigures("B", 100_000, 90, throttle_s=9.0)),
+            moved(backlog),
+        ),
+        "a duty's turn is due": (flow(duties=(Duty("checkpoints", 60.0, NOW_MS - 100_000, 0.1),)), moved(flow())),
+        "an epoch failed once": (flow(epochs={"planned": 3, "failed": 1}), moved(flow(epochs={"planned": 3}))),
+        "a partition waits for a broker a moment": (
+            flow(topics=(topic("a", partition(state=PartitionState.WAITING, cause=Cause.UNREACHABLE, lag=5)),)),
+            moved(flow(topics=(topic("a", partition()),))),
+        ),
+        "paused, and nothing to copy": (
+            flow(topics=(topic("a", partition(state=PartitionState.PAUSED, cause=Cause.PAUSED)),), paused=("a",)),
+            moved(flow()),
+        ),
+        "heartbeats come": (idle, earlier(beaten)),
+        "markers in the ledger": (
+            flow(losses=(LossCount("fenced", 3, 3, NOW_MS, "3 markers", is_loss=False),)),
+            moved(flow()),
+        ),
+        "clocks differ by half a second": (
+            flow(topics=(topic("a", partition(latency_ms=Spread(-400.0, -500.0, 9.0, -100.0))),)),
+            moved(flow()),
+        ),
+        "records of last month": (
+            flow(topics=(topic("a", partition(latency_ms=Spread(30.0 * DAY_MS, 3.0, 31.0 * DAY_MS, 1e6))),)),
+            moved(flow()),
+        ),
+        "no heartbeat for ten seconds": (idle, earlier(idle, 10_000)),
+        "a duty of each second had two failures": (
+            flow(duties=(Duty("offset syncs", 1.0, NOW_MS - 25_000, 0.01, failures=2),)),
+            moved(flow()),
+        ),
+        "a group would read a few thousand again": (
+            flow(groups=(group(partitions=(GroupPartition("orders", 0, "A.orders", 9_000, 0, 985, 0, 8_015),)),)),
+            moved(flow()),
+        ),
+        "a little lag grows": (copying(7_000, objective_s=None), moved(copying(6_000))),
+        "a batch was fetched twice": (
+            copying(400, source=ClusterFigures("A", 50_000_000, 100), target=ClusterFigures("B", 25_000_000, 90)),
+            moved(copying(400, source=ClusterFigures("A", 120_000), target=ClusterFigures("B", 100_000))),
+        ),
+        "a few megabytes were fetched, and nothing written yet": (
+            copying(400, source=ClusterFigures("A", 5_000_000, 100), target=ClusterFigures("B", 100_000, 90)),
+            moved(copying(400, source=ClusterFigures("A", 120_000), target=ClusterFigures("B", 100_000))),
+        ),
+        "a certificate of a year": (
+            flow(source=ClusterFigures("A", 120_000, 100, certificate_ends_ms=NOW_MS + 365 * DAY_MS)),
+            moved(flow()),
+        ),
+        "starting": (flow(state=FlowState.STARTING, pumps=(), lag=None, lag_s=None), flow()),
+        "joining for a moment": (
+            flow(role=Role.JOINING, state=FlowState.JOINING, leader="", state_since_ms=NOW_MS - 5_000),
+            flow(),
+        ),
+        "standing by": (standby, earlier(standby)),
+        "standing by since yesterday": (dataclasses.replace(standby, state_since_ms=NOW_MS - DAY_MS), earlier(standby)),
+        "nothing to copy at all": (flow(topics=(), groups=(), tasks_max=4), flow(topics=())),
+        "a new leader counts from nothing": (flow(leader="host-2:1", records=5), moved(flow(records=9_000))),
+    }
+    return [(words, Fault(words, "", now, before)) for words, (now, before) in known.items()]

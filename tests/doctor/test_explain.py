@@ -1,0 +1,278 @@
+"""Why something is or isn't mirrored: a case for every reason that can be given, and the order of checks."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from snapshot_samples import NOW_MS, flow, group, partition, topic
+
+from sparkmirror.doctor.explain_facts import matching
+from sparkmirror.doctor.explain_group import explain_group
+from sparkmirror.doctor.explain_topic import explain_topic
+from sparkmirror.doctor.explanation import Explanation, Filtered, GroupFacts, Mark, Reason, Running, Side, TopicFacts
+from sparkmirror.engine.snapshot import Cause, FlowState, PartitionState
+from sparkmirror.offsets.losses import Loss, LossKind
+from sparkmirror.pump.control import DoneTopic
+from sparkmirror.sync.group_standing import GroupState
+
+ALL = frozenset({"READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS"})
+LISTED = Filtered("topics", True, "orders")
+LOSS = Loss(
+    kind=LossKind.EXPIRED,
+    source_topic="orders",
+    target_topic="A.orders",
+    partition=0,
+    first=3,
+    end=7,
+    downstream=3,
+    target_topic_id="",
+    action="continued",
+    words="4 records expired",
+)
+
+
+def running(**changes: Any) -> Running:
+    return Running(flow(**changes), 3.0)
+
+
+def of_orders(**changes: Any) -> TopicFacts:
+    """The topic orders of A->B, which is mirrored."""
+    facts = TopicFacts("A->B", "orders", None, LISTED, Side("A", "", 1, ALL), Side("B", "", 1, ALL), remote="A.orders")
+    return dataclasses.replace(facts, **{"running": running(), **changes})
+
+
+def of_shop(**changes: Any) -> GroupFacts:
+    """The group shop of A->B, which is at the target."""
+    facts = GroupFacts("A->B", "shop", Filtered("groups", True, ".*"), source="A", topics=("orders",))
+    return dataclasses.replace(facts, **{"copied": ("orders",), "running": running(), **changes})
+
+
+def at(state: PartitionState, cause: Cause = Cause.NONE, reason: str = "") -> Running:
+    bad = partition(1, state=state, cause=cause, reason=reason)
+    return running(topics=(topic("orders", partition(), bad, partition(2, lag=9)),))
+
+
+def group_at(state: GroupState, reason: str) -> Running:
+    return running(groups=(group(state=state, reason=reason),))
+
+
+MOVED = DoneTopic(ends={0: 7})
+CASES: dict[Reason, tuple[TopicFacts | GroupFacts, str, str]] = {
+    Reason.NOTHING_COPIED: (of_orders(copies=False), "copies no records", "enable the flow"),
+    Reason.NOT_LISTED: (of_orders(filtered=Filtered("topics", False)), "no expression of topics", "add it to topics"),
+    Reason.EXCLUDED: (
+        of_orders(filtered=Filtered("topics", False, ".*", "ord.*")),
+        "ord.* of topics.exclude",
+        "take ord.* out of topics.exclude",
+    ),
+    Reason.OWN_FILTER: (
+        of_orders(filtered=Filtered("topics", False, own_class="ours:Picky")),
+        "ours:Picky does not want it",
+        "topic.filter.class",
+    ),
+    Reason.INTERNAL_OF_MM2: (of_orders(internal=True, internal_of_mm2=True), "MirrorMaker 2's own", "another name"),
+    Reason.INTERNAL: (of_orders(internal=True), "internal topics are never copied", "another name"),
+    Reason.ILLEGAL_NAME: (of_orders(illegal="its remote name would have 300 characters"), "300", "shorter"),
+    Reason.CYCLE: (of_orders(cycle=True), "a copy that came from B", "does not begin with an alias"),
+    Reason.OWN_HEARTBEATS: (of_orders(own_heartbeats=True), "B's own heartbeats", "nothing"),
+    Reason.FAN_IN: (of_orders(fan_in=("C->B",)), "the copy of C->B, too", "A->B.topics and C->B.topics"),
+    Reason.SOURCE_UNREACHABLE: (of_orders(source=Side("A", "cluster A is away")), "A is away", "A's brokers run"),
+    Reason.TARGET_UNREACHABLE: (of_orders(target=Side("B", "cluster B is away")), "B is away", "B's brokers run"),
+    Reason.SOURCE_PERMISSION: (
+        of_orders(source=Side("A", "", 1, ALL - {"READ"})),
+        "lacks READ on topic orders of A",
+        "--operation Read --topic orders (at A)",
+    ),
+    Reason.TARGET_PERMISSION: (
+        of_orders(target=Side("B", "", 1, frozenset({"DESCRIBE"}))),
+        "lacks WRITE on topic A.orders of B",
+        "--operation Write --topic A.orders (at B)",
+    ),
+    Reason.NOT_AT_SOURCE: (of_orders(source=Side("A")), "A has no topic orders", "slip in the name"),
+    Reason.NOT_AT_TARGET: (of_orders(target=Side("B")), "A.orders is not there at B", "each 600 s"),
+    Reason.REFUSED: (
+        of_orders(running=running(topics=(topic(refused="of another flow"),))),
+        "of another flow",
+        "what the reason names",
+    ),
+    Reason.GONE: (of_orders(running=running(topics=(topic(gone=True),))), "deleted at the source", "delete the copy"),
+    Reason.RELEASED: (
+        of_orders(done=DoneTopic(ends={0: 7}, reached={0: 7})),
+        "all was copied, and it is left alone",
+        "topics undo FILE --topics orders",
+    ),
+    Reason.LATE: (
+        of_orders(done=MOVED, running=running(topics=(topic(late_in={0: 12}),))),
+        "12 offsets came",
+        "topics undo",
+    ),
+    Reason.ENDS: (of_orders(done=MOVED), "up to where it ended", "topics undo"),
+    Reason.PAUSED: (of_orders(paused_by="ord.*"), "an operator has paused ord.*", "sparkmirror resume FILE"),
+    Reason.PARKED: (
+        of_orders(running=at(PartitionState.PARKED, Cause.TOO_LARGE, "a batch of 2 MB")),
+        "orders-1 (1 of 3 partitions) is parked: a batch of 2 MB",
+        "max.message.bytes",
+    ),
+    Reason.WAITING: (
+        of_orders(running=at(PartitionState.WAITING, Cause.NO_LEADER)),
+        "orders-1 (1 of 3 partitions) waits: no-leader",
+        "replicas back",
+    ),
+    Reason.NOT_SEEN: (of_orders(running=running(topics=())), "does not list it yet", "each 600 s"),
+    Reason.NOT_REPORTED: (of_orders(running=at(PartitionState.UNKNOWN)), "no task has reported orders-1", "slots"),
+    Reason.NOBODY_WORKS: (
+        of_orders(running=Running(flow(), 90.0, leader="host-1:4711")),
+        "90 s old (caught up); last was host-1:4711",
+        "start `sparkmirror run FILE`",
+    ),
+    Reason.THROTTLED: (
+        of_orders(running=at(PartitionState.WAITING, Cause.THROTTLED, "throttled for 2 s")),
+        "throttled for 2 s",
+        "Raise the quota",
+    ),
+    Reason.CAPPED: (of_orders(bytes_per_s_cap=5e6), "5,000,000 bytes/s in all", "sparkmirror throttle FILE off"),
+    Reason.LOST: (of_orders(losses=(LOSS,)), "4 offsets, newest: 4 records expired", "sparkmirror losses FILE"),
+    Reason.CHECKPOINTS_OFF: (of_shop(checkpoints=False), "emit.checkpoints.enabled", "= true"),
+    Reason.GROUP_TYPE: (of_shop(looked_after=False, type="streams"), "a streams group", "by hand"),
+    Reason.NO_OFFSETS: (of_shop(topics=()), "committed no offset", "nothing"),
+    Reason.NO_COPIED_TOPIC: (of_shop(copied=()), "of orders, and none", "add orders to topics"),
+    Reason.NOT_SYNCED: (
+        of_shop(running=group_at(GroupState.NOT_SYNCED, "it has members at B")),
+        "it has members at B",
+        "what the reason names",
+    ),
+    Reason.CATCHING_UP: (
+        of_shop(running=group_at(GroupState.CATCHING_UP, "the copy is not so far yet")),
+        "not so far",
+        "wait for the copy",
+    ),
+    Reason.CHECKPOINTS_ONLY: (of_shop(sync=False), "not set at the target", "sync.group.offsets.enabled = true"),
+}
+NOTES = {Reason.ENDS, Reason.THROTTLED, Reason.CAPPED, Reason.LOST, Reason.CATCHING_UP, Reason.CHECKPOINTS_ONLY}
+"""It is mirrored nevertheless."""
+
+
+def told(facts: TopicFacts | GroupFacts) -> Explanation:
+    return explain_topic(facts) if isinstance(facts, TopicFacts) else explain_group(facts)
+
+
+def test_what_is_mirrored_passes_every_check() -> None:
+    explanation = explain_topic(of_orders())
+    assert [step.check for step in explanation.steps] == [
+        *("filter", "internal", "policy", "cycle", "fan-in", "permission", "exists", "refused", "released", "paused"),
+        *("state", "lease", "limit", "loss"),
+    ]
+    assert {step.mark for step in explanation.steps} == {Mark.YES}
+    assert (explanation.mirrored, explanation.changes, explanation.kind) == (True, (), "topic")
+    group_told = explain_group(of_shop())
+    assert {step.mark for step in group_told.steps} == {Mark.YES}
+    assert "5 records would be read again" in group_told.steps[-2].words
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_every_reason(reason: Reason) -> None:
+    facts, words, change = CASES[reason]
+    explanation = told(facts)
+    (step,) = [step for step in explanation.steps if step.reason is not None]
+    assert step.reason is reason
+    assert words in step.words
+    assert change in step.change
+    assert explanation.changes == (step.change,)
+    assert explanation.mirrored is (reason in NOTES)
+    assert step is explanation.last or reason in NOTES
+
+
+@pytest.mark.parametrize("cause", [cause for cause in Cause if cause not in (Cause.NONE, Cause.PAUSED)])
+def test_every_cause_of_a_parked_partition_has_something_to_do(cause: Cause) -> None:
+    explanation = told(of_orders(running=at(PartitionState.PARKED, cause)))
+    if cause is Cause.THROTTLED:
+        assert explanation.last.reason is Reason.PARKED
+    assert explanation.changes[0].strip()
+    assert cause in explanation.last.words
+
+
+def test_the_earlier_check_decides() -> None:
+    """Each topic's blocking reason, with all the later ones true as well."""
+    order = [
+        *(Reason.NOT_LISTED, Reason.INTERNAL, Reason.ILLEGAL_NAME, Reason.CYCLE, Reason.FAN_IN),
+        *(Reason.SOURCE_PERMISSION, Reason.NOT_AT_TARGET, Reason.RELEASED, Reason.PAUSED),
+    ]
+    changes: dict[str, Any] = {"running": at(PartitionState.PARKED, Cause.OTHER)}
+    for reason in reversed(order):
+        facts, plain = CASES[reason][0], of_orders()
+        names = [one.name for one in dataclasses.fields(plain)]
+        changes |= {
+            name: getattr(facts, name)
+            for name in names
+            if name != "running" and getattr(facts, name) != getattr(plain, name)
+        }
+        assert told(of_orders(**changes)).last.reason is reason
+
+
+def test_what_is_asked_of_one_partition_is_told_of_that() -> None:
+    parked = at(PartitionState.PARKED, Cause.TOO_LARGE)
+    three = Side("A", "", 3, ALL), Side("B", "", 3, ALL)
+    assert told(of_orders(partition=0, running=parked)).mirrored
+    sides = {"source": three[0], "target": three[1]}
+    assert told(of_orders(partition=1, running=parked, **sides)).last.reason is Reason.PARKED
+    assert "9 offsets behind" in told(of_orders(partition=2, running=parked, **sides)).steps[10].words
+    beyond = told(of_orders(partition=3, running=parked, **sides))
+    assert (beyond.last.reason, beyond.name) == (Reason.NOT_AT_SOURCE, "orders:3")
+    smaller = told(of_orders(partition=2, source=three[0], target=Side("B", "", 2, ALL)))
+    assert (smaller.last.reason, "only 2 partitions" in smaller.last.words) == (Reason.NOT_AT_TARGET, True)
+
+
+def test_variants() -> None:
+    assert told(of_orders(heartbeats=True, filtered=Filtered("topics", False))).mirrored
+    assert told(of_orders(filtered=Filtered("topics", True, own_class="ours:Picky"))).mirrored
+    excluded = Filtered("topics", False, ".*", "__.*")
+    assert "never copied" in told(of_orders(filtered=excluded, internal=True)).last.change
+    assert "came from B" in told(of_orders(filtered=excluded, cycle=True)).last.change
+    away = told(of_orders(target=Side("B", "cluster B is away")))
+    assert "of the file" in away.steps[4].words
+    create = told(of_orders(target=Side("B"), may_create=False))
+    assert (create.last.reason, "CREATE" in create.last.words) == (Reason.TARGET_PERMISSION, True)
+    unseen = told(of_orders(target=Side("B"), refresh_s=None))
+    assert "restart" in unseen.last.change
+    refused = running(topics=(topic(refused="policy forbids it"),))
+    assert "policy forbids it" in told(of_orders(target=Side("B"), running=refused)).last.words
+    assert told(of_orders(running=at(PartitionState.PAUSED))).last.reason is Reason.PAUSED
+    never = told(of_orders(running=Running(trouble="the topic can't be read")))
+    assert (never.last.reason, never.last.words) == (Reason.NOBODY_WORKS, "the topic can't be read")
+    assert "no process has published" in told(of_orders(running=Running())).last.words
+    assert told(of_orders(source=Side("A", "", 1))).mirrored
+    unknown = told(of_orders(running=running(topics=(topic("orders", partition(lag=None)),))))
+    assert "lag not known" in unknown.steps[10].words
+    starting = told(of_orders(running=Running(flow(state=FlowState.STARTING, topics=()), 3.0)))
+    assert starting.last.reason is Reason.NOT_SEEN
+    assert told(of_orders(backfill_per_s_cap=1e6)).changes
+    released = running(topics=(topic(released=True),))
+    assert told(of_orders(running=released)).last.reason is Reason.RELEASED
+
+
+def test_variants_of_groups() -> None:
+    assert told(of_shop(filtered=Filtered("groups", False))).last.reason is Reason.NOT_LISTED
+    assert told(of_shop(trouble="cluster A is away")).last.reason is Reason.SOURCE_UNREACHABLE
+    refused = told(of_shop(refused="not authorized"))
+    assert (refused.last.reason, "--group shop" in refused.last.change) == (Reason.SOURCE_PERMISSION, True)
+    assert told(of_shop(there=False)).last.reason is Reason.NOT_AT_SOURCE
+    share = told(of_shop(type="share", sync=False, looked_after=False))
+    assert (share.last.reason, "share groups" in share.last.change) == (Reason.GROUP_TYPE, True)
+    assert told(of_shop(type="share", topics=(), copied=())).mirrored
+    assert "a connect group" in told(of_shop(protocol="connect", looked_after=False)).last.words
+    unseen = of_shop(running=running(groups=()))
+    assert (told(unseen).last.reason, "each 600 s" in told(unseen).last.change) == (Reason.NOT_SEEN, True)
+    assert "restart" in told(dataclasses.replace(unseen, refresh_s=None)).last.change
+    old = of_shop(running=Running(flow(at_ms=NOW_MS), 90.0))
+    assert told(old).last.reason is Reason.NOBODY_WORKS
+    many = told(of_shop(copied=("a", "b", "c", "d", "e")))
+    assert "a, b, c and 2 more" in many.steps[3].words
+
+
+def test_the_expression_that_matches_is_named() -> None:
+    assert matching(["bills", "ord.*", ".*"], "orders") == "ord.*"
+    assert matching(["bills"], "orders") == ""
+    assert matching([], "orders") == ""
+    assert matching(["(a", "b)"], "b") == "(a,b)"

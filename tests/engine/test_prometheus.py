@@ -1,0 +1,147 @@
+"""A real Prometheus scrapes a real mirror: each expression of each dashboard has data, each rule can be evaluated."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import threading
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import mirror_process as mp
+import pytest
+import yaml
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.structs import OffsetAndMetadata
+from mirror_thread import run_config
+from pyspark.sql import SparkSession
+from tests.metrics.deployed import DASHBOARDS, PROMETHEUS, panels, rules
+from tests.metrics.prometheus_programs import fetched
+
+from sparkmirror.cli.metrics import metrics_served
+from sparkmirror.config import load_mm2_properties
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.demo.ports import free_ports
+from sparkmirror.metrics.profile import Profile
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
+
+SETTINGS = {
+    "emit.checkpoints.interval.seconds": "1",
+    "sync.group.offsets.enabled": "true",
+    "sync.group.offsets.interval.seconds": "1",
+    "offset.flush.interval.ms": "2000",
+    "emit.heartbeats.enabled": "true",
+    "emit.heartbeats.interval.seconds": "1",
+    "heartbeats.topic.replication.factor": "1",
+    "heartbeats.replication.enabled": "true",
+    "sparkmirror.objective.seconds": "60",
+}
+
+
+@contextmanager
+def traffic(servers: str, topic: str) -> Iterator[None]:
+    """Records as long as the context is open, and a group that has read some of them."""
+    ended = threading.Event()
+    with closing(KafkaProducer(bootstrap_servers=servers)) as producer:
+
+        def send() -> None:
+            while not ended.wait(0.02):
+                producer.send(topic, b"x" * 100)
+
+        thread = threading.Thread(target=send)
+        thread.start()
+        with closing(KafkaConsumer(bootstrap_servers=servers, group_id=topic)) as consumer:
+            consumer.assign([TopicPartition(topic, 0)])
+            consumer.commit({TopicPartition(topic, 0): OffsetAndMetadata(5, "", -1)})
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join(30)
+
+
+@contextmanager
+def prometheus(directory: Path, scraped: int) -> Iterator[str]:
+    """One with the deployed configuration, but for where and how often it asks. Its URL."""
+    config = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text())
+    config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+    config["scrape_configs"][0]["static_configs"][0]["targets"] = [f"localhost:{scraped}"]
+    (directory / "prometheus.yml").write_text(yaml.safe_dump(config))
+    for name in config["rule_files"]:
+        shutil.copy(PROMETHEUS / name, directory)
+    (port,) = free_ports(1)
+    process = subprocess.Popen(
+        [
+            fetched("prometheus"),
+            f"--config.file={directory / 'prometheus.yml'}",
+            f"--storage.tsdb.path={directory / 'data'}",
+            f"--web.listen-address=127.0.0.1:{port}",
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=(directory / "prometheus.log").open("wb"),
+    )
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def asked(url: str, **parameters: str) -> Any:
+    with urllib.request.urlopen(f"{url}?{urllib.parse.urlencode(parameters)}", timeout=10) as answer:  # noqa: S310
+        return json.load(answer)["data"]
+
+
+def is_filled(url: str, expression: str) -> bool:
+    """Whether there is a number, as a panel shows it."""
+    series = asked(f"{url}/api/v1/query", query=expression)["result"]
+    return any(one["value"][1] != "NaN" for one in series)
+
+
+def test_no_panel_is_empty(
+    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+) -> None:
+    source, target = source_cluster.bootstrap_servers, target_cluster.bootstrap_servers
+    mp.create_topic(source, topic_name, 2)
+    file = mp.write_properties(
+        tmp_path / "mm2.properties", source, target, topic_name, {**SETTINGS, "groups": topic_name}
+    )
+    config = load_mm2_properties(str(file))
+    expressions = [(path.stem, *panel) for path in DASHBOARDS for panel in panels(path)]
+    (port,) = free_ports(1)
+    with (
+        traffic(source, topic_name),
+        run_config(config, spark, use_lease=True) as mirror,
+        metrics_served(port, tuple(Profile), config, mirror.observer.snapshot),
+        prometheus(tmp_path, port) as url,
+    ):
+        empty = expressions
+
+        def all_filled() -> bool:
+            nonlocal empty
+            try:
+                empty = [one for one in empty if not is_filled(url, one[2])]
+            except OSError:  # it starts
+                return False
+            return not empty
+
+        try:
+            mp.wait_for(all_filled, 120, "every panel has data")
+        except AssertionError:
+            pytest.fail(f"empty: {empty}")
+        told = [rule for group in asked(f"{url}/api/v1/rules")["groups"] for rule in group["rules"]]
+        assert len(told) == len(rules("alerts.yml")) + len(rules("recording.yml"))
+        mp.wait_for(
+            lambda: (
+                {rule["health"] for group in asked(f"{url}/api/v1/rules")["groups"] for rule in group["rules"]}
+                == {"ok"}
+            ),
+            20,
+            "each rule is evaluated",
+        )

@@ -1,0 +1,272 @@
+"""What is said of flows: true, and never well where something is not known."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from snapshot_samples import NOW_MS, flow, group, partition, topic
+
+from sparkmirror.engine.snapshot import (
+    Cause,
+    Duty,
+    Flow,
+    FlowState,
+    LossCount,
+    Partition,
+    PartitionState,
+    Role,
+    Topic,
+)
+from sparkmirror.page.cut_over import Verdict, cut_over, if_moved
+from sparkmirror.page.sentences import Tone, sentence
+from sparkmirror.page.words import count, duration, listed, rate, size
+from sparkmirror.sync.group_standing import GroupState
+
+
+def parked(number: int = 3, **changes: Any) -> Partition:
+    reason = "the target's max.message.bytes is 1,048,588, the batch has 2,000,000."
+    return partition(
+        number, **{"state": PartitionState.PARKED, "cause": Cause.TOO_LARGE, "reason": reason, "lag": 5, **changes}
+    )
+
+
+LOSS = LossCount("expired", 2, 1_200, NOW_MS - 9_000, "orders-1: 1,200 offsets had expired")
+
+SAID = [
+    (flow(), Tone.GOOD, "Caught up for 1 min: all that can be read at the source is at the target."),
+    (flow(state=FlowState.DONE), Tone.GOOD, "Done: all 1 partition were copied to their ends."),
+    (
+        flow(state=FlowState.COPYING, lag=1_200_000, lag_s=200.0, records_per_s=45_000.0, eta_s=26.7),
+        Tone.WORKING,
+        "1,200,000 records behind, the oldest 3 min 20 s old; 45,000 records/s; caught up in about 27 s.",
+    ),
+    (
+        flow(state=FlowState.COPYING, lag=40, lag_s=0.4, records_per_s=200.0),
+        Tone.GOOD,
+        "Keeps up at 200 records/s: 40 records on the way, the oldest 0.4 s old.",
+    ),
+    (
+        flow(state=FlowState.COPYING, lag=40, lag_s=4.0, records_per_s=200.0, objective_s=2.0),
+        Tone.WORKING,
+        "40 records behind, the oldest 4 s old; 200 records/s; when it will have caught up isn't known.",
+    ),
+    (
+        flow(state=FlowState.COPYING, lag=40, lag_s=None),
+        Tone.WARNING,
+        "40 records behind, how old isn't known, and nothing moves just now.",
+    ),
+    (
+        flow(state=FlowState.FINDING_OUT, lag=None, lag_s=None, unknown=7),
+        Tone.UNKNOWN,
+        "How far behind it is isn't known yet for 1 min: the lag of 7 partitions isn't known.",
+    ),
+    (
+        flow(state=FlowState.CAUGHT_UP, lag=None, unknown=2),
+        Tone.UNKNOWN,
+        "Seems to have caught up for 1 min, which isn't certain: the lag of 2 partitions isn't known.",
+    ),
+    (
+        flow(
+            state=FlowState.STARTING, lag=None, topics=(topic("a", partition(state=PartitionState.UNKNOWN, lag=None)),)
+        ),
+        Tone.UNKNOWN,
+        "Starting for 1 min: 0 of 1 partition have reported.",
+    ),
+    (
+        flow(state=FlowState.HELD_UP, lag=5, lag_s=61.0, topics=(topic("orders", partition(), parked()),)),
+        Tone.BAD,
+        "Held up for 1 min: 5 records behind, the oldest 1 min 1 s old, and the rest has caught up, but 1 partition is "
+        "parked (orders-3: the target's max.message.bytes is 1,048,588, the batch has 2,000,000).",
+    ),
+    (
+        flow(losses=(LOSS,)),
+        Tone.BAD,
+        "Caught up for 1 min: all that can be read at the source is at the target, but 1,200 offsets were lost for "
+        "good.",
+    ),
+    (
+        flow(losses=(dataclasses.replace(LOSS, is_loss=False),)),
+        Tone.GOOD,
+        "Caught up for 1 min: all that can be read at the source is at the target.",
+    ),
+    (
+        flow(state=FlowState.STANDING_BY, role=Role.STANDBY, lag=None, topics=(), groups=(), leader="host-2:9"),
+        Tone.STANDBY,
+        "Stands by for 1 min: host-2:9 works on it, and knows its figures.",
+    ),
+    (
+        flow(state=FlowState.JOINING, role=Role.JOINING, lag=None, reason="cluster A can't be reached", topics=()),
+        Tone.UNKNOWN,
+        "Joining for 1 min: nothing is copied here until this comes: cluster A can't be reached.",
+    ),
+    (
+        flow(
+            topics=(topic("orders", partition(state=PartitionState.PAUSED, lag=9)), Topic("x", "", refused="no right"))
+        ),
+        Tone.WARNING,
+        "Caught up for 1 min: all that can be read at the source is at the target, but 1 topic can't be copied at all "
+        "(x: no right) and 1 partition is paused by an operator (9 records behind).",
+    ),
+    (
+        flow(
+            groups=(group(), group("b", state=GroupState.NOT_SYNCED)),
+            duties=(Duty("checkpoints", 60.0, failing="no right"),),
+            waiting="broker 1 of B does not answer",
+        ),
+        Tone.WARNING,
+        "Caught up for 1 min: all that can be read at the source is at the target, but the offsets of 1 group can't be "
+        "set at the target, checkpoints fails and pumps wait: broker 1 of B does not answer.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("of", "tone", "words"), SAID, ids=[words[:40] for _, _, words in SAID])
+def test_it_is_said(of: Flow, tone: Tone, words: str) -> None:
+    said = sentence(of, NOW_MS)
+    assert (said.words, said.tone) == (words, tone)
+
+
+def test_old_figures_are_called_old_and_not_good() -> None:
+    said = sentence(flow(), NOW_MS + 42_000)
+    assert said.words.endswith(" (as of 42 s ago).")
+    assert said.tone is Tone.UNKNOWN
+    assert cut_over(flow(), NOW_MS + 42_000).verdict is Verdict.UNKNOWN
+
+
+DEFECTS: dict[str, tuple[dict[str, Any], bool]] = {
+    "lag not known": ({"lag": None}, True),
+    "partitions not known": ({"unknown": 2}, True),
+    "a row not known": ({"topics": (topic("orders", partition(), partition(1, lag=None)),)}, True),
+    "parked": ({"topics": (topic("orders", parked(lag=0)),)}, True),
+    "paused": ({"topics": (topic("orders", partition(state=PartitionState.PAUSED)),)}, True),
+    "refused": ({"topics": (topic(), Topic("x", "", refused="no right"))}, True),
+    "late writers": ({"topics": (topic(), Topic("x", "", released=True, late_in={0: 4}))}, True),
+    "lost": ({"losses": (LOSS,)}, True),
+    "lost, offsets not known": ({"losses": (dataclasses.replace(LOSS, offsets=0),)}, True),
+    "group not synced": ({"groups": (group(state=GroupState.NOT_SYNCED),)}, True),
+    "retention": ({"retention_s": 60.0}, False),
+    "duty fails": ({"duties": (Duty("heartbeats", 1.0, failing="no right"),)}, False),
+    "pumps wait": ({"waiting": "broker 1"}, False),
+}
+
+
+@pytest.mark.parametrize(("changes", "against"), DEFECTS.values(), ids=DEFECTS)
+@pytest.mark.parametrize("state", [FlowState.CAUGHT_UP, FlowState.DONE, FlowState.COPYING])
+def test_one_defect_is_enough_not_to_be_good(changes: dict[str, Any], against: bool, state: FlowState) -> None:
+    well = {"lag": 0, "lag_s": 0.1, "records_per_s": 5.0, "groups": (group(),), "state": state}
+    assert sentence(flow(**well), NOW_MS).tone is Tone.GOOD
+    assert cut_over(flow(**well), NOW_MS).verdict is Verdict.READY
+    ill = flow(**{**well, **changes})
+    assert sentence(ill, NOW_MS).tone is not Tone.GOOD
+    assert (cut_over(ill, NOW_MS).verdict is not Verdict.READY) is against
+
+
+lags = st.none() | st.integers(0, 10**12)
+partitions = st.builds(
+    Partition,
+    st.integers(0, 9),
+    st.sampled_from(PartitionState),
+    cause=st.sampled_from(Cause),
+    reason=st.text(max_size=300),
+    lag=lags,
+    lag_s=st.none() | st.floats(0, 1e9),
+)
+topics = st.builds(
+    Topic,
+    st.sampled_from(["orders", "bills"]),
+    st.just("A.orders"),
+    st.lists(partitions, max_size=3).map(tuple),
+    released=st.booleans(),
+    gone=st.booleans(),
+    refused=st.sampled_from(["", "no right"]),
+    late_in=st.dictionaries(st.integers(0, 3), st.integers(0, 9), max_size=2),
+)
+flows = st.builds(
+    flow,
+    state=st.sampled_from(FlowState),
+    role=st.sampled_from(Role),
+    lag=lags,
+    lag_s=st.none() | st.floats(0, 1e9),
+    eta_s=st.none() | st.floats(0, 1e9),
+    records_per_s=st.floats(0, 1e9),
+    unknown=st.integers(0, 3),
+    waiting=st.sampled_from(["", "broker 1"]),
+    topics=st.lists(topics, max_size=3).map(tuple),
+    losses=st.lists(
+        st.builds(
+            LossCount,
+            st.just("expired"),
+            st.integers(0, 3),
+            st.integers(0, 9),
+            st.just(NOW_MS),
+            st.just("some"),
+            st.booleans(),
+        ),
+        max_size=2,
+    ).map(tuple),
+    retention_s=st.none() | st.floats(0, 1e6),
+)
+
+
+@given(flows, st.integers(0, 60_000))
+def test_good_and_ready_only_where_all_is_known_and_well(one: Flow, later_ms: int) -> None:
+    said, board = sentence(one, NOW_MS + later_ms), cut_over(one, NOW_MS + later_ms)
+    assert said.words.endswith(".")
+    assert "\n" not in said.words
+    assert "None" not in said.words + board.words
+    rows = [row for topic in one.topics for row in topic.partitions]
+    unknown = one.lag is None or one.unknown or any(row.lag is None for row in rows) or later_ms > 5_000
+    stuck = (
+        one.parked
+        or one.retention_s is not None
+        or any(loss.is_loss and loss.entries for loss in one.losses)
+        or any(row.state is PartitionState.PAUSED for row in rows)
+        or any(topic.refused or topic.late for topic in one.topics)
+    )
+    if unknown or stuck or (one.role is not Role.LEADER and one.state in (FlowState.JOINING, FlowState.STANDING_BY)):
+        assert said.tone is not Tone.GOOD
+    if unknown or (stuck and one.retention_s is None) or one.lag or one.role is not Role.LEADER:
+        assert board.verdict is not Verdict.READY
+
+
+def test_cut_over() -> None:
+    ready = cut_over(flow(groups=(group(), group("b"))), NOW_MS)
+    assert ready.verdict is Verdict.READY
+    assert ready.words.startswith("Ready: everything is copied. Of 2 groups some would read records again, 10 in all. ")
+    assert "stop them, then look again" in ready.words
+    behind = flow(lag=3, eta_s=2.0, groups=(group(), group("b", state=GroupState.CATCHING_UP)))
+    assert cut_over(behind, NOW_MS).reasons == (
+        "3 records are not copied (about 2 s more)",
+        "1 group has read what isn't copied yet",
+    )
+    assert cut_over(flow(groups=(group(partitions=()),)), NOW_MS).words == (
+        "Not known: what 1 group would read again isn't known."
+    )
+    assert cut_over(flow(topics=()), NOW_MS).verdict is Verdict.UNKNOWN
+    assert cut_over(flow(role=Role.STANDBY, leader=""), NOW_MS).words.startswith("Not known: another process")
+
+
+def test_groups_that_move() -> None:
+    assert if_moved(group()) == "reads 5 records again"
+    exact = dataclasses.replace(group().partitions[0], reread=0)
+    assert if_moved(group(partitions=(exact,))) == "goes on at the exact record"
+    assert if_moved(group(partitions=(dataclasses.replace(exact, reread=None),))) == "not known"
+    assert if_moved(group(partitions=())) == "not known"
+    assert if_moved(group(state=GroupState.NOT_SYNCED, reason="no right.")) == "can't move: no right"
+
+
+def test_words() -> None:
+    assert [duration(one) for one in (0.04, 0.4, 9.96, 59.6, 60, 3599, 3600, 90_000, 1e6)] == [
+        "0 s", "0.4 s", "10 s", "1 min", "1 min", "59 min 59 s", "1 h", "1 d 1 h", "11 d 13 h",
+    ]  # fmt: skip
+    assert [count(one, "record") for one in (0, 1, 1234, 12_345_678)] == [
+        "0 records", "1 record", "1,234 records", "12.3 million records",
+    ]  # fmt: skip
+    assert [size(one) for one in (0, 999, 1_500, 20e6, 3e15)] == ["0 B", "999 B", "1.5 kB", "20.0 MB", "3000 TB"]
+    assert rate(0.4, "records") == "0.4 records/s"
+    assert listed([]) == ""
+    assert listed(["a", "b", "c"]) == "a, b and c"
