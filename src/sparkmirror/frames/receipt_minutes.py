@@ -165,7 +165,10 @@ class PartitionMinutes(BaseModel):
     def close(self, before_ms: int | None = None) -> list[Minute]:
         """The minutes that have ended before then, in order (None: all), to which nothing is added any more."""
         ended = sorted(minute for minute in self.open if before_ms is None or minute + MINUTE_MS <= before_ms)
-        return [self._close(minute_ms, self.open.pop(minute_ms)) for minute_ms in ended]
+        closed = [self._close(minute_ms, self.open.pop(minute_ms)) for minute_ms in ended]
+        if before_ms is not None:
+            self.closed_to_ms = max(self.closed_to_ms, before_ms // MINUTE_MS * MINUTE_MS)
+        return closed
 
     @property
     def next_end_ms(self) -> int | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import timestamp_millis, unix_millis
+from pyspark.sql.functions import timestamp_millis
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
@@ -37,8 +37,8 @@ ROWS = 10_000
 """Of a batch."""
 
 _READINGS = (
-    "at timestamp, pump string, whole boolean, topic string, target_topic string, partition int, records long,"
-    " bytes long, lag long, upstream long, downstream long, latency_ms double, latency_max_ms double"
+    "heard timestamp, at_ms long, pump string, whole boolean, topic string, target_topic string, partition int,"
+    " records long, bytes long, lag long, upstream long, downstream long, latency_ms double, latency_max_ms double"
 )
 _ROLE = "sparkmirror-receipts"
 _READS = 64
@@ -120,8 +120,7 @@ def _stream(spark: SparkSession, name: str, order: str) -> DataFrame:
     return (
         spark.readStream.format(source.name())
         .load()
-        .withColumn("at_ms", unix_millis("at"))
-        .withWatermark("at", LATE)
+        .withWatermark("heard", LATE)
         .groupBy("topic", "partition")
         .applyInPandasWithState(
             _take,
@@ -171,7 +170,7 @@ def _source(name: str, order: str) -> type[DataSource]:
 
     class Reader(SimpleDataSourceStreamReader):
         def initialOffset(self) -> dict[str, object]:  # noqa: N802 - Spark's name
-            return {"offset": 0, "pumps": {}}
+            return {"offset": 0, "pumps": {}, "newest_ms": 0}
 
         def read(self, start: dict[str, object]) -> tuple[Iterator[tuple[object, ...]], dict[str, object]]:
             rows, end = _read_on(order, start, None)
@@ -204,17 +203,17 @@ def _read_on(
     offset, heard = int(str(start["offset"])), start["pumps"]
     beginnings = Beginnings(heard if isinstance(heard, dict) else None)
     rows: list[tuple[object, ...]] = []
-    newest_ms = -1
+    newest_ms = int(str(start["newest_ms"]))
     with closing(ClusterClient(flow.target, f"{flow.name}|{_ROLE}")) as client:
         log = TopicLog(client, receipts_topic(flow.source.alias))
         more, reads = True, 0
         while more and (reads < _READS or end is not None) and (end is None or offset < end):
             entries, offset, more = log.read_some(0, offset, wait_ms=0 if reads or end is not None else _WAIT_MS)
             reads += 1
-            reports = list(read_reports(one for one in entries if end is None or one.offset < end))
-            newest_ms = max([newest_ms, *(report.at_ms for report in reports)])
-            rows += [(_time(one.at_ms), *one[1:]) for one in readings(reports, beginnings)]
-    if newest_ms >= 0:
-        rows.append((_time(newest_ms), "", False, _NO_TOPIC, "", -1, 0, 0, None, None, None, None, None))
+            for report in read_reports(one for one in entries if end is None or one.offset < end):
+                newest_ms = max(newest_ms, report.at_ms)  # never before an earlier row: Spark leaves out what is late
+                rows += [(_time(newest_ms), *one) for one in readings([report], beginnings)]
+    if newest_ms > int(str(start["newest_ms"])):
+        rows.append((_time(newest_ms), 0, "", False, _NO_TOPIC, "", -1, 0, 0, None, None, None, None, None))
     beginnings.forget()
-    return rows, {"offset": offset, "pumps": beginnings.heard}
+    return rows, {"offset": offset, "pumps": beginnings.heard, "newest_ms": newest_ms}
