@@ -21,6 +21,7 @@ from rich.status import Status
 from rich.table import Table
 
 from sparkmirror.cli.logs import console, set_up_logging
+from sparkmirror.cli.metrics import metrics_served
 from sparkmirror.cli.output import Format, print_json
 from sparkmirror.cli.progress import ProgressView
 from sparkmirror.engine.installed_spark import require_spark
@@ -28,7 +29,7 @@ from sparkmirror.errors import ConfigError, SetupError
 
 if TYPE_CHECKING:
     from sparkmirror.demo.proof import PartitionProof
-    from sparkmirror.demo.show import Show
+    from sparkmirror.demo.show import Ends, Show
 
 LIVE_RECORDS_PER_S = 2_000.0
 INTERRUPTED = 130
@@ -111,6 +112,13 @@ def _play(show: Show, records: int, live: float, keep: bool, output: Format) -> 
             f"{_amount(*show.written)} in {len({topic for topic, _ in backlog})} topics, {len(backlog)} partitions"
         )
     _tell("Mirror", f"sparkmirror run {show.properties} [dim](Spark starts first)[/dim]")
+    config, mirror = show.make_mirror()
+    with metrics_served(None, None, config, mirror.observer.snapshot):
+        return _mirrored(show, backlog, live, keep, output)
+
+
+def _mirrored(show: Show, backlog: Ends, live: float, keep: bool, output: Format) -> bool:
+    """The story from the mirror's start on."""
     show.start_mirror()
     show.open_shop(LIVE_RECORDS_PER_S)
     show.wait_until_copying()  # the JVM has its own words on the terminal until then
@@ -129,11 +137,15 @@ def _play(show: Show, records: int, live: float, keep: bool, output: Format) -> 
         _print_proofs(proofs)
     if keep:
         _keep_running(show)
+    else:
+        _say("\nIts live page can be seen while it runs: sparkmirror demo --keep  (make demo ARGS=--keep)")
     return all(proof.identical for proof in proofs)
 
 
 def _keep_running(show: Show) -> None:
     """Let shop and mirror run until Ctrl-C, which is the way this ends."""
+    from sparkmirror.demo.prometheus import start_prometheus
+
     file = show.properties
     _say(
         f"\nAll keeps running, and the shop writes {LIVE_RECORDS_PER_S:,.0f} records a second. In another terminal, try"
@@ -143,6 +155,10 @@ def _keep_running(show: Show) -> None:
     _say("or Kafka's own tools on")
     _say(f"  shop    {show.source.bootstrap_servers}")
     _say(f"  backup  {show.target.bootstrap_servers}")
+    prometheus = start_prometheus(show.directory / "prometheus", show.page.removeprefix("http://"))
+    if prometheus is not None:
+        _say(f"Prometheus scrapes it: {prometheus[0]}")
+    _say(f"The live page: {show.page}")
     _say("Ctrl-C ends it.\n")
     try:
         with _progress(show):
@@ -151,6 +167,9 @@ def _keep_running(show: Show) -> None:
                 show.watch(3600.0)
     except KeyboardInterrupt:
         return
+    finally:
+        if prometheus is not None:
+            prometheus[1].terminate()
 
 
 def _end(show: Show, leave: bool) -> None:

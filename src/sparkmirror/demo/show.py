@@ -26,10 +26,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec
-from sparkmirror.config import ClusterConfig, load_mm2_properties
+from sparkmirror.config import ClusterConfig, MirrorConfig, load_mm2_properties
 from sparkmirror.demo.brokers import KafkaCluster
 from sparkmirror.demo.jars import BROKER, jar_directory
 from sparkmirror.demo.java import java_home
+from sparkmirror.demo.ports import free_ports
 from sparkmirror.demo.proof import PartitionProof, compare_topics
 from sparkmirror.demo.shop import SHOP
 from sparkmirror.demo.shop_writer import ShopWriter
@@ -63,6 +64,8 @@ class Show:
         self.target = KafkaCluster(self.directory / TARGET, brokers=brokers)
         self.on_progress: OnProgress = lambda flows: None
         """Told what the mirror reports, in the mirror's thread; may be changed while it runs."""
+        self.page = ""
+        """The address of the live page, once the clusters have started."""
         self._replicas = min(3, brokers)
         self._writer: ShopWriter | None = None
         self._mirror: Mirror | None = None
@@ -95,8 +98,10 @@ class Show:
         if refused:
             raise SetupError("\n".join(refused))
         self._writer = ShopWriter(self.source.bootstrap_servers)
+        self.page = f"http://127.0.0.1:{free_ports(1)[0]}"
         self.properties.write_text(
             _PROPERTIES.format(
+                page=self.page,
                 source=SOURCE,
                 target=TARGET,
                 source_servers=self.source.bootstrap_servers,
@@ -143,12 +148,19 @@ class Show:
 
     # --- the mirror -----------------------------------------------------------------------------
 
-    def start_mirror(self) -> None:
-        """Run the file as `sparkmirror run` does, in the background. Raises ConfigError."""
+    def make_mirror(self) -> tuple[MirrorConfig, Mirror]:
+        """What the file says, and a mirror of it that `start_mirror` starts. Raises ConfigError."""
         from sparkmirror.engine.mirror import Mirror  # Spark is slow to import
 
         config = load_mm2_properties(str(self.properties))
         self._mirror = Mirror(config, on_progress=self._note)
+        return config, self._mirror
+
+    def start_mirror(self) -> None:
+        """Run the file as `sparkmirror run` does, in the background. Raises ConfigError."""
+        if self._mirror is None:
+            self.make_mirror()
+        assert self._mirror is not None  # noqa: S101 - it was just made
         self._mirroring = _in_background(self._mirror.run, "mirror")
 
     def _note(self, flows: Sequence[FlowProgress]) -> None:
@@ -258,6 +270,8 @@ checkpoints.topic.replication.factor = {replicas}
 heartbeats.topic.replication.factor = {replicas}
 offset-syncs.topic.replication.factor = {replicas}
 offset.storage.replication.factor = {replicas}
+# The live page and metrics; MirrorMaker 2 ignores it.
+sparkmirror.metrics.listeners = {page}
 # So that the proof can compare every batch byte for byte; MirrorMaker 2 ignores it.
 sparkmirror.merge.tiny.batches = false
 """
