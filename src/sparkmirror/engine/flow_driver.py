@@ -99,7 +99,7 @@ class FlowDriver:
         self.done_topics = DoneTopics(self._say_done)
         rules = topic_rules(flow, flow.originals)
         self._rules = dataclasses.replace(rules, left_alone=self.done_topics.is_released)
-        self._weaknesses = Weaknesses(flow)
+        self.weaknesses = Weaknesses(flow)
         self.groups = Groups()
         self.heard = ControlState()
         """What the control topic says, also while this process stands by."""
@@ -328,7 +328,7 @@ class FlowDriver:
         self.topics = TopicDuty(self._opened(self._source), self._opened(self._target), self._rules, others).sync_once()
         assert self._topic_sentinel is not None  # noqa: S101 - open came first
         self.view.gone = self._topic_sentinel.look(self.topics, self.identity)
-        self._weaknesses.say([topic.source.name for topic in self.topics.mirrored])
+        self.weaknesses.say([topic.source.name for topic in self.topics.mirrored])
         if self._once and self._until is None:
             where = [(topic.source.name, index) for topic in self.topics.mirrored for index in topic.partitions]
             isolation = self.flow.fetch.isolation_level

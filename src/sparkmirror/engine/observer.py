@@ -194,6 +194,7 @@ class _FlowObserver:
             backfill_per_s_cap=driver.heard.backfill_bytes_per_second,
             objective_s=flow.objective_seconds or None,
             tasks_max=flow.tasks_max,
+            weaker=driver.weaknesses.lines,
             settings={
                 "replication.policy.class": flow.replication_policy_class,
                 "isolation.level": flow.fetch.isolation_level,

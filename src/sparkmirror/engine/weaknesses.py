@@ -21,6 +21,8 @@ class Weaknesses:
     def __init__(self, flow: FlowConfig) -> None:
         self._flow = flow
         self._said = False
+        self.lines: tuple[str, ...] = ()
+        """What is weaker, a line each, once it was found out."""
 
     def say(self, topics: Sequence[str]) -> None:
         """Warn of what is weaker, by the brokers that have these source topics; after a failure the next time."""
@@ -30,7 +32,8 @@ class Weaknesses:
             suppress(ConnectionError, SparkMirrorError),
             closing(ClusterClient(self._flow.source, f"{self._flow.name}|sparkmirror-driver")) as client,
         ):
-            for line in weaker_guarantees(client, topics):
+            self.lines = tuple(weaker_guarantees(client, topics))
+            for line in self.lines:
                 log.warning(
                     "flow %s: cluster %s: %s",
                     self._flow.name,
