@@ -36,7 +36,7 @@ REQUEST_PLACE = "write eu.producer.max.request.size or us->eu.producer.override.
         ("us.offset.flush.interval.ms", "write eu.offset.flush.interval.ms"),
         ("enabled", "write <source>-><target>.enabled = true"),
         ("consumer.poll.timeout.ms", "has no effect: pumps wait for records as consumer.fetch.max.wait.ms says"),
-        ("metric.reporters", "has no effect: there is no JVM to have JMX metrics"),
+        ("metric.reporters", "has no effect: there is no JMX"),
         ("eu.producer.acks", "has no effect: a batch counts as written when all in-sync replicas have it"),
         ("us.request.timeout.ms", "has no effect: say for which client, with <cluster>.admin."),
         ("admin.request.timeout.ms", "write us.admin.request.timeout.ms or us->eu.source.admin.request.timeout.ms"),

@@ -418,7 +418,7 @@ def test_what_has_no_effect_is_named(tmp_path: Path) -> None:
             "source.authentication.clientId: has no effect: it is not for authentication of type scram-sha-512",
         ),
         ("target.authentication", OAUTH | {"httpRetries": 4}, "httpRetries: has no effect: the token server is asked"),
-        ("target.authentication", OAUTH | {"enableMetrics": True}, "enableMetrics: has no effect: metrics come with"),
+        ("target.authentication", OAUTH | {"enableMetrics": True}, "enableMetrics: has no effect: there is no JMX"),
         ("target.authentication", OAUTH | {"accessTokenIsJwt": False}, "accessTokenIsJwt: has no effect: a token is"),
         ("target.authentication", OAUTH | {"audiences": "x"}, "target.authentication.audiences: is no field"),
         ("rack", {"type": "environment-variable", "envVarName": "HOME", "key": "x"}, "spec.rack.key: is no field"),
@@ -482,7 +482,7 @@ def test_more_replicas_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("field", "says"),
     [
-        ("metricsConfig", "metrics come with a later release; till then `sparkmirror run -o json`"),
+        ("metricsConfig", "there is no JMX; `sparkmirror run --metrics-port 9404 --metrics-profile strimzi`"),
         ("jmxOptions", "records are copied outside of Spark's JVM"),
     ],
 )

@@ -37,7 +37,7 @@ pumps wait for records as consumer.fetch.max.wait.ms says
     consumer.poll.timeout.ms = 1000
 topics are created by Kafka's own admin requests, without a class of yours
     forwarding.admin.class = org.apache.kafka.clients.admin.ForwardingAdmin
-there is no JVM to have JMX metrics; other ones come with a later release
+there is no JMX; Prometheus scrapes --metrics-port or sparkmirror.metrics.listeners (docs/metrics.md)
     metric.names.formats = legacy
     metric.reporters = org.apache.kafka.common.metrics.JmxReporter
 aliases come from the flow's own name
@@ -195,7 +195,7 @@ Java classes can't be loaded
     interceptor.classes
     metric.reporters
     security.providers
-there is no JVM to have JMX metrics; other ones come with a later release
+there is no JMX; Prometheus scrapes --metrics-port or sparkmirror.metrics.listeners (docs/metrics.md)
     enable.metrics.push = true
     metrics.num.samples = 2
     metrics.recording.level = INFO

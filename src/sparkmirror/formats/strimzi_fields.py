@@ -141,7 +141,7 @@ no effect: memory and options of Spark's JVM are `spark.driver` settings
     jvmOptions
 no effect: records are copied outside of Spark's JVM, so JMX would show nothing of a flow
     jmxOptions
-no effect: metrics come with a later release; till then `sparkmirror run -o json` prints each flow's figures
+no effect: there is no JMX; `sparkmirror run --metrics-port 9404 --metrics-profile strimzi` has Strimzi's names
     metricsConfig
 no effect: `sparkmirror run --verbose` logs more
     logging

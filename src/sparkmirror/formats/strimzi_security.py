@@ -59,7 +59,7 @@ _RETRIES = "the token server is asked again with the next connection"
 OAUTH_IDLE: Mapping[str, str] = {
     "httpRetries": _RETRIES,
     "httpRetryPauseMs": _RETRIES,
-    "enableMetrics": "metrics come with a later release",
+    "enableMetrics": "there is no JMX: see --metrics-port (docs/metrics.md)",
     "accessTokenIsJwt": "a token is looked into to see whether it is a JWT",
 }
 """Of `oauth`, too, but without effect here: each with the reason."""
