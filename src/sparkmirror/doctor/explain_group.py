@@ -28,7 +28,8 @@ def _steps(facts: GroupFacts) -> Iterator[Step]:
         yield nobody_works(facts.running)
     yield _state(facts)
     flow = facts.running.flow
-    yield Step("lease", Mark.YES, f"{flow.leader if flow is not None else ''} works on the flow".lstrip())
+    leader = (flow.leader if flow is not None else "") or "a process"
+    yield Step("lease", Mark.YES, f"{leader} works on the flow")
 
 
 def _filter(facts: GroupFacts) -> Step:
