@@ -88,7 +88,7 @@ def test_it_says_the_truth_within_five_seconds(browser: Browser) -> None:
             expect(page.locator(".flow").first).to_have_attribute("data-tone", tone, timeout=IN_TIME_MS)
             times.append(time.monotonic() - began)
         stage.show(steps[1][0])
-        expect(page.locator("#findings li[data-rule='parked-unreachable']")).to_contain_text(why, timeout=IN_TIME_MS)
+        expect(page.locator("#findings li[data-rule='target-unreachable']")).to_contain_text(why, timeout=IN_TIME_MS)
         expect(page.locator("td[data-state='parked']").first).to_be_visible(timeout=IN_TIME_MS)
         expect(page.locator("#announce")).to_contain_text(why, timeout=10_000)
         assert not seen.complaints
@@ -161,6 +161,8 @@ def test_sort_filter_keyboard_and_address(browser: Browser) -> None:
         page.get_by_role("tab", name="Groups").click()
         page.get_by_role("button", name="shop").click()
         expect(page.locator(".inside h3")).to_have_text("shop")
+        expect(page.locator(".count")).to_have_text("1 rows")
+        page.wait_for_timeout(100)
         assert first_rows(page, 1) == ["orders"]
         assert not seen.complaints
 

@@ -20,6 +20,7 @@ from playwright.sync_api import Page
 from sparkmirror.config import load_mm2_properties
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.engine.mirror import Mirror
+from sparkmirror.engine.snapshot import FlowState
 from sparkmirror.page.controls import FlowControls
 from sparkmirror.page.router import page_router
 from sparkmirror.web.listener import Listener, listening, serving
@@ -130,7 +131,7 @@ def test_the_truth_within_five_seconds(flow: LoadedFlow) -> None:
                 mp.wait_for(lambda: mirror.drivers[0].heard.leader is not None, 30, "it has heard who leads")
                 page.says(rf":{first.process.pid} works on it", time.monotonic(), "and who works")
                 takes_over(flow, first, mirror, page)
-                under_load(flow, copy, page)
+                under_load(flow, copy, mirror, page)
                 parked(flow, large, mirror, page)
                 paused_and_resumed(flow, copy, page)
                 broker_dies(flow, copy, page)
@@ -144,10 +145,14 @@ def takes_over(flow: LoadedFlow, first: mp.MirrorProcess, mirror: Mirror, page: 
     assert page.tone != "good" or page.words.startswith("Caught up")
 
 
-def under_load(flow: LoadedFlow, copy: Clusters, page: Watched) -> None:
+def under_load(flow: LoadedFlow, copy: Clusters, mirror: Mirror, page: Watched) -> None:
+    def copies() -> bool:
+        return mirror.observer.snapshot().flows[0].state in (FlowState.COPYING, FlowState.CAUGHT_UP)
+
     with flow.load():
         flow.wait_for_progress(120)
-        page.says(r"records/s", time.monotonic(), "under load it moves")
+        mp.wait_for(copies, 120, "every partition's position is known")
+        page.says(r"records/s|^Caught up", time.monotonic(), "under load it moves")
         for _ in range(10):
             page.page.wait_for_timeout(300)
             assert "Stands by" not in page.words

@@ -20,9 +20,10 @@ PERIOD_S = 1.0
 MOST_VIEWERS = 64
 """A quarter of the connections that the listener serves: metrics are answered however many people watch."""
 
-HISTORY_STEP_S = 10.0
-HISTORY_LENGTH = 4
-"""Snapshots that rules over time are given: one in ten seconds, as one of 10,000 partitions takes megabytes."""
+HISTORY_STEP_S = 15.0
+HISTORY_LENGTH = 6
+"""Snapshots that rules over time are given: more than a minute, which shows everything to them. No more of them, as one
+of 10,000 partitions takes megabytes."""
 
 log = logging.getLogger(__name__)
 
