@@ -48,6 +48,16 @@ _PAUSE_S = 0.05
 log = logging.getLogger(__name__)
 
 
+def say_no_fence(flow: str, error: Exception) -> None:
+    """Log that predecessors of a flow can't be fenced."""
+    log.warning("flow %s: no fence, so predecessors are waited for: %s", flow, error, extra=Event.FENCE_FAILED.extra)
+
+
+def say_fenced(flow: str, fenced: int, partitions: int) -> None:
+    """Log in how many of its partitions predecessors of a flow can't write any more."""
+    log.info("flow %s: %d of %d partitions are fenced", flow, fenced, partitions, extra=Event.PARTITIONS_FENCED.extra)
+
+
 class Fenced(NamedTuple):
     """Who the flow is now, and where nobody who it was before can write any more."""
 
@@ -140,12 +150,7 @@ class Fence:
             refused = transactional_id.mark(given, left)
             return done | self._seen(before.producer, left - refused.keys(), SEEN_S)
         except (ConnectionError, SparkMirrorError) as error:
-            log.warning(
-                "flow %s: no fence, so predecessors are waited for: %s",
-                self._flow.name,
-                error,
-                extra=Event.FENCE_FAILED.extra,
-            )
+            say_no_fence(self._flow.name, error)
             return done
 
     def _seen(

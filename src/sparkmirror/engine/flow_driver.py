@@ -19,7 +19,7 @@ from sparkmirror.config import FlowConfig
 from sparkmirror.engine.assignment import PartitionKey, PartitionLoad
 from sparkmirror.engine.done_topics import DoneTopics
 from sparkmirror.engine.duties import LAST_TURNS_S, Duties
-from sparkmirror.engine.fence import Fence
+from sparkmirror.engine.fence import Fence, say_fenced, say_no_fence
 from sparkmirror.engine.flow_duties import FlowDuties, Groups
 from sparkmirror.engine.flow_view import FlowView, PartitionView
 from sparkmirror.engine.identity import agree_identity
@@ -286,19 +286,8 @@ class FlowDriver:
                 self._identity, self._fenced = self._fence.succeed(self.identity, targets)
             except (ConnectionError, SparkMirrorError) as error:
                 self._fenced = frozenset()
-                log.warning(
-                    "flow %s: no fence, so predecessors are waited for: %s",
-                    self.name,
-                    error,
-                    extra=Event.FENCE_FAILED.extra,
-                )
-            log.info(
-                "flow %s: %d of %d partitions are fenced",
-                self.name,
-                len(self._fenced),
-                len(targets),
-                extra=Event.PARTITIONS_FENCED.extra,
-            )
+                say_no_fence(self.name, error)
+            say_fenced(self.name, len(self._fenced), len(targets))
         try:
             if not self.unclean and not self.identity.transactional_id:
                 self._identity = self._fence.upgrade(self.identity)
