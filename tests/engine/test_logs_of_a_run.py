@@ -11,7 +11,7 @@ import pytest
 
 from sparkmirror.demo import KafkaCluster
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 
 LEVEL_S = 30.0
 

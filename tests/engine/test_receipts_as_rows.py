@@ -19,7 +19,7 @@ from sparkmirror.frames import RECEIPTS, receipts
 from sparkmirror.pump.orders import FlowReport
 from sparkmirror.pump.receipts import publish, receipts_topic
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 
 
 def write(cluster: KafkaCluster, topic: str, counts: dict[int, int]) -> None:

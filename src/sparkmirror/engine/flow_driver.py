@@ -40,7 +40,7 @@ from sparkmirror.offsets.segment_log import SegmentLog
 from sparkmirror.offsets.segments import segments_topic
 from sparkmirror.offsets.standing import StandingLog, Stood
 from sparkmirror.offsets.topic_memory import TopicMemory
-from sparkmirror.pump.control import TICK_S, Control, ControlState, DoneTopic, Epoch, Leader, Phase, control_topic
+from sparkmirror.pump.control import TICK_S, Control, ControlState, Epoch, Leader, Phase, control_topic
 from sparkmirror.pump.orders import AddedRoutes, FlowOrder, FlowReport, Receipt, RouteOrder
 from sparkmirror.pump.quiet import GRACE_S
 from sparkmirror.pump.receipts import read_reports, receipts_topic
@@ -96,7 +96,7 @@ class FlowDriver:
         self._fence = Fence(flow, leased=use_lease)
         self.cluster_ids: dict[str, str] = {}
         """Of both aliases, once it is open."""
-        self.done_topics = DoneTopics(self._say_done)
+        self.done_topics = DoneTopics(lambda topic, done: self._control.done(topic, done))
         rules = topic_rules(flow, flow.originals)
         self._rules = dataclasses.replace(rules, left_alone=self.done_topics.is_released)
         self.weaknesses = Weaknesses(flow)
@@ -464,17 +464,13 @@ class FlowDriver:
         reports = [report for report in list(self.view.pumps.values()) if report.epoch == epoch]
         return next((report.ended_because for report in reports if report.ended and report.ended_because), "")
 
-    def _say_done(self, topic: str, done: DoneTopic) -> None:
-        self._control.done(topic, done)
-
     def _is_mine(self, epoch: int) -> bool:
         return self._first_epoch is not None and epoch >= self._first_epoch
 
     def _watch(self) -> None:
         client = ClusterClient(self.flow.target, f"{self.name}|sparkmirror-watch")
         control = TopicLog(client, control_topic(self.flow.source.alias))
-        follow_at = heard_at = 0.0
-        control_offset = 0
+        follow_at, heard_at, control_offset = 0.0, 0.0, 0
         receipts = TopicLog(client, receipts_topic(self.flow.source.alias))
         offset: int | None = None
         while not self._closing.wait(WATCH_S):
