@@ -196,7 +196,7 @@ def test_a_group_is_taken_over_and_given_back(
     with ClusterAdmin.connect(config.flows[0].target, "test") as admin:
         ours = {topic for topic in admin.topics() if alias in topic}
     assert ours == {
-        f"mm2-sparkmirror-{what}.{alias}.internal" for what in ("segments", "losses", "control", "receipts")
+        f"mm2-sparkmirror-{what}.{alias}.internal" for what in ("segments", "losses", "control", "receipts", "status")
     }
 
 

@@ -90,8 +90,8 @@ class Duties:
         return dict(self._failing)
 
     def record(self, name: str) -> Record:
-        """How a duty has done so far."""
-        return self._records[name]
+        """How a duty has done so far; one that the flow does not have has done nothing."""
+        return self._records.get(name, Record())
 
     def start(self) -> None:
         for kept in self._kept:

@@ -314,14 +314,14 @@ class _FlowObserver:
         if duties is None:
             return ()
         names = {schedule.name for schedule in duties.schedules}
-        synced = duties.record("group offsets" if "group offsets" in names else "checkpoints") if names else None
-        took_s = duties.record("checkpoints").took_s if "checkpoints" in names else None
+        synced = duties.record("group offsets" if "group offsets" in names else "checkpoints")
+        took_s = duties.record("checkpoints").took_s
         newest = dict(groups.newest)
         for name in self._synced_ms.keys() - newest.keys():
             del self._synced_ms[name]
         found = []
         for name, standing in sorted(newest.items()):
-            if standing.state is GroupState.SYNCED and synced is not None and synced.succeeded_ms is not None:
+            if standing.state is GroupState.SYNCED and synced.succeeded_ms is not None:
                 self._synced_ms[name] = synced.succeeded_ms
             found.append(
                 Group(
