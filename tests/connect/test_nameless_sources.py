@@ -173,6 +173,7 @@ def test_offsets_over_rest(
     def stop() -> None:
         served.to(TargetState.STOPPED, MSC)
         served.wait_for(MSC, "STOPPED")
+        mp.wait_for(lambda: not served.ask("GET", f"/connectors/{MSC}/tasks"), 30, "it has no tasks any more")
 
     def go_on(records: int) -> None:
         served.to(TargetState.STARTED, MSC)
