@@ -115,7 +115,6 @@ class Clusters:
 def test_the_truth_within_five_seconds(flow: LoadedFlow) -> None:
     large = f"{flow.topic}-large"
     mp.create_topic(flow.source.bootstrap_servers, large, 1)
-    mp.create_topic(flow.target.bootstrap_servers, f"A.{large}", 1, LIMIT)
     properties = flow.write_properties(
         "both.properties", flow.target.bootstrap_servers, {"A->B.topics": f"{flow.topic}, {large}"}
     )
@@ -162,6 +161,7 @@ def under_load(flow: LoadedFlow, copy: Clusters, mirror: Mirror, page: Watched) 
 
 
 def parked(flow: LoadedFlow, large: str, mirror: Mirror, page: Watched) -> None:
+    mp.alter_topic(flow.target.bootstrap_servers, f"A.{large}", LIMIT)
     mp.produce(flow.source.bootstrap_servers, large, 1, 1, size=20_000, codec=None)
     mp.wait_for(lambda: bool(mirror.observer.snapshot().flows[0].parked), 60, "the pump parks it")
     since = time.monotonic()
