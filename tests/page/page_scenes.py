@@ -273,6 +273,7 @@ def shop(turn: int = 0) -> tuple[Flow, Flow, Flow]:
         bytes_per_s=88_000.0,
         records=81_000 + 212 * turn,
         state=FlowState.COPYING,
+        topics=(topic("orders", partition(lag=31, lag_s=0.2, records_per_s=212.0)),),
         lag=31,
         lag_s=0.2,
         eta_s=0.15,

@@ -68,9 +68,10 @@ def test_it_says_the_truth_within_five_seconds(browser: Browser) -> None:
     parked = partition(1, state=PartitionState.PARKED, cause=Cause.UNREACHABLE, reason=why, lag=40, lag_s=9.0)
     loss = LossCount("expired", 1, 12, 1_764_000_000_000, "orders-0: 12 offsets had expired")
     unknown = topic("orders", partition(lag=None, state=PartitionState.UNKNOWN))
+    moves = (topic("orders", partition(lag=4_000, records_per_s=500.0)),)
     steps = [
         (
-            flow(state=FlowState.COPYING, lag=4_000, lag_s=12.0, records_per_s=500.0, eta_s=8.0),
+            flow(state=FlowState.COPYING, lag=4_000, lag_s=12.0, records_per_s=500.0, eta_s=8.0, topics=moves),
             "working",
             "4,000 records",
         ),

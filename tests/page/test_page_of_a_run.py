@@ -28,6 +28,7 @@ from sparkmirror.web.listener import Listener, listening, serving
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 
 IN_TIME_S = 5.0
+CAUGHT_UP = "^Caught up for [^:]*: all that can be read at the source is at the target"
 LIMIT = {"max.message.bytes": "5000"}
 
 
@@ -115,7 +116,6 @@ class Clusters:
 def test_the_truth_within_five_seconds(flow: LoadedFlow) -> None:
     large = f"{flow.topic}-large"
     mp.create_topic(flow.source.bootstrap_servers, large, 1)
-    mp.create_topic(flow.target.bootstrap_servers, f"A.{large}", 1, LIMIT)
     properties = flow.write_properties(
         "both.properties", flow.target.bootstrap_servers, {"A->B.topics": f"{flow.topic}, {large}"}
     )
@@ -157,15 +157,20 @@ def under_load(flow: LoadedFlow, copy: Clusters, mirror: Mirror, page: Watched) 
             page.page.wait_for_timeout(300)
             assert "Stands by" not in page.words
     since = copy.equal_at(60, "all is copied")
-    page.says(r"^Caught up", since, "it has caught up")
+    page.says(CAUGHT_UP, since, "it has caught up")
     page.until(lambda: page.tone == "good", since, "and that is well")
 
 
 def parked(flow: LoadedFlow, large: str, mirror: Mirror, page: Watched) -> None:
+    mp.alter_topic(flow.target.bootstrap_servers, f"A.{large}", LIMIT)
     mp.produce(flow.source.bootstrap_servers, large, 1, 1, size=20_000, codec=None)
     mp.wait_for(lambda: bool(mirror.observer.snapshot().flows[0].parked), 60, "the pump parks it")
     since = time.monotonic()
-    page.says(rf"{large}-0: .*max\.message\.bytes=5000", since, "a parked partition shows with its reason")
+    page.says(
+        rf"{large}-0: .*larger than the target\'s max\.message\.bytes",
+        since,
+        "a parked partition shows with its reason",
+    )
     page.until(lambda: page.tone == "bad", since, "as a problem")
     problem = page.page.locator("#findings li[data-rule='parked-too-large']")
     page.until(
@@ -173,7 +178,7 @@ def parked(flow: LoadedFlow, large: str, mirror: Mirror, page: Watched) -> None:
     )
     mp.alter_topic(flow.target.bootstrap_servers, f"A.{large}", {"max.message.bytes": "100000"})
     since = Clusters(flow, large, 1).equal_at(120, "it is copied after all")
-    page.says(r"^Caught up", since, "it has caught up again")
+    page.says(CAUGHT_UP, since, "it has caught up again")
 
 
 def paused_and_resumed(flow: LoadedFlow, copy: Clusters, page: Watched) -> None:
@@ -193,7 +198,7 @@ def paused_and_resumed(flow: LoadedFlow, copy: Clusters, page: Watched) -> None:
     act.get_by_role("button", name="Resume them").click()
     act.get_by_role("dialog").wait_for(state="hidden")
     since = copy.equal_at(60, "it goes on")
-    page.says(r"^Caught up[^,]*$", since, "nothing is paused any more")
+    page.says(CAUGHT_UP + "[^,]*$", since, "nothing is paused any more")
 
 
 def broker_dies(flow: LoadedFlow, copy: Clusters, page: Watched) -> None:
@@ -209,5 +214,5 @@ def broker_dies(flow: LoadedFlow, copy: Clusters, page: Watched) -> None:
         broker.start()
         flow.wait_for_progress(120)
     since = copy.equal_at(120, "all is copied after the broker has come back")
-    page.says(r"^Caught up", since, "it has caught up after the broker's death")
+    page.says(CAUGHT_UP, since, "it has caught up after the broker's death")
     page.until(lambda: page.tone == "good", since, "and that is well")

@@ -19,6 +19,9 @@ OLD_S = 5.0
 KEEPS_UP_S = 10.0
 """A lag that is less is the way of records that keep coming, where no objective was promised."""
 
+ON_THE_WAY_S = 3.0
+"""A flow that has caught up copies what comes within so long, or something holds it up; `FlowState` waits for 5 s."""
+
 _REASON_LENGTH = 160
 
 _STUCK = (PartitionState.PARKED, PartitionState.PAUSED)
@@ -114,6 +117,8 @@ def _headline(flow: Flow) -> Sentence:
             return Sentence(Tone.GOOD, f"Done: all {_partitions(flow)} were copied to their ends")
         case FlowState.CAUGHT_UP if not flow.lag:
             return Sentence(Tone.GOOD, f"Caught up{in_it}: all that can be read at the source is at the target")
+        case FlowState.CAUGHT_UP if flow.lag_s is not None and flow.lag_s <= min(_enough(flow), ON_THE_WAY_S):
+            return Sentence(Tone.GOOD, f"Caught up{in_it}: {_on_the_way(flow)}")
         case FlowState.HELD_UP:
             return Sentence(Tone.BAD, f"Held up{in_it}: {_behind(flow)}, and the rest has caught up")
         case _:
@@ -123,17 +128,26 @@ def _headline(flow: Flow) -> Sentence:
 def _copying(flow: Flow) -> Sentence:
     if flow.lag is None or unknown_partitions(flow):
         return Sentence(Tone.UNKNOWN, f"Copying {rate(flow.records_per_s, 'records')}: {_not_known(flow)}")
-    enough = flow.objective_s if flow.objective_s is not None else KEEPS_UP_S
-    if flow.lag_s is not None and flow.lag_s <= enough and flow.records_per_s > 0:
-        on_the_way = f"{count(flow.lag, 'record')} on the way, the oldest {duration(flow.lag_s)} old"
-        return Sentence(Tone.GOOD, f"Keeps up at {rate(flow.records_per_s, 'records')}: {on_the_way}")
-    if flow.records_per_s <= 0:
+    if not flow.lag:
+        return Sentence(Tone.WORKING, "Copying: nothing that was seen is left to copy")
+    moves = flow.records_per_s > 0 and any(one.records_per_s > 0 for topic in flow.topics for one in topic.partitions)
+    if moves and flow.lag_s is not None and flow.lag_s <= _enough(flow):
+        return Sentence(Tone.GOOD, f"Keeps up at {rate(flow.records_per_s, 'records')}: {_on_the_way(flow)}")
+    if not moves:
         return Sentence(Tone.WARNING, f"{_behind(flow).capitalize()}, and nothing moves just now")
     stuck = any(one.state in _STUCK for topic in flow.topics for one in topic.partitions)
     until = "when it will have caught up isn't known"
     if flow.eta_s is not None:
         until = f"{'what can be copied is ' if stuck else ''}caught up in about {duration(flow.eta_s)}"
     return Sentence(Tone.WORKING, f"{_behind(flow).capitalize()}; {rate(flow.records_per_s, 'records')}; {until}")
+
+
+def _enough(flow: Flow) -> float:
+    return flow.objective_s if flow.objective_s is not None else KEEPS_UP_S
+
+
+def _on_the_way(flow: Flow) -> str:
+    return f"{count(flow.lag or 0, 'record')} on the way, the oldest {duration(flow.lag_s or 0.0)} old"
 
 
 def _behind(flow: Flow) -> str:
@@ -189,8 +203,6 @@ def _stuck(flow: Flow) -> Iterator[_But]:
 
 
 def _left_out(flow: Flow) -> Iterator[_But]:
-    if flow.state in (FlowState.CAUGHT_UP, FlowState.DONE) and flow.lag:
-        yield _But(Tone.WARNING, f"{count(flow.lag, 'record')} of it came since")
     if refused := [topic for topic in flow.topics if topic.refused]:
         first = f"{refused[0].topic}: {short(refused[0].refused)}"
         yield _But(Tone.WARNING, f"{count(len(refused), 'topic')} can't be copied at all ({first})")
