@@ -147,6 +147,12 @@ def test_it_is_said(of: Flow, tone: Tone, words: str) -> None:
     assert (said.words, said.tone) == (words, tone)
 
 
+def test_a_reason_is_told_once() -> None:
+    one = parked()
+    said = sentence(flow(state=FlowState.HELD_UP, lag=5, waiting=one.reason, topics=(topic("orders", one),)), NOW_MS)
+    assert said.words.count("2,000,000") == 1
+
+
 def test_old_figures_are_called_old_and_not_good() -> None:
     said = sentence(flow(), NOW_MS + 42_000)
     assert said.words.endswith(" (as of 42 s ago).")

@@ -223,7 +223,8 @@ def _beside(flow: Flow) -> Iterator[_But]:
         yield _But(Tone.WARNING, f"the offsets of {count(stuck, 'group')} can't be set at the target")
     if failing := [one.duty for one in flow.duties if one.failing]:
         yield _But(Tone.WARNING, f"{listed(failing[:3])} {'fails' if len(failing) == 1 else 'fail'}")
-    if flow.waiting and flow.state is not FlowState.JOINING:
+    told = {one.reason for topic in flow.topics for one in topic.partitions if one.state in _STUCK}
+    if flow.waiting and flow.waiting not in told and flow.state is not FlowState.JOINING:
         yield _But(Tone.WARNING, f"pumps wait: {short(flow.waiting)}")
     if flow.bytes_per_s_cap is not None and flow.lag:
         yield _But(Tone.WORKING, f"it is capped at {size(flow.bytes_per_s_cap)}/s")
