@@ -22,7 +22,7 @@ COLOURS = {Severity.CRITICAL: "red", Severity.WARNING: "yellow", Severity.NOTICE
 WAIT_S = INTERVAL_S + 1.0
 """Then something new was published in between."""
 _ELSEWHERE = Process(host="", pid=0, version="", started_ms=0)
-"""Of the process that published it nothing is known here."""
+"""The process that published the status: nothing is known of it here."""
 
 
 def doctor(

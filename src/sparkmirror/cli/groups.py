@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import typer
 
 from sparkmirror.cli.control import Flow, chosen_flows
@@ -43,12 +45,7 @@ def groups(
     """
     flows = chosen_flows(load(file, clusters, secrets=secrets), flow)
     shown = [fresh(one, read_status(one), stale) for one in flows]
-    if output is Format.JSON:
-        print_json([row for now, age_s in shown for row in rows(now, age_s)])
-        return
-    for now, age_s in shown:
-        typer.echo(f"{now.flow}, {age_s:,.0f} s ago")
-        typer.echo(lines([COLUMNS, *map(cells, rows(now, age_s))]))
+    print_rows(shown, rows, COLUMNS, cells, output)
 
 
 def rows(flow: snapshot.Flow, age_s: float) -> list[dict[str, object]]:
@@ -79,6 +76,22 @@ def cells(row: dict[str, object]) -> tuple[str, ...]:
     keys = ("group", "topic", "partition", "source_offset", "source_lag", "target_topic", "target_offset", "target_lag")
     values = ["-" if row[key] is None else str(row[key]) for key in (*keys, "reread")]
     return (*values, f"{row['state']}" + (f" ({row['reason']})" if row["reason"] else ""))
+
+
+def print_rows(
+    shown: Sequence[tuple[snapshot.Flow, float]],
+    rows_of: Callable[[snapshot.Flow, float], list[dict[str, object]]],
+    heads: tuple[str, ...],
+    cells_of: Callable[[dict[str, object]], tuple[str, ...]],
+    output: Format,
+) -> None:
+    """Print flows with their ages: all their rows as JSON, or a table for each."""
+    if output is Format.JSON:
+        print_json([row for now, age_s in shown for row in rows_of(now, age_s)])
+        return
+    for now, age_s in shown:
+        typer.echo(f"{now.flow}, {age_s:,.0f} s ago")
+        typer.echo(lines([heads, *map(cells_of, rows_of(now, age_s))]))
 
 
 def lines(table: list[tuple[str, ...]]) -> str:

@@ -37,7 +37,7 @@ class NoSettings(logging.Filter):
     """A filter against lines that would hold settings, whatever level somebody sets."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the line can be shown."""
+        """Tell whether the line can be shown."""
         return record.levelno >= logging.INFO or record.name.partition(".")[0] != _TALKS_OF_SETTINGS
 
 

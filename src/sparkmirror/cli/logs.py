@@ -60,7 +60,7 @@ def use_format(log_format: str) -> None:
 
 
 def as_json() -> bool:
-    """Whether what is logged is JSON."""
+    """Tell whether the log is JSON."""
     return any(isinstance(handler.formatter, JsonLines) for handler in logging.root.handlers)
 
 

@@ -1,4 +1,4 @@
-"""What a running mirror published of a flow, if it is new enough to be shown."""
+"""The status that a running mirror published of a flow, if it is new enough to be shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `run --status-file` writes, from the start of a run to its end."""
+"""The file that `run --status-file` writes, from the start of a run to its end."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ Row = dict[str, object]
 
 
 class Sort(StrEnum):
-    """What topics are sorted by."""
+    """The column that topics are sorted by."""
 
     LAG = "lag"
     RATE = "rate"
@@ -58,7 +58,7 @@ class Shown:
 
 @dataclass(slots=True)
 class View:
-    """What somebody looks at."""
+    """The part of the table that is on the screen."""
 
     sort: Sort = Sort.LAG
     first: int = 0
@@ -170,7 +170,7 @@ def _rank(row: Row, sort: Sort) -> tuple[object, ...]:
 
 
 def _number(value: object) -> float:
-    """What is not known comes first."""
+    """Sort unknown figures first."""
     return float(value) if isinstance(value, int | float) else float("inf")
 
 

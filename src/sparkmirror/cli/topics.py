@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sparkmirror.cli.control import Flow, chosen_flows
-from sparkmirror.cli.groups import lines
+from sparkmirror.cli.groups import print_rows
 from sparkmirror.cli.output import Format, Output, print_json
 from sparkmirror.cli.published import Stale, fresh
 from sparkmirror.cli.run import Clusters, File, Secrets, load
@@ -87,6 +87,10 @@ def undo(
         typer.echo(f"{one['flow']}: {one['topic']} is copied on")
 
 
+KEYS = ("topic", "target_topic", "partitions", "parked", "lag", "records_per_s", "state", "reason")
+"""The columns of `topics list`."""
+
+
 @topics.command("list")
 def list_topics(
     file: File,
@@ -105,15 +109,12 @@ def list_topics(
     """
     flows = chosen_flows(load(file, clusters, secrets=secrets), flow)
     shown = [fresh(one, read_status(one), stale) for one in flows]
-    if output is Format.JSON:
-        print_json([row for now, age_s in shown for row in rows(now, age_s)])
-        return
-    for now, age_s in shown:
-        typer.echo(f"{now.flow}, {age_s:,.0f} s ago")
-        keys = ("topic", "target_topic", "partitions", "parked", "lag", "records_per_s", "state", "reason")
-        heads = tuple(key.upper().replace("_", "-") for key in keys)
-        cells = [tuple("-" if row[key] is None else str(row[key]) for key in keys) for row in rows(now, age_s)]
-        typer.echo(lines([heads, *cells]))
+    print_rows(shown, rows, tuple(key.upper().replace("_", "-") for key in KEYS), cells, output)
+
+
+def cells(row: dict[str, object]) -> tuple[str, ...]:
+    """The row's columns as text; `-` is not known."""
+    return tuple("-" if row[key] is None else str(row[key]) for key in KEYS)
 
 
 def rows(flow: snapshot.Flow, age_s: float) -> list[dict[str, object]]:
