@@ -54,6 +54,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not item.get_closest_marker("full")]
 
 
+@pytest.fixture(autouse=True)
+def own_level() -> Iterator[None]:
+    """Give our loggers their level back: a verb that a test runs sets it for the process."""
+    logger = logging.getLogger("sparkmirror")
+    level = logger.level
+    yield
+    logger.setLevel(level)
+
+
 @pytest.fixture(scope="session")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     """Return who signs the certificates of the pair of brokers."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import cast
 
 import mirror_process as mp
@@ -42,11 +42,19 @@ class StubDriver:
         self.done.append("closed, its lease kept" if keep_lease else "closed")
 
 
+rosters: list[Roster] = []
+
+
 @pytest.fixture(autouse=True)
-def clean(monkeypatch: pytest.MonkeyPatch) -> None:
+def clean(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As no test has left it; what is still being opened is given up: it would warn until the end of the run."""
     monkeypatch.setattr(StubDriver, "fails", {})
     monkeypatch.setattr(StubDriver, "hold", None)
     monkeypatch.setattr(module, "REOPEN_S", 0.05)
+    yield
+    while rosters:
+        rosters.pop().close(0)
+    mp.wait_for(lambda: not any(one.name.startswith("open ") for one in threading.enumerate()), 5, "the openings' end")
 
 
 def flow(name: str, topics: str = "t") -> FlowConfig:
@@ -60,6 +68,7 @@ def config(*flows: FlowConfig) -> MirrorConfig:
 
 def roster(*flows: FlowConfig, check: Callable[[FlowConfig], None] = lambda _: None) -> Roster:
     found = Roster(config(*flows), cast("Callable[[FlowConfig], FlowDriver]", StubDriver), check)
+    rosters.append(found)
     found.open()
     found.start()
     return found
