@@ -12,10 +12,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import groups, report
+from bench import groups, observing, report
 from bench.accounting import find_accounting
 from bench.arena import Arena
-from bench.contenders import CONTENDERS
+from bench.contenders import CONTENDERS, ContenderFailed
 from bench.contest import Contest, Plan
 from bench.planner import PARTITIONS, TASKS, measure_planner
 from bench.producing import TOOLS, ProducingFailed
@@ -36,6 +36,8 @@ def main() -> int:
         return _plan_alone(options)
     if options.groups:
         return _tabulate(options, lambda place, say: (groups.markdown(groups.measure_groups(place, say)), True))
+    if options.observing:
+        return _observe(options)
     return _translate(options) if options.offsets else _compete(options)
 
 
@@ -54,6 +56,18 @@ def _translate(options: argparse.Namespace) -> int:
     return _tabulate(options, measure)
 
 
+def _observe(options: argparse.Namespace) -> int:
+    def measure(place: Path, say: Callable[[str], None]) -> tuple[str, bool]:
+        accounting = find_accounting()
+        say(f"CPU seconds by {accounting.kind}")
+        class_path(TOOLS)
+        with Arena(place, accounting, options.gb, options.patience) as arena:
+            courses = observing.measure_observing(arena, options.gb, options.rounds, options.partitions, say)
+        return observing.markdown(courses), True
+
+    return _tabulate(options, measure)
+
+
 def _tabulate(options: argparse.Namespace, measure: Callable[[Path, Callable[[str], None]], tuple[str, bool]]) -> int:
     """Measure in a directory that is gone afterwards; print the table that is found, and keep it."""
     console = Console(stderr=True, soft_wrap=True)
@@ -63,7 +77,7 @@ def _tabulate(options: argparse.Namespace, measure: Callable[[Path, Callable[[st
     try:
         with tempfile.TemporaryDirectory(dir=options.directory) as directory:
             table, right = measure(Path(directory), say)
-    except (SparkMirrorError, ProducingFailed) as error:
+    except (SparkMirrorError, ProducingFailed, ContenderFailed) as error:
         console.print(f"bench: {error}", style="red", highlight=False)
         return getattr(error, "exit_code", 1)
     file = report.default_file(PLACE).with_suffix(".md")
@@ -147,6 +161,11 @@ def _options() -> argparse.Namespace:
         "--groups",
         action="store_true",
         help=f"measure nothing but what {groups.GROUPS:,} consumer groups cost",
+    )
+    parser.add_argument(
+        "--observing",
+        action="store_true",
+        help="measure nothing but what it costs to be watched, at full load and idle",
     )
     parser.add_argument("--records", type=int, default=RECORDS, help=f"of each topic with --offsets ({RECORDS:,})")
     parser.add_argument("--only", choices=[one.name for one in CONTENDERS], help="measure one of the two")

@@ -237,6 +237,13 @@ class RunningMirror:
                 self._child.wait()
         self._account.close()
 
+    @property
+    def pid(self) -> int:
+        """The process that was started; ContenderFailed if there is none."""
+        if self._child is None:
+            raise self.failure("was not started")
+        return self._child.pid
+
     def cpu_s(self) -> float:
         """CPU seconds of all its processes so far."""
         return self._account.cpu_s()

@@ -43,12 +43,12 @@ value.converter = org.apache.kafka.connect.converters.ByteArrayConverter
 """
 
 
-def run(tmp_path: Path, text: str, *options: str) -> tuple[int, list[str]]:
+def run(tmp_path: Path, text: str, *options: str, verb: str = "run") -> tuple[int, list[str]]:
     """The exit code, and the lines of standard error."""
     file = tmp_path / "mm2.properties"
     file.write_text(text)
     ended = subprocess.run(
-        [SPARKMIRROR, "run", str(file), *options], capture_output=True, text=True, timeout=120, check=False
+        [SPARKMIRROR, verb, str(file), *options], capture_output=True, text=True, timeout=120, check=False
     )
     return ended.returncode, ended.stderr.splitlines()
 
@@ -181,6 +181,28 @@ def test_the_option_counts_before_the_file(tmp_path: Path) -> None:
     code, lines = run(tmp_path, "clusters = A\n", "--log-format", "json")
     assert code == 2
     assert [json.loads(line)["event"] for line in lines] == ["fatal"]
+
+
+def test_verify_logs_as_the_file_or_the_option_says(tmp_path: Path) -> None:
+    late = ("--from-time", "yesterday")
+    for text, options in ((FILE + "sparkmirror.log.format = json\n", late), (FILE, (*late, "--log-format", "json"))):
+        code, lines = run(tmp_path, text, *options, verb="verify")
+        assert (code, [json.loads(line)["event"] for line in lines]) == (2, ["config-warning", "fatal"])
+
+
+def test_the_offset_sync_app_logs_as_json(tmp_path: Path) -> None:
+    file = tmp_path / "consumer.properties"
+    file.write_text("cluster.bootstrap.servers = 127.0.0.1:1\n")
+    ended = subprocess.run(
+        [SPARKMIRROR, "sync-groups", "-src", "A", "-pfp", str(file), "--runFor", "1", "--log-format", "json"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    lines = [json.loads(line) for line in ended.stderr.splitlines()]
+    assert ended.returncode == 0
+    assert [one["event"] for one in lines if one["level"] != "INFO"] == ["group-sync-failed"]
 
 
 def test_the_key_of_the_file(tmp_path: Path) -> None:

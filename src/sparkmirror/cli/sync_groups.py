@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from sparkmirror.cli.logs import set_up_logging, warn
+from sparkmirror.cli.logs import LogFormat, set_up_logging, warn
 from sparkmirror.cli.output import Format, Output, print_line
 from sparkmirror.client.group_sync import GroupSync, GroupTurn
 from sparkmirror.client.group_sync_file import DEFAULT_FILE, read_group_sync_file
@@ -46,6 +46,7 @@ def sync_groups(
     ] = 0,
     topic: Annotated[str | None, typer.Option("--topic", "-t", hidden=True)] = None,
     output: Output = Format.TEXT,
+    log_format: LogFormat = None,
 ) -> None:
     """Set a group's offsets at the target to what its checkpoints say, again and again.
 
@@ -56,7 +57,7 @@ def sync_groups(
 
     Exit codes: 0 stopped, or the time is up; 2 a flag or the file is wrong.
     """
-    set_up_logging(verbose=False)
+    set_up_logging(verbose=False, log_format=log_format)
     if topic is not None:
         warn("--topic has no effect: the checkpoints name the topics")
     settings = read_group_sync_file(file, tls=tls, mtls=mtls) | {

@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-from sparkmirror.cli.logs import console, set_up_logging, warn
+from sparkmirror.cli.logs import LogFormat, as_json, console, set_up_logging, tell_progress, use_format, warn
 from sparkmirror.cli.output import Format, print_line
 from sparkmirror.cli.run import File, Secrets, load
 from sparkmirror.engine.installed_spark import require_spark
@@ -67,6 +67,7 @@ def verify(
     ] = None,
     secrets: Secrets = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
+    log_format: LogFormat = None,
 ) -> None:
     """Compare source and target of all that FILE copies: every record once, in order, equal.
 
@@ -78,8 +79,10 @@ def verify(
 
     Example: sparkmirror verify mm2.properties --topics orders.*
     """
-    set_up_logging(verbose)
+    set_up_logging(verbose, log_format)
     config = load(file, clusters, spark, secrets=secrets)
+    if log_format is None:
+        use_format(config.log_format)
     for line in config.warnings:
         warn(line)
     for flow in config.flows:
@@ -125,9 +128,9 @@ def _time(text: str | None, option: str) -> datetime | None:
 
 @contextmanager
 def _progress_bar() -> Iterator[Callable[[Standing], None]]:
-    """A bar on a terminal, a line for each report elsewhere."""
-    if not console.is_terminal:
-        yield lambda standing: console.print(_line(standing), highlight=False, markup=False)
+    """A bar on a terminal, a line for each report elsewhere and where the log is JSON."""
+    if not console.is_terminal or as_json():
+        yield lambda standing: tell_progress(_line(standing))
         return
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rates]}")
     with Progress(*columns, console=console, transient=True) as progress:
