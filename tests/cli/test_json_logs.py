@@ -192,7 +192,7 @@ def test_verify_logs_as_the_file_or_the_option_says(tmp_path: Path) -> None:
 
 def test_the_offset_sync_app_logs_as_json(tmp_path: Path) -> None:
     file = tmp_path / "consumer.properties"
-    file.write_text("cluster.bootstrap.servers = 127.0.0.1:1\n")
+    file.write_text("bootstrap.servers = 127.0.0.1:1\n")
     ended = subprocess.run(
         [SPARKMIRROR, "sync-groups", "-src", "A", "-pfp", str(file), "--runFor", "1", "--log-format", "json"],
         capture_output=True,

@@ -25,6 +25,8 @@ REPORTER = [f"kafka_connect_connect_worker_metrics_{name}" for name in ("connect
     "kafka_connect_connector_task_metrics_offset_commit_avg_time_ms",
     'kafka_consumer_consumer_fetch_manager_metrics_records_lag{client_id=~".*replication-consumer"}',
     "kafka_consumer_consumer_metrics_incoming_byte",
+    "kafka_consumer_consumer_metrics_connection_count",
+    "kafka_producer_producer_metrics_connection_count",
     "kafka_producer_producer_metrics_outgoing_byte",
     "kafka_producer_producer_metrics_buffer_available_bytes",
     "jvm_memory_used_bytes",

@@ -225,6 +225,22 @@ def test_a_fetching_leg_renews_between_requests() -> None:
     assert signed.sent() > 0
 
 
+def test_open_connections_are_counted() -> None:
+    """Also while they are renewed by another thread, and when they are lost meanwhile."""
+    signed = Signed()
+    leg = a_fetching_leg(signed, Loop())
+    assert leg.meter.connections == 1
+    signed.session.renewal_due = True
+    signed.broker.sendall(nothing_fetched())
+    leg.on_readable()
+    assert leg.meter.connections == 1
+    leg.failed("refused")
+    leg.renewed(signed.channel)
+    assert leg.meter.connections == 0
+    leg.close()
+    assert leg.meter.connections == 0
+
+
 # --- throttles --------------------------------------------------------------------------------------------
 
 

@@ -464,6 +464,7 @@ def _pumps(view: FlowView) -> tuple[Pump, ...]:
             cpu_s=report.cpu_s,
             in_flight=report.in_flight,
             fetch_ms=report.fetch_ms,
+            connections=report.connections,
             at_ms=report.at_ms,
         )
         for report in sorted(live, key=lambda report: report.task)

@@ -244,6 +244,8 @@ class Pump:
     """Records that were fetched, and are not acknowledged."""
     fetch_ms: float | None = None
     """Mean time from a fetch request to its answer, over the last report."""
+    connections: tuple[int, int] = (0, 0)
+    """Open ones to source and target over which records go."""
     at_ms: int = 0
     """When it reported last."""
 

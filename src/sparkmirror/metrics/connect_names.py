@@ -79,10 +79,16 @@ def _clients(families: Families, flow: Flow, profiles: Collection[Profile]) -> N
         _count(families, f"{prefix}_records_consumed", total, of, flow.records, "Records copied.")
     for prefix, total, of in clients(flow, profiles, "consumer"):
         _count(families, f"{prefix}_incoming_byte", total, of, flow.source.bytes, "Bytes fetched.")
+        _connections(families, prefix, of, sum(pump.connections[0] for pump in flow.pumps))
     for prefix, total, of in clients(flow, profiles, "producer"):
         _count(families, f"{prefix}_outgoing_byte", total, of, flow.target.bytes, "Bytes written.")
+        _connections(families, prefix, of, sum(pump.connections[1] for pump in flow.pumps))
         text = "32 MiB, Kafka's default, without what was fetched and is not acknowledged; by records' mean size."
         families.declare(f"{prefix}_buffer_available_bytes", "gauge", text).add(of, _free(flow))
+
+
+def _connections(families: Families, prefix: str, of: str, count: int) -> None:
+    families.declare(f"{prefix}_connection_count", "gauge", "Open connections over which records go.").add(of, count)
 
 
 def _count(families: Families, name: str, total: str, of: str, value: int, text: str) -> None:

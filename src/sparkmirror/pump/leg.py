@@ -97,6 +97,7 @@ class Leg(ABC):
             return False
         self._dialing_since = None
         self._channel = channel
+        self.meter.connections += 1
         self._loop.watch(channel, self)
         return True
 
@@ -108,8 +109,10 @@ class Leg(ABC):
 
     def _hang_up(self) -> None:
         """Close the channel; one that is being renewed is another thread's, and `renewed` closes it."""
-        if self._channel is not None and not self._renewing:
-            self._loop.unwatch(self._channel)
-            self._channel.close()
+        if self._channel is not None:
+            self.meter.connections -= 1
+            if not self._renewing:
+                self._loop.unwatch(self._channel)
+                self._channel.close()
         self._channel = None
         self._renewing = False

@@ -169,6 +169,8 @@ class FlowReport(_Value):
     """Records that were fetched and are not acknowledged."""
     fetch_ms: float | None = None
     """Mean time from a fetch request to its answer, since the last report."""
+    connections: tuple[int, int] = (0, 0)
+    """Open ones to source and target over which records go."""
     totals: Totals = Totals()
     receipts: tuple[Receipt, ...] = ()
     """Partitions that changed since the last report."""

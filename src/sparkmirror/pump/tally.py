@@ -24,6 +24,8 @@ class LegMeter:
     def __init__(self) -> None:
         self.bytes = 0
         self.requests = 0
+        self.connections = 0
+        """Open ones."""
         self.errors = 0
         self.throttle_ms = 0
         self.waited_s = 0.0
