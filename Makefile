@@ -13,12 +13,12 @@ help: ## Show this list
 demo: setup ## See it work: two real Kafka clusters, a mirror between them (ARGS="--keep" and others)
 	$(BIN)/sparkmirror demo $(ARGS)
 
-test: lint ## Run all checks and the tests, but for the long ones
-	$(BIN)/python -m pytest $(ARGS)
+test: lint ## Run all checks and the tests, but for the long ones (ARGS="tests/wire -k lz4" for some)
+	$(BIN)/python $(if $(ARGS),-m pytest $(ARGS),tests/rows.py)
 
 test-full: lint ## Run all checks and all tests but those of versions: kills, standalone Spark, the real MirrorMaker 2
 	@$(PYTHON) bootstrap.py --mirror-maker
-	$(BIN)/python tests/full.py $(ARGS)
+	$(BIN)/python tests/rows.py --full $(ARGS)
 
 test-versions: lint ## Run it between all versions of Kafka and on all of Spark, write docs/versions.md (an hour and a half)
 	@$(PYTHON) bootstrap.py --mirror-maker

@@ -48,7 +48,7 @@ from sparkmirror.sync.group_standing import GroupState
 FRESH_S = 1.0
 """A snapshot is made anew when somebody asks and the last one is older."""
 
-MOVES_S = 3.0
+MOVES_S = 2.5
 """A partition of which nothing was reported for so long moves nothing just now."""
 
 _STATES = {

@@ -1,8 +1,8 @@
-"""All tests but those of versions, for `make test-full`: two rows of them at once, as they mostly wait.
+"""Many tests in two rows at once, as they mostly wait: for `make test`, and with `--full` for `make test-full`.
 
-The engine's come to the terminal: mirrors under kills and load, with time limits. Beside them go the other directories'
-and the calmer ones of the engine's, with what these leave of the machine, then the flow tests once more on a Spark
-standalone cluster; what they print comes at the end. Arguments go to all.
+The engine's come to the terminal: mirrors at work, some under time limits. Beside them go the other directories', with
+what these leave of the machine; what they print comes at the end. `--full` has the long tests too, but for those of
+versions, and the flow tests once more on a Spark standalone cluster. Other arguments go to all.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ import threading
 import time
 from pathlib import Path
 
-ENGINE = Path(__file__).parent / "engine"
+TESTS = Path(__file__).parent
+ENGINE = TESTS / "engine"
 CALM = sorted(
     str(ENGINE / f"test_{name}.py")
     for name in ("secrets", "kerberos", "secure_flows", "sign_in", "strimzi_examples", "verify")
 )
-"""Of the engine's, those that measure no time and are long."""
+"""Of the engine's, those that measure no time and are long if all their tests run."""
 
 STANDALONE = ("tests/engine/test_mirror.py", "--standalone")
-LOG = Path(".cache/test-full-others.log")
-PYTEST = (sys.executable, "-m", "pytest", "--full")
+LOG = Path(".cache/test-others.log")
+PYTEST = (sys.executable, "-m", "pytest")
 QUIETLY = ("nice", "-n", "10", *PYTEST, "-p", "no:cacheprovider")
 
 
@@ -58,13 +59,13 @@ class Beside:
 def main(arguments: list[str]) -> int:
     """The exit code: 0 if all passed."""
     began = time.monotonic()
-    apart = {ENGINE, ENGINE.parent / "versions"}
-    directories = sorted(str(one) for one in {test.parent for test in ENGINE.parent.glob("*/test_*.py")} - apart)
+    full = "--full" in arguments
+    apart = {ENGINE, TESTS / "versions"} if full else {ENGINE}
+    directories = sorted(str(one) for one in {test.parent for test in TESTS.glob("*/test_*.py")} - apart)
+    rows = [directories, CALM, list(STANDALONE)] if full else [directories]
+    left_out = [f"--ignore={one}" for one in CALM] if full else []
     LOG.parent.mkdir(exist_ok=True)
-    others = Beside(
-        [[*QUIETLY, *directories, *arguments], [*QUIETLY, *CALM, *arguments], [*QUIETLY, *STANDALONE, *arguments]]
-    )
-    left_out = [f"--ignore={one}" for one in CALM]
+    others = Beside([[*QUIETLY, *row, *arguments] for row in rows])
     try:
         engine = subprocess.call([*PYTEST, str(ENGINE), *left_out, *arguments])
         others.wait()
