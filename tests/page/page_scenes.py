@@ -252,7 +252,7 @@ def shop(turn: int = 0) -> tuple[Flow, Flow, Flow]:
                 5_210.0,
                 18_000,
                 14.0,
-                NOW_MS - 600,
+                at_ms=NOW_MS - 600,
             )
             for task in range(4)
         ),

@@ -145,7 +145,7 @@ class _FlowObserver:
             self._driver = driver
             self._rows.clear()
             self._made.clear()
-        progress = meter.read(state)
+        progress = meter.read(state, FRESH_S / 2)
         counts = self._past.plus(_Counts.of(driver.view))
         words, _, why = progress.state.partition(": ")
         flow_state = FlowState(words)
@@ -215,17 +215,19 @@ class _FlowObserver:
             late[topic][partition] = offsets
         rows: dict[str, list[Partition]] = defaultdict(list)
         targets: dict[str, str] = {}
+        views, starts = view.partitions, view.source_starts
         ends = view.source_ends if time.monotonic() - view.ends_read_at < ENDS_S else {}
         seen = set()
         for key, (target, leader) in driver.partitions().items():
             targets[key.topic] = target
             seen.add(key)
-            one = view.partitions.get(key, PartitionView())
+            one = views.get(key) or PartitionView()
             at = key.topic, key.partition
-            if at in view.source_starts:
-                self._starts[key] = view.source_starts[at]
-            end, start = ends.get(at, UNKNOWN), view.source_starts.get(at, 0)
-            rows[key.topic].append(self._partition(key, one, end, start, leader, tasks.get(at), now))
+            start = starts.get(at)
+            if start is not None:
+                self._starts[key] = start
+            end = ends.get(at, UNKNOWN)
+            rows[key.topic].append(self._partition(key, one, end, start or 0, leader, tasks.get(at), now))
         for gone in self._rows.keys() - seen:
             del self._rows[gone]
             self._behind_since.pop(gone, None)

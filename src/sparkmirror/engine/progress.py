@@ -72,11 +72,16 @@ class ProgressMeter:
         self._samples: list[tuple[float, int, int]] = []
         self._catching_up: CatchingUp[PartitionKey] = CatchingUp()
         self._lock = threading.Lock()
+        self._last: tuple[float, str, FlowProgress] = float("-inf"), "", FlowProgress("", "")
 
-    def read(self, state: str = "") -> FlowProgress:
-        """The progress now; `state` overrides what the figures say. For any thread."""
+    def read(self, state: str = "", fresh_s: float = 0.0) -> FlowProgress:
+        """The progress now, or `fresh_s` ago; `state` overrides what the figures say. For any thread."""
         with self._lock:
-            return self._read(state)
+            at, last_state, last = self._last
+            if state != last_state or time.monotonic() - at >= fresh_s:
+                last = self._read(state)
+                self._last = time.monotonic(), state, last
+            return last
 
     def _read(self, state: str) -> FlowProgress:
         view = self._driver.view
