@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import mirror_process as mp
@@ -14,11 +15,15 @@ from test_verify import IDENTITY, plain, run_command, write
 from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.config import load_mm2_properties
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.engine.progress import FlowProgress, ProgressMeter
 from sparkmirror.errors import ConfigError
 from sparkmirror.offsets.losses import LossKind
+from sparkmirror.pump.control import ControlState, control_topic
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -71,6 +76,29 @@ def test_writers_that_have_moved_are_no_accident(
         assert not mirror.drivers[0].view.partitions
         assert progress(mirror).losses == ()
     assert ledger(target_cluster, topic_name) == []
+    said = run_command(str(file), "-o", "json")
+    assert (said.returncode, json.loads(said.stdout.splitlines()[-1])["verdict"]) == (0, "equal"), said.stdout
+
+
+def test_who_was_killed_before_it_wrote_down_what_it_had_released(
+    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, file: Path
+) -> None:
+    """The next process finds out again that all is copied, though others have written to the copy since."""
+    with run_mirror(file, spark):
+        mp.wait_for(lambda: end(target_cluster, topic_name) == COUNT, 90, "copied")
+    say("done", file, topic_name)
+    write(target_cluster, topic_name, plain(range(50)))
+    with run_mirror(file, spark) as mirror:
+        mp.wait_for(lambda: is_released(mirror, topic_name), 60, "it is released")
+        assert progress(mirror).losses == ()
+    (flow,) = load_mm2_properties(str(file)).flows
+    with closing(ClusterClient(flow.target, "test")) as client:
+        state = ControlState()
+        state.apply(TopicLog(client, control_topic("A")).read(0, 0)[0])
+        assert state.done[topic_name].reached.keys() == {0, 1}, (
+            "it was written down at the latest when the process ended"
+        )
+    assert [loss for loss in ledger(target_cluster, topic_name) if loss.is_loss] == []
     said = run_command(str(file), "-o", "json")
     assert (said.returncode, json.loads(said.stdout.splitlines()[-1])["verdict"]) == (0, "equal"), said.stdout
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
 from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.errors import SparkMirrorError
 from sparkmirror.pump.control import ControlState, DoneTopic
 from sparkmirror.pump.orders import Receipt
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -37,6 +39,14 @@ class DoneTopics:
             self.changed |= before != self._state.done
         for receipt in receipts:  # a pump may have heard it sooner
             self.reach(receipt)
+        self._write_down()
+
+    def close(self) -> None:
+        """Write down what was reached last: who comes next need not find it out."""
+        with suppress(ConnectionError, SparkMirrorError):
+            self._write_down()
+
+    def _write_down(self) -> None:
         with self._lock:
             due = {topic: self._state.done[topic] for topic in self._unsaid & self._state.done.keys()}
         for topic, done in due.items():

@@ -577,21 +577,19 @@ class FlowDriver:
         self._losses.read()
 
     def close(self, duties_s: float = LAST_TURNS_S, *, keep_lease: bool = False) -> None:
-        """Have the duties end within that time, give the lease up and hang up. Pumps must have ended.
-
-        `keep_lease`: a successor goes on with it.
-        """
+        """Have duties end in that time, pass the lease on (`keep_lease`) or give it up. Pumps must have ended."""
         self._closing.set()
+        with self._lock:
+            if self.held():
+                self.done_topics.close()
         if self.duties is not None:
             self.duties.close(duties_s)
         if self.lease is not None and not keep_lease:
             self.lease.release()
-        for helper in self._helpers:
-            if helper.is_alive():
-                helper.join(1.0)
-        for admin in (self._source, self._target):
-            if admin is not None:
-                admin.close()
+        for helper in filter(threading.Thread.is_alive, self._helpers):
+            helper.join(1.0)
+        for admin in filter(None, (self._source, self._target)):
+            admin.close()
         for client in (self._control_client, self._topics_client, self._losses, self._fence, self.takeover):
             client.close()
 
