@@ -56,6 +56,7 @@ class Event(StrEnum):
     REST_LISTENING = "rest-listening"
     RETENTION_RACE = "retention-race"
     SCRATCH_TOPIC_LEFT = "scratch-topic-left"
+    SLOTS_CHANGED = "slots-changed"
     SLOTS_MISSING = "slots-missing"
     SOURCE_WEAKNESS = "source-weakness"
     SPARK_OUTPUT = "spark-output"

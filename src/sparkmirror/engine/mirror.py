@@ -24,7 +24,8 @@ from sparkmirror.engine.observer import Observer
 from sparkmirror.engine.progress import FlowProgress, ProgressMeter
 from sparkmirror.engine.publishing import Publishing
 from sparkmirror.engine.roster import Roster, at_once
-from sparkmirror.engine.session import guard_secrets, is_local, local_slots, open_session
+from sparkmirror.engine.session import guard_secrets, is_local, open_session
+from sparkmirror.engine.slots import Slots
 from sparkmirror.engine.surroundings import Surroundings
 from sparkmirror.errors import ClusterUnreachable, ConfigError, CopyIncomplete, SetupError, SparkMirrorError
 from sparkmirror.events import Event
@@ -36,9 +37,6 @@ REPLAN_S = 300.0
 
 EPOCH_S = 86_400.0
 """How long an epoch lasts at most: what its tasks hold (connections, claims) is built anew each day."""
-
-START_S = 10.0
-"""Tasks that have not reported so long after the first one have no slot: the next plan does without them."""
 
 END_S = 8.0
 """How long an epoch may take to end by itself before it is cancelled: the pumps' own drain time and a margin."""
@@ -107,7 +105,7 @@ class Mirror:
         self.epoch = 0
         """How many epochs were started."""
         self._failures = 0
-        self._slots = self._most_tasks()
+        self._slots = Slots(config.spark, self._asked())
         self._assignment: Assignment = ()
         self._refresh_at: dict[str, float] = {}
         self._progress_at = 0.0
@@ -146,17 +144,15 @@ class Mirror:
 
         def start() -> None:
             try:
-                session.set_result(self._given_session or open_session(self._config.spark, self._slots))
+                session.set_result(self._given_session or open_session(self._config.spark, self._slots.count))
             except Exception as error:
                 session.set_exception(error)
 
         threading.Thread(target=start, name="spark", daemon=True).start()
         return session
 
-    def _most_tasks(self) -> int:
-        asked = sum(flow.tasks_max for flow in self._config.flows)
-        given = local_slots(self._config.spark) if is_local(self._config.spark) else None
-        return given or asked
+    def _asked(self) -> int:
+        return sum(flow.tasks_max for flow in self._config.flows)
 
     def stop(self) -> None:
         """End the epoch, give the leases up, and let `run` return."""
@@ -204,7 +200,7 @@ class Mirror:
         for driver in self.roster.exchange():
             self._meters[driver.name] = ProgressMeter(driver)
             self._refresh_at.pop(driver.name, None)
-        self._slots = self._most_tasks()
+        self._slots.ask(self._asked())
 
     def _stand_by(self, since: float) -> None:
         self._show()
@@ -314,11 +310,11 @@ class Mirror:
             "epoch %d: %d partitions, %d tasks", self.epoch, partitions, len(orders), extra=Event.EPOCH_STARTED.extra
         )
         self.copying = frozenset(part.flow.name for order in orders for part in order.flows)
-        self.observer.slots, self.observer.tasks = self._slots, len(orders)
+        self.observer.slots, self.observer.tasks = self._slots.count, len(orders)
+        self._slots.begin(len(orders))
         job = EpochJob(spark, self.epoch, orders)
         again_at = time.monotonic() + AGAIN_S if len(ready) < len(held) else float("inf")
         replan_at = time.monotonic() + REPLAN_S
-        slots_known: float | None = None if self._slots_are_theirs() else float("inf")
         why = "planned"
         while not job.wait(_TURN_S):
             self._show()
@@ -336,20 +332,16 @@ class Mirror:
                 why = "pump"
                 break
             self._stop_at_send_failure(ready)
-            if slots_known is None and self._started(ready):
-                slots_known = time.monotonic() + START_S
-            if slots_known is not None and time.monotonic() > slots_known:
-                slots_known = float("inf")
-                if self._some_have_no_slot(orders, ready):
-                    why = "slots"
-                    break
+            if self._slots.changed(spark, lambda: len(self._started(ready)), lambda: self._is_same_plan(ready)):
+                why = "slots"
+                break
             if not all([self._refreshed(driver, ready) for driver in ready]):
                 why = "topics"
                 break
             if time.monotonic() > replan_at:
                 replan_at = time.monotonic() + REPLAN_S
-                self._slots = self._most_tasks()  # Spark may have room for more by now
-                if self._plan(ready) != self._assignment:
+                self._slots.ask(self._asked())
+                if not self._is_same_plan(ready):
                     why = "load"
                     break
         self._end(job, ready)
@@ -400,7 +392,10 @@ class Mirror:
     def _plan(self, held: Sequence[FlowDriver]) -> Assignment:
         loads = [load for driver in held for load in driver.loads()]
         caps = {driver.name: driver.flow.tasks_max for driver in held}
-        return plan(loads, self._slots, caps, self._assignment)
+        return plan(loads, self._slots.count, caps, self._assignment)
+
+    def _is_same_plan(self, held: Sequence[FlowDriver]) -> bool:
+        return self._plan(held) == self._assignment
 
     def _orders(self, held: Sequence[FlowDriver]) -> list[PumpOrder]:
         self._assignment = self._plan(held)
@@ -425,27 +420,8 @@ class Mirror:
             )
         return orders
 
-    def _some_have_no_slot(self, orders: Sequence[PumpOrder], held: Sequence[FlowDriver]) -> bool:
-        started = self._started(held)
-        missing = len(orders) - len(started)
-        if not missing:
-            return False
-        log.warning(
-            "%d of %d tasks have no slot: planning for %d",
-            missing,
-            len(orders),
-            len(started),
-            extra=Event.SLOTS_MISSING.extra,
-        )
-        self._slots = len(started)
-        return True
-
     def _started(self, held: Sequence[FlowDriver]) -> set[int]:
         return set().union(*(driver.started_tasks(self.epoch) for driver in held))
-
-    def _slots_are_theirs(self) -> bool:
-        """Whether a cluster decides how many tasks run at once; in local mode we do."""
-        return not is_local(self._config.spark)
 
     def _end(self, job: EpochJob, held: Sequence[FlowDriver]) -> None:
         if not job.wait(0):

@@ -30,6 +30,8 @@ _DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.speculation": "false",
+    # A worker that is to end is drained: its executors end with their tasks, and get no more
+    "spark.decommission.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
     "spark.sql.adaptive.enabled": "false",
     "spark.driver.memory": "512m",

@@ -1,0 +1,134 @@
+"""How many tasks to plan for, while a cluster's executors come and go: with a clock and a cluster of the test's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+import pytest
+from pyspark.sql import SparkSession
+
+from sparkmirror.engine import slots as module
+from sparkmirror.engine.slots import GROWN_S, LOOK_S, START_S, Slots
+
+CLUSTER = {"spark.master": "spark://somewhere:7077"}
+SPARK = cast("SparkSession", None)
+
+
+class Cluster:
+    """`there`: its slots, None where Spark does not say; all tasks that have one have started."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, there: int, settings: Mapping[str, str] = CLUSTER) -> None:
+        self.there: int | None = there
+        self.now = 1000.0
+        self.asked = 0
+        monkeypatch.setattr(module, "slots_of", self._say)
+        monkeypatch.setattr(module.time, "monotonic", lambda: self.now)
+        self.slots = Slots(settings, 8)
+        self.same_plan = False
+
+    def _say(self, _: SparkSession) -> int:
+        self.asked += 1
+        if self.there is None:
+            raise RuntimeError("no JVM")
+        return self.there
+
+    def begin(self) -> None:
+        self.tasks = self.slots.count
+        self.slots.begin(self.tasks)
+
+    def passes(self, seconds: float) -> bool:
+        """Whether something has changed before so much time is over; a look each quarter of a second."""
+        until = self.now + seconds
+        while self.now < until:
+            if self.slots.changed(SPARK, lambda: min(self.there or 0, self.tasks), lambda: self.same_plan):
+                return True
+            self.now += 0.25
+        return False
+
+
+@pytest.fixture
+def four(monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """A cluster of four slots, with an epoch of four tasks, where eight are asked for."""
+    cluster = Cluster(monkeypatch, 4)
+    cluster.begin()
+    assert cluster.passes(START_S + 1), "four of eight tasks have no slot"
+    assert cluster.slots.count == 4
+    cluster.begin()
+    assert not cluster.passes(60)
+    return cluster
+
+
+def test_tasks_without_a_slot_are_waited_for_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(monkeypatch, 4)
+    cluster.begin()
+    assert not cluster.passes(START_S - 1)
+    cluster.there = 8
+    assert not cluster.passes(60)
+    assert cluster.slots.count == 8
+
+
+def test_more_slots_are_used_once_they_have_stayed(four: Cluster) -> None:
+    four.there = 6
+    assert not four.passes(GROWN_S)
+    assert four.passes(LOOK_S + 1)
+    assert four.slots.count == 6
+    four.begin()
+    assert not four.passes(60)
+
+
+def test_more_slots_than_tasks_are_asked_for(four: Cluster) -> None:
+    four.there = 50
+    assert four.passes(GROWN_S + LOOK_S + 1)
+    assert four.slots.count == 8
+    four.begin()
+    four.there = 60
+    assert not four.passes(60)
+
+
+def test_slots_that_no_plan_has_use_for_are_judged_once(four: Cluster) -> None:
+    four.there, four.same_plan = 6, True
+    assert not four.passes(60)
+    assert four.slots.count == 4
+    four.same_plan = False
+    assert not four.passes(60), "the load is looked at when the partitions are planned anew"
+    four.there = 7
+    assert four.passes(GROWN_S + LOOK_S + 1)
+
+
+def test_slots_that_go_are_noticed_at_once(four: Cluster) -> None:
+    four.there = 3
+    assert four.passes(LOOK_S + 0.5)
+    assert four.slots.count == 3
+
+
+def test_a_cluster_without_slots_or_words_is_waited_for(four: Cluster) -> None:
+    for there in (0, None):
+        four.there = there
+        assert not four.passes(60)
+    four.there = 4
+    assert not four.passes(60)
+
+
+def test_it_is_asked_once_a_second(four: Cluster) -> None:
+    before = four.asked
+    four.passes(20)
+    assert 18 <= four.asked - before <= 21
+
+
+def test_where_spark_grows_for_waiting_tasks_all_are_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(monkeypatch, 8, {**CLUSTER, "spark.dynamicAllocation.enabled": "true"})
+    cluster.begin()
+    assert not cluster.passes(20)
+    cluster.there = 5
+    assert cluster.passes(LOOK_S + 0.5)
+    assert cluster.slots.count == 8
+
+
+@pytest.mark.parametrize(("master", "count"), [("local[3]", 3), ("local[*]", 8), ("local", 8)])
+def test_in_local_mode_it_is_ours_to_say(monkeypatch: pytest.MonkeyPatch, master: str, count: int) -> None:
+    cluster = Cluster(monkeypatch, 1, {"spark.master": master})
+    cluster.begin()
+    assert cluster.slots.count == count
+    assert not cluster.passes(60)
+    assert cluster.asked == 0
