@@ -126,6 +126,10 @@ def tasks(log: Path) -> int:
     return int(told[-1]) if told else 0
 
 
+def wait_for_tasks(log: Path, count: int) -> None:
+    mp.wait_for(lambda: tasks(log) == count, FOLLOWS_S, f"{count} tasks")
+
+
 def test_tasks_follow_the_workers_and_nothing_stalls(flow: LoadedFlow, tmp_path: Path) -> None:
     """1, 2, 4 and 2 workers; who leaves has been told so, and its tasks have moved before it ends."""
     with cluster(tmp_path) as spark:
@@ -138,13 +142,13 @@ def test_tasks_follow_the_workers_and_nothing_stalls(flow: LoadedFlow, tmp_path:
                 for count in (2, 4):
                     while sum(one.poll() is None for one in spark.workers) < count:
                         spark.join()
-                    mp.wait_for(lambda count=count: tasks(mirror.log) == count, FOLLOWS_S, f"{count} tasks")
+                    wait_for_tasks(mirror.log, count)
                     flow.wait_for_progress()
                 pace.take_longest_stall_s()
                 for count in (3, 2):
                     leaving = spark.workers.pop(0)
                     leaving.send_signal(signal.SIGTERM)
-                    mp.wait_for(lambda count=count: tasks(mirror.log) == count, FOLLOWS_S, f"{count} tasks")
+                    wait_for_tasks(mirror.log, count)
                     assert leaving.wait(FOLLOWS_S) == 0
                     flow.wait_for_progress()
                 stalled_s = pace.take_longest_stall_s()

@@ -23,7 +23,7 @@ class Cluster:
         self.now = 1000.0
         self.asked = 0
         monkeypatch.setattr(module, "slots_of", self._say)
-        monkeypatch.setattr(module.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr("sparkmirror.engine.slots.time.monotonic", lambda: self.now)
         self.slots = Slots(settings, 8)
         self.same_plan = False
 

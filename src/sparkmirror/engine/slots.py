@@ -28,7 +28,7 @@ def slots_of(spark: SparkSession) -> int:
 
     Spark goes by it before it starts a stage all of whose tasks must run at once. Raises whatever Py4J raises.
     """
-    context = spark.sparkContext._jsc.sc()  # type: ignore[union-attr]  # noqa: SLF001 - PySpark has it nowhere else
+    context = spark.sparkContext._jsc.sc()  # noqa: SLF001 - PySpark has it nowhere else
     return int(context.maxNumConcurrentTasks(context.resourceProfileManager().defaultResourceProfile()))
 
 
