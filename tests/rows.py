@@ -2,7 +2,7 @@
 
 The engine's come to the terminal: mirrors at work, some under time limits. Beside them go the other directories', with
 what these leave of the machine; what they print comes at the end. `--full` has the long tests too, but for those of
-versions, and the flow tests once more on a Spark standalone cluster. Other arguments go to all.
+versions and of the deployment, and the flow tests once more on a Spark standalone cluster. Other arguments go to all.
 """
 
 from __future__ import annotations
@@ -60,14 +60,15 @@ def main(arguments: list[str]) -> int:
     """The exit code: 0 if all passed."""
     began = time.monotonic()
     full = "--full" in arguments
-    apart = {ENGINE, TESTS / "versions"} if full else {ENGINE}
+    first = [ENGINE] if full else [ENGINE, TESTS / "sync"]  # so the rows are of about one length
+    apart = {*first, TESTS / "versions", TESTS / "deploy"} if full else {*first}
     directories = sorted(str(one) for one in {test.parent for test in TESTS.glob("*/test_*.py")} - apart)
     rows = [directories, CALM, list(STANDALONE)] if full else [directories]
     left_out = [f"--ignore={one}" for one in CALM] if full else []
     LOG.parent.mkdir(exist_ok=True)
     others = Beside([[*QUIETLY, *row, *arguments] for row in rows])
     try:
-        engine = subprocess.call([*PYTEST, str(ENGINE), *left_out, *arguments])
+        engine = subprocess.call([*PYTEST, *map(str, first), *left_out, *arguments])
         others.wait()
     finally:
         others.end()
