@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sparkmirror.engine import slots as module
-from sparkmirror.engine.slots import GROWN_S, LOOK_S, START_S, Slots
+from sparkmirror.engine.slots import GROWN_S, LONGEST_START_S, LOOK_S, START_S, Slots
 
 CLUSTER = {"spark.master": "spark://somewhere:7077"}
 SPARK = cast("SparkSession", None)
@@ -26,6 +26,8 @@ class Cluster:
         monkeypatch.setattr("sparkmirror.engine.slots.time.monotonic", lambda: self.now)
         self.slots = Slots(settings, 8)
         self.same_plan = False
+        self.slow = 0
+        """Tasks that have a slot and have not started."""
 
     def _say(self, _: SparkSession) -> int:
         self.asked += 1
@@ -41,7 +43,7 @@ class Cluster:
         """Whether something has changed before so much time is over; a look each quarter of a second."""
         until = self.now + seconds
         while self.now < until:
-            if self.slots.changed(SPARK, lambda: min(self.there or 0, self.tasks), lambda: self.same_plan):
+            if self.slots.changed(SPARK, lambda: min(self.there or 0, self.tasks) - self.slow, lambda: self.same_plan):
                 return True
             self.now += 0.25
         return False
@@ -66,6 +68,28 @@ def test_tasks_without_a_slot_are_waited_for_for_a_while(monkeypatch: pytest.Mon
     cluster.there = 8
     assert not cluster.passes(60)
     assert cluster.slots.count == 8
+
+
+def test_a_task_that_has_a_slot_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its executor is new, and the machine busy: it is neither cancelled nor planned away."""
+    cluster = Cluster(monkeypatch, 8)
+    cluster.begin()
+    cluster.slow = 3
+    assert not cluster.passes(LONGEST_START_S - 1)
+    cluster.slow = 0
+    assert not cluster.passes(60)
+    cluster.begin()
+    cluster.slow = 3
+    assert cluster.passes(LONGEST_START_S + 1), "but not for ever"
+    assert cluster.slots.count == 5
+
+
+def test_of_some_without_a_slot_those_that_have_one_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(monkeypatch, 6)
+    cluster.begin()
+    cluster.slow = 2
+    assert cluster.passes(START_S + 1)
+    assert cluster.slots.count == 6
 
 
 def test_more_slots_are_used_once_they_have_stayed(four: Cluster) -> None:

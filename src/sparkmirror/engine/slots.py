@@ -12,7 +12,10 @@ from sparkmirror.engine.session import is_local, local_slots
 from sparkmirror.events import Event
 
 START_S = 10.0
-"""Tasks that have not reported so long after the first one have no slot: the next plan does without them."""
+"""Tasks that have not reported so long after the first one have no slot, unless the cluster says that they have."""
+
+LONGEST_START_S = 60.0
+"""A task that has a slot has so long to start: a new executor's first Python process may take its time."""
 
 LOOK_S = 1.0
 """How often a cluster is asked for its slots."""
@@ -72,7 +75,7 @@ class Slots:
         if not self._theirs:
             return False
         if not self._settled:
-            return self._settle(started())
+            return self._settle(spark, started())
         self._look(spark)
         newest = self._newest
         if newest and newest < self._tasks:
@@ -90,21 +93,28 @@ class Slots:
             return False
         return self._plan_anew(newest)
 
-    def _settle(self, started: int) -> bool:
+    def _settle(self, spark: SparkSession, started: int) -> bool:
         """Tasks that have no slot are noticed; whether there are such."""
         if started and self._first_started_at is None:
             self._first_started_at = time.monotonic()
         if started < self._tasks:
-            if self._first_started_at is None or time.monotonic() - self._first_started_at < START_S:
+            waited_s = time.monotonic() - self._first_started_at if self._first_started_at is not None else 0.0
+            if waited_s < START_S:
                 return False
+            self._look(spark)
+            there = max(self._newest or 0, started)
+            if there >= self._tasks:
+                if waited_s < LONGEST_START_S:
+                    return False
+                there = started
             log.warning(
                 "%d of %d tasks have no slot: planning for %d",
-                self._tasks - started,
+                self._tasks - there,
                 self._tasks,
-                started,
+                there,
                 extra=Event.SLOTS_MISSING.extra,
             )
-            self.count = started
+            self.count = there
         self._settled = True
         return started < self._tasks
 
