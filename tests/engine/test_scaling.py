@@ -127,8 +127,17 @@ def tasks(log: Path) -> int:
     return int(told[-1]) if told else 0
 
 
-def wait_for_tasks(log: Path, count: int) -> None:
+def wait_for_tasks(flow: LoadedFlow, log: Path, count: int) -> None:
+    """Until so many are planned, and each partition has come further since: all of them have started."""
     mp.wait_for(lambda: tasks(log) == count, FOLLOWS_S, f"{count} tasks")
+    topic, servers = f"A.{flow.topic}", flow.target.direct_servers
+    before = mp.end_offsets(servers, topic, PARTITIONS)
+
+    def all_have_moved() -> bool:
+        now = mp.end_offsets(servers, topic, PARTITIONS)
+        return all(end > old for end, old in zip(now, before, strict=True))
+
+    mp.wait_for(all_have_moved, FOLLOWS_S, "each partition is copied on")
 
 
 def test_tasks_follow_the_workers_and_nothing_stalls(flow: LoadedFlow, tmp_path: Path) -> None:
@@ -143,15 +152,13 @@ def test_tasks_follow_the_workers_and_nothing_stalls(flow: LoadedFlow, tmp_path:
                 for count in (2, 4):
                     while sum(one.poll() is None for one in spark.workers) < count:
                         spark.join()
-                    wait_for_tasks(mirror.log, count)
-                    flow.wait_for_progress()
+                    wait_for_tasks(flow, mirror.log, count)
                 pace.take_longest_stall_s()
                 for count in (3, 2):
                     leaving = spark.workers.pop(0)
                     leaving.send_signal(signal.SIGTERM)
-                    wait_for_tasks(mirror.log, count)
+                    wait_for_tasks(flow, mirror.log, count)
                     assert leaving.wait(FOLLOWS_S) == 0
-                    flow.wait_for_progress()
                 stalled_s = pace.take_longest_stall_s()
             text = mirror.log.read_text()
             assert mirror.terminate() == 0
