@@ -80,7 +80,7 @@ def test_what_is_not_known_is_absent() -> None:
 
 def test_what_is_no_loss_is_not_counted_as_lost() -> None:
     losses = (LossCount("expired", 1, 7, 0, "w"), LossCount("compacted", 1, 5, 0, "w", is_loss=False))
-    assert list(scraped(snapshot(flow(losses=losses)))["sparkmirror_lost_records_total"].values()) == [7]
+    assert list(scraped(snapshot(flow(ledger=losses)))["sparkmirror_lost_records_total"].values()) == [7]
 
 
 def test_names_with_quotes_and_backslashes() -> None:
@@ -170,7 +170,7 @@ def test_above_10_000_partitions_only_groups_that_would_read_again_stay() -> Non
 
 
 def test_lost_records_never_go_back() -> None:
-    newest = [snapshot(flow(losses=(LossCount("expired", 1, 7, 0, "w"),))), snapshot(flow(losses=()))]
+    newest = [snapshot(flow(ledger=(LossCount("expired", 1, 7, 0, "w"),))), snapshot(flow(ledger=()))]
     collector = MirrorCollector(lambda: newest.pop(0))
     line = b'sparkmirror_lost_records_total{flow="A->B",kind="expired"} 7'
     assert line in collector.text()

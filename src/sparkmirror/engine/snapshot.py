@@ -217,7 +217,7 @@ class Duty:
 
 @dataclass(frozen=True, slots=True)
 class LossCount:
-    """What is in the loss ledger of one kind."""
+    """Entries of one kind in the loss ledger."""
 
     kind: str
     entries: int
@@ -313,6 +313,9 @@ class Flow:
     groups: tuple[Group, ...] = ()
     duties: tuple[Duty, ...] = ()
     losses: tuple[LossCount, ...] = ()
+    """What was found since this process took charge."""
+    ledger: tuple[LossCount, ...] = ()
+    """The whole of the loss ledger, the same whichever process reads it."""
     pumps: tuple[Pump, ...] = ()
     retention_s: float | None = None
     """Until the source deletes what is not copied, if that is near."""

@@ -65,7 +65,7 @@ class HighWater:
     def raised(self, flow: Flow) -> dict[tuple[str, bool], int]:
         """The flow's lost offsets by kind and whether they are a loss, after this look."""
         with self._lock:
-            for loss in flow.losses:
+            for loss in flow.ledger:
                 key = flow.flow, loss.kind, loss.is_loss
                 self._highest[key] = max(loss.offsets, self._highest.get(key, 0))
             return {key[1:]: count for key, count in sorted(self._highest.items()) if key[0] == flow.flow}

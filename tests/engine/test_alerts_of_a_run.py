@@ -1,0 +1,368 @@
+"""Each deployed alert fires and ends by a real fault: a real Prometheus scrapes two real processes on one file."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import urllib.request
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import loss_tools as lt
+import mirror_process as mp
+import pytest
+from alerting import Alerts, alerts_of
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.errors import KafkaError
+from kafka.structs import OffsetAndMetadata
+from loaded_flow import running
+from secure_clusters import of_cluster
+
+from sparkmirror.demo import Authority, KafkaCluster
+from sparkmirror.demo.ports import free_ports
+from sparkmirror.demo.quotas import set_quota
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
+
+FLOW = "A->B"
+LIVE, LARGE, BULK, SHORT = "alerts-live", "alerts-large", "alerts-bulk", "alerts-short"
+LIVE_GROUP, BULK_GROUP = "shop", "reader"
+PER_S = 10
+OBJECTIVE_S = 15
+QUOTA = 100_000
+SETTINGS = {
+    "emit.checkpoints.interval.seconds": "1",
+    "sync.group.offsets.enabled": "true",
+    "sync.group.offsets.interval.seconds": "1",
+    "sync.topic.configs.enabled": "false",
+    "groups": f"{LIVE_GROUP}, {BULK_GROUP}",
+    "sparkmirror.objective.seconds": str(OBJECTIVE_S),
+}
+
+
+class Stage:
+    """Two clusters, two processes that mirror from one to the other, and what their alerts say."""
+
+    def __init__(self, source: KafkaCluster, target: KafkaCluster, authority: Authority, directory: Path) -> None:
+        self.source, self.target, self.authority, self.directory = source, target, authority, directory
+        self.keys = authority.issue(directory / "mirror.pem", "mirror")
+        self.ports = free_ports(2)
+        self.processes: dict[int, mp.MirrorProcess] = {}
+        self.alerts: Alerts
+        tls = {**authority.client_settings(), "ssl.keystore.type": "PEM", "ssl.keystore.location": str(self.keys)}
+        for port in self.ports:
+            mp.write_properties(
+                self.file(port),
+                source.bootstrap_servers,
+                target.tls_bootstrap_servers,
+                "alerts-.*",
+                {
+                    **SETTINGS,
+                    **of_cluster("B", tls),
+                    "sparkmirror.metrics.listeners": f"http://127.0.0.1:{port}",
+                },
+            )
+
+    def file(self, port: int) -> Path:
+        return self.directory / f"mm2-{port}.properties"
+
+    def start(self, port: int) -> None:
+        command = (sys.executable, str(Path(__file__).with_name("hurried.py")), "run")
+        self.processes[port] = mp.MirrorProcess(self.file(port), self.directory / f"mirror-{port}.log", command=command)
+
+    def start_all(self) -> None:
+        for port in self.ports:
+            if port not in self.processes:
+                self.start(port)
+
+    def kill(self, ports: Sequence[int]) -> None:
+        """Without a word."""
+        for port in ports:
+            self.processes.pop(port).kill_all()
+
+    def role(self, role: str) -> int:
+        """The port of the process that has it."""
+        ports: list[int] = []
+
+        def told() -> bool:
+            found = self.alerts.query(f'sparkmirror_flow_role{{role="{role}"}} == 1')
+            ports[:] = [int(labels["instance"].rpartition(":")[2]) for labels, _ in found]
+            return len(ports) == 1
+
+        mp.wait_for(told, 60, f"one process is {role}")
+        return ports[0]
+
+    def sparkmirror(self, verb: str, *words: str) -> str:
+        """What a verb prints for the mirror's file."""
+        command = [mp.COMMAND, verb, str(self.file(self.ports[0])), *words]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+
+    def copied(self, topic: str) -> int:
+        return mp.end_offsets(self.target.bootstrap_servers, f"A.{topic}", 1)[0]
+
+    def produce(self, topic: str, records: int, size: int = 200) -> None:
+        mp.produce(self.source.bootstrap_servers, topic, 1, records, codec=None, size=size)
+
+    def commit(self, group: str, topic: str, offset: int) -> None:
+        """As a group of the source that has read so far."""
+        with closing(KafkaConsumer(bootstrap_servers=self.source.bootstrap_servers, group_id=group)) as consumer:
+            consumer.assign([TopicPartition(topic, 0)])
+            consumer.commit({TopicPartition(topic, 0): OffsetAndMetadata(offset, "", -1)})
+
+
+@contextmanager
+def traffic(servers: str) -> Iterator[None]:
+    """Records of the live topic, and a group that reads them two seconds later."""
+    ended = threading.Event()
+
+    def send() -> None:
+        with (
+            closing(KafkaProducer(bootstrap_servers=servers)) as producer,
+            closing(KafkaConsumer(bootstrap_servers=servers, group_id=LIVE_GROUP)) as consumer,
+        ):
+            consumer.assign([TopicPartition(LIVE, 0)])
+            sent = 0
+            while not ended.wait(1 / PER_S):
+                with suppress(KafkaError):  # while the source stands still
+                    producer.send(LIVE, b"x" * 100)
+                    sent += 1
+                    if sent % PER_S == 0 and sent > 2 * PER_S:
+                        place = {TopicPartition(LIVE, 0): OffsetAndMetadata(sent - 2 * PER_S, "", -1)}
+                        consumer.commit(place, timeout_ms=2000)
+
+    thread = threading.Thread(target=send, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(30)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    directory = tmp_path_factory.mktemp("alerts", numbered=False)
+    authority = Authority(directory / "authority")
+    patient = {"broker.session.timeout.ms": "60000"}
+    source = KafkaCluster(directory / "source", properties=patient)
+    target = KafkaCluster(directory / "target", properties=patient, tls=authority)
+    with ExitStack() as stack:
+        stack.enter_context(ThreadPoolExecutor(1))
+        stack.enter_context(running(source))
+        stack.enter_context(running(target))
+        stage = Stage(source, target, authority, directory)
+        for topic in (LIVE, LARGE, BULK, SHORT):
+            mp.create_topic(source.bootstrap_servers, topic, 1)
+        for topic in (LARGE, BULK, SHORT):
+            stage.produce(topic, 100)
+        stage.commit(BULK_GROUP, BULK, 50)
+        stack.enter_context(traffic(source.bootstrap_servers))
+        stage.alerts = stack.enter_context(alerts_of(directory, *stage.ports))
+        try:
+            stage.start_all()
+            mp.wait_for(lambda: stage.copied(SHORT) == 100, 120, "the first records")
+            yield stage
+        finally:
+            for process in stage.processes.values():
+                process.kill_all()
+
+
+@pytest.fixture
+def stage(run: Stage) -> Iterator[Stage]:
+    """Both processes, one at work and one that stands by, and no alert."""
+    run.start_all()
+    mp.wait_for(lambda: [count for _, count in run.alerts.query("sparkmirror_processes")] == [2, 2], 120, "both run")
+    run.alerts.begin()
+    yield run
+    for process in run.processes.values():
+        assert process.process.poll() is None
+
+
+def test_no_standby(stage: Stage) -> None:
+    """The second process is killed, and started again."""
+    standby = stage.role("standby")
+    stage.kill([standby])
+    stage.alerts.wait_until_firing("NoStandby", flow=FLOW)
+    stage.start(standby)
+    stage.alerts.wait_until_over("NoStandby", flow=FLOW)
+    assert stage.alerts.fired() == {"NoStandby"}
+
+
+def test_sparkmirror_down(stage: Stage) -> None:
+    """Both are killed: nobody answers, until one is started again."""
+    stage.kill(stage.ports)
+    stage.alerts.wait_until_firing("SparkmirrorDown")
+    health = f"http://127.0.0.1:{stage.ports[0]}/health"
+    with pytest.raises(OSError, match="refused"):
+        urllib.request.urlopen(health, timeout=5)
+    stage.start_all()
+    stage.alerts.wait_until_over("SparkmirrorDown")
+    with urllib.request.urlopen(health, timeout=5) as answer:
+        assert answer.status == 200
+    assert stage.alerts.fired() == {"SparkmirrorDown"}
+
+
+def test_a_forgotten_pause(stage: Stage) -> None:
+    """Nothing is copied, so what groups have read is not at the target either; the end of the pause ends it all."""
+    stage.sparkmirror("pause")
+    stage.alerts.wait_until_firing("FlowNoProgress", flow=FLOW)
+    stage.alerts.wait_until_firing("LagOverObjective", flow=FLOW)
+    stage.alerts.wait_until_firing("GroupSyncLate", flow=FLOW, group=LIVE_GROUP)
+    assert "paused" in stage.sparkmirror("status")
+    assert "catching up" in stage.sparkmirror("groups")
+    assert stage.alerts.firing("GroupSyncLate") == [{"flow": FLOW, "group": LIVE_GROUP}]
+    stage.sparkmirror("resume")
+    for name in ("FlowNoProgress", "LagOverObjective"):
+        stage.alerts.wait_until_over(name, flow=FLOW)
+    stage.alerts.wait_until_over("GroupSyncLate", flow=FLOW, group=LIVE_GROUP)
+    assert stage.alerts.fired() == {"FlowNoProgress", "LagOverObjective", "GroupSyncLate"}
+
+
+def test_a_target_that_hangs(stage: Stage) -> None:
+    """Nobody has the lease, so nobody works, and nobody knows the lag."""
+    (broker,) = stage.target.brokers
+    broker.pause()
+    try:
+        stage.alerts.wait_until_firing("NobodyWorks", flow=FLOW)
+    finally:
+        broker.resume()
+    stage.alerts.wait_until_over("NobodyWorks", flow=FLOW)
+
+
+def test_a_source_that_hangs(stage: Stage) -> None:
+    """The lag is not known."""
+    (broker,) = stage.source.brokers
+    broker.pause()
+    try:
+        stage.alerts.wait_until_firing("FlowNoProgress", flow=FLOW)
+    finally:
+        broker.resume()
+    stage.alerts.wait_until_over("FlowNoProgress", flow=FLOW)
+
+
+def test_a_target_without_replicas(stage: Stage) -> None:
+    """Its topic asks for more than there are: the partition is parked, and behind it lag and groups are late."""
+    mp.alter_topic(stage.target.bootstrap_servers, f"A.{LIVE}", {"min.insync.replicas": "2"})
+    stage.alerts.wait_until_firing("PartitionsParked", flow=FLOW, cause="not-enough-replicas")
+    stage.alerts.wait_until_firing("FlowNoProgress", flow=FLOW)
+    stage.alerts.wait_until_firing("LagOverObjective", flow=FLOW)
+    stage.alerts.wait_until_firing("GroupSyncLate", flow=FLOW, group=LIVE_GROUP)
+    assert f"{LIVE}-0 is parked" in stage.sparkmirror("status")
+    mp.alter_topic(stage.target.bootstrap_servers, f"A.{LIVE}", {"min.insync.replicas": "1"})
+    stage.alerts.wait_until_over("PartitionsParked", 90, flow=FLOW, cause="not-enough-replicas")
+    for name in ("FlowNoProgress", "LagOverObjective"):
+        stage.alerts.wait_until_over(name, flow=FLOW)
+    stage.alerts.wait_until_over("GroupSyncLate", flow=FLOW, group=LIVE_GROUP)
+    assert stage.alerts.fired() == {"PartitionsParked", "FlowNoProgress", "LagOverObjective", "GroupSyncLate"}
+
+
+def test_a_record_that_is_too_large(stage: Stage) -> None:
+    """The target's limit is below it; the others go on."""
+    mp.alter_topic(stage.target.bootstrap_servers, f"A.{LARGE}", {"max.message.bytes": "5000"})
+    before = stage.copied(LARGE)
+    stage.produce(LARGE, 1, size=20_000)
+    stage.produce(LARGE, 10)
+    stage.alerts.wait_until_firing("PartitionsParked", flow=FLOW, cause="too-large")
+    assert "max.message.bytes=5000" in stage.sparkmirror("status")
+    mp.alter_topic(stage.target.bootstrap_servers, f"A.{LARGE}", {"max.message.bytes": "100000"})
+    stage.alerts.wait_until_over("PartitionsParked", 90, flow=FLOW, cause="too-large")
+    assert stage.copied(LARGE) == before + 11
+    assert stage.alerts.fired() - {"LagOverObjective"} == {"PartitionsParked"}
+
+
+def test_retention_and_what_it_takes(stage: Stage) -> None:
+    """A paused topic is kept for two hours, then for longer. Then its records are deleted twice, less than at first."""
+    here, end = stage.source.bootstrap_servers, mp.end_offsets(stage.source.bootstrap_servers, SHORT, 1)[0]
+    stage.sparkmirror("pause", "--topics", SHORT)
+    mp.alter_topic(here, SHORT, {"retention.ms": str(2 * 3_600_000)})
+    stage.produce(SHORT, 100)
+    stage.alerts.wait_until_firing("RetentionWillWin", flow=FLOW)
+    assert f"{SHORT}-0" in stage.sparkmirror("status")
+    mp.alter_topic(here, SHORT, {"retention.ms": str(7 * 86_400_000)})
+    stage.alerts.wait_until_over("RetentionWillWin", flow=FLOW)
+    assert stage.alerts.fired() - {"LagOverObjective"} == {"RetentionWillWin"}
+
+    lt.delete_records(stage.source, SHORT, 0, before=end + 60)
+    stage.sparkmirror("resume")
+    stage.alerts.wait_until_firing("RecordsLost", flow=FLOW, kind="expired")
+    assert f"{end}-{end + 59}" in stage.sparkmirror("losses")
+    stage.alerts.wait_until_over("RecordsLost", flow=FLOW, kind="expired")
+
+    first = stage.role("leader")
+    stage.kill([first])
+    mp.wait_for(lambda: stage.role("leader") != first, 60, "the other takes over")
+    stage.start(first)
+    stage.alerts.begin(180)
+    stage.sparkmirror("pause", "--topics", SHORT)
+    stage.produce(SHORT, 50)
+    lt.delete_records(stage.source, SHORT, 0, before=end + 120)
+    stage.sparkmirror("resume")
+    stage.alerts.wait_until_firing("RecordsLost", flow=FLOW, kind="expired")
+    stage.alerts.wait_until_over("RecordsLost", flow=FLOW, kind="expired")
+
+
+def test_a_group_that_is_in_use_at_the_target(stage: Stage) -> None:
+    """It reads on at the source, and its offsets can't be set; also not by a process that takes over."""
+    late = {"flow": FLOW, "group": BULK_GROUP}
+    with closing(KafkaConsumer(bootstrap_servers=stage.target.bootstrap_servers, group_id=BULK_GROUP)) as member:
+        member.subscribe([f"A.{BULK}"])
+        mp.wait_for(lambda: member.poll(200) is not None and bool(member.assignment()), 60, "it is a member")
+        with member_stays(member):
+            stage.produce(BULK, 20_000, size=1)
+            stage.commit(BULK_GROUP, BULK, 20_100)
+            stage.alerts.wait_until_firing("GroupWouldReread", **late)
+            stage.alerts.wait_until_firing("GroupSyncLate", **late)
+            assert "it has members at B" in stage.sparkmirror("groups")
+            assert stage.alerts.fired() == {"GroupWouldReread", "GroupSyncLate"}
+            first = stage.role("leader")
+            stage.kill([first])
+            stage.alerts.wait_until_over("GroupSyncLate", **late)
+            stage.alerts.wait_until_firing("GroupSyncLate", **late)
+            stage.start(first)
+    stage.alerts.wait_until_over("GroupWouldReread", **late)
+    stage.alerts.wait_until_over("GroupSyncLate", **late)
+    (place,) = [line for line in stage.sparkmirror("groups").splitlines() if line.startswith(BULK_GROUP)]
+    assert "synced" in place
+
+
+@contextmanager
+def member_stays(member: KafkaConsumer) -> Iterator[None]:
+    """It polls for the length of the context."""
+    ended = threading.Event()
+
+    def poll() -> None:
+        while not ended.is_set():
+            member.poll(200)
+
+    thread = threading.Thread(target=poll, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(30)
+
+
+def test_a_quota_at_the_target(stage: Stage) -> None:
+    """A backlog, and a quota far below what the mirror could write."""
+    set_quota(stage.target, "producer_byte_rate", QUOTA, f"{FLOW}|sparkmirror-produce")
+    try:
+        stage.produce(BULK, 10_000, size=1_000)
+        stage.alerts.wait_until_firing("TargetThrottles", flow=FLOW, side="target", cluster="B")
+    finally:
+        set_quota(stage.target, "producer_byte_rate", None, f"{FLOW}|sparkmirror-produce")
+    stage.alerts.wait_until_over("TargetThrottles", flow=FLOW, side="target", cluster="B")
+    assert stage.alerts.fired() - {"LagOverObjective", "GroupSyncLate"} == {"TargetThrottles"}
+
+
+def test_our_certificate_ends_soon(stage: Stage) -> None:
+    """Until another one is written to the same place."""
+    stage.authority.issue(stage.keys, "mirror", valid_until=datetime.now(UTC) + timedelta(days=13))
+    stage.alerts.wait_until_firing("CertificateExpires", flow=FLOW, side="target", cluster="B")
+    stage.authority.issue(stage.keys, "mirror")
+    stage.alerts.wait_until_over("CertificateExpires", flow=FLOW, side="target", cluster="B")
+    assert stage.alerts.fired() == {"CertificateExpires"}
