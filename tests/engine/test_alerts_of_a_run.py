@@ -7,7 +7,6 @@ import sys
 import threading
 import urllib.request
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -151,7 +150,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     source = KafkaCluster(directory / "source", properties=patient)
     target = KafkaCluster(directory / "target", properties=patient, tls=authority)
     with ExitStack() as stack:
-        stack.enter_context(ThreadPoolExecutor(1))
         stack.enter_context(running(source))
         stack.enter_context(running(target))
         stage = Stage(source, target, authority, directory)
