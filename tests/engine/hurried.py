@@ -5,7 +5,7 @@ from __future__ import annotations
 from sparkmirror.cli import main
 from sparkmirror.engine import flow_driver, forecast, lookout, observer, progress, surroundings
 
-surroundings.LOOK_S = surroundings.CERTIFICATES_S = 1.0
+surroundings.LOOK_S = 1.0
 flow_driver.LOOK_S = 1.0
 lookout.RETENTION_S = 1.0
 forecast.SHORTEST_S = 3.0

@@ -353,14 +353,17 @@ def member_stays(member: KafkaConsumer) -> Iterator[None]:
 
 
 def test_a_quota_at_the_target(stage: Stage) -> None:
-    """A backlog, and a quota far below what the mirror could write."""
+    """A backlog, and a quota far below what the mirror could write, until the mirror is capped below the quota."""
     set_quota(stage.target, "producer_byte_rate", QUOTA, f"{FLOW}|sparkmirror-produce")
     try:
         stage.produce(BULK, 10_000, size=1_000)
         stage.alerts.wait_until_firing("TargetThrottles", flow=FLOW, side="target", cluster="B")
+        stage.sparkmirror("throttle", "50K")
+        stage.alerts.wait_until_over("TargetThrottles", flow=FLOW, side="target", cluster="B")
+        assert stage.alerts.query("sparkmirror_lag_records > 1000")
     finally:
         set_quota(stage.target, "producer_byte_rate", None, f"{FLOW}|sparkmirror-produce")
-    stage.alerts.wait_until_over("TargetThrottles", flow=FLOW, side="target", cluster="B")
+        stage.sparkmirror("throttle", "off")
     assert stage.alerts.fired() - {"LagOverObjective", "GroupSyncLate"} == {"TargetThrottles"}
 
 
