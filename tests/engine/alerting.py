@@ -15,7 +15,9 @@ from scraping import asked, prometheus
 from tests.metrics.deployed import PROMETHEUS, rules
 
 FOR = "2s"
-FASTER = {"[10m]": "[10s]", "[5m]": "[10s]", "offset 15m": "offset 10s", "[1d]": "[1d]"}
+SOON_S = 90.0
+"""So long an alert is waited for."""
+FASTER = {"[10m]": "[10s]", "[5m]": "[10s]", "offset 15m": "offset 10s", "[1m]": "[5s]", "[1d]": "[1d]"}
 """Ranges and offsets of the deployed expressions, and what they become."""
 _TIMES = re.compile(r"\[\w+\]|offset \w+")
 
@@ -57,17 +59,17 @@ class Alerts:
             if one["state"] == "firing" and one["labels"]["alertname"] == name
         ]
 
-    def wait_until_firing(self, name: str, timeout_s: float = 60.0, **labels: str) -> None:
+    def wait_until_firing(self, name: str, **labels: str) -> None:
         """Wait for one with just these labels."""
-        mp.wait_for(lambda: labels in self.firing(name), timeout_s, f"{name} fires with {labels}")
+        mp.wait_for(lambda: labels in self.firing(name), SOON_S, f"{name} fires with {labels}")
 
-    def wait_until_over(self, name: str, timeout_s: float = 60.0, **labels: str) -> None:
+    def wait_until_over(self, name: str, **labels: str) -> None:
         """Wait until there is none with just these labels."""
-        mp.wait_for(lambda: labels not in self.firing(name), timeout_s, f"{name} ends")
+        mp.wait_for(lambda: labels not in self.firing(name), SOON_S, f"{name} ends")
 
-    def begin(self, timeout_s: float = 90.0) -> None:
+    def begin(self) -> None:
         """Wait until none fires or is about to; `fired` counts from then on."""
-        mp.wait_for(lambda: not asked(f"{self._url}/api/v1/alerts")["alerts"], timeout_s, "no alert")
+        mp.wait_for(lambda: not asked(f"{self._url}/api/v1/alerts")["alerts"], SOON_S, "no alert")
         self._since = time.time()
 
     def fired(self) -> set[str]:

@@ -9,7 +9,8 @@ surroundings.LOOK_S = 1.0
 flow_driver.LOOK_S = 1.0
 lookout.RETENTION_S = 1.0
 forecast.SHORTEST_S = 3.0
-observer.ENDS_S = progress.ENDS_S = 8.0
+for module in (observer, progress):
+    vars(module)["ENDS_S"] = 8.0
 
 if __name__ == "__main__":
     main()

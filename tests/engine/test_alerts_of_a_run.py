@@ -103,6 +103,15 @@ class Stage:
         assert done.returncode == code
         return done.stdout.lower()
 
+    @contextmanager
+    def paused(self, topics: str) -> Iterator[None]:
+        """They are left alone for the length of the context."""
+        self.sparkmirror("pause", "--topics", topics)
+        try:
+            yield
+        finally:
+            self.sparkmirror("resume")
+
     def copied(self, topic: str) -> int:
         return mp.end_offsets(self.target.bootstrap_servers, f"A.{topic}", 1)[0]
 
@@ -209,15 +218,13 @@ def test_sparkmirror_down(stage: Stage) -> None:
 
 def test_a_forgotten_pause(stage: Stage) -> None:
     """Nothing is copied, so what groups have read is not at the target either; the end of the pause ends it all."""
-    stage.sparkmirror("pause")
-    stage.alerts.wait_until_firing("FlowNoProgress", flow=FLOW)
-    stage.alerts.wait_until_firing("LagOverObjective", flow=FLOW)
-    stage.alerts.wait_until_firing("GroupSyncLate", flow=FLOW, group=LIVE_GROUP)
-    stage.sparkmirror("status")
-    assert "paused" in stage.sparkmirror("doctor", "--wait", "0", code=1)
-    assert "catching up" in stage.sparkmirror("groups")
-    assert stage.alerts.firing("GroupSyncLate") == [{"flow": FLOW, "group": LIVE_GROUP}]
-    stage.sparkmirror("resume")
+    with stage.paused(".*"):
+        stage.alerts.wait_until_firing("FlowNoProgress", flow=FLOW)
+        stage.alerts.wait_until_firing("LagOverObjective", flow=FLOW)
+        stage.alerts.wait_until_firing("GroupSyncLate", flow=FLOW, group=LIVE_GROUP)
+        assert "(paused)" in stage.sparkmirror("status")
+        assert "catching up" in stage.sparkmirror("groups")
+        assert stage.alerts.firing("GroupSyncLate") == [{"flow": FLOW, "group": LIVE_GROUP}]
     for name in ("FlowNoProgress", "LagOverObjective"):
         stage.alerts.wait_until_over(name, flow=FLOW)
     stage.alerts.wait_until_over("GroupSyncLate", flow=FLOW, group=LIVE_GROUP)
@@ -242,27 +249,11 @@ def test_a_source_that_hangs(stage: Stage) -> None:
     broker.pause()
     try:
         stage.alerts.wait_until_firing("FlowNoProgress", flow=FLOW)
-        stage.sparkmirror("status")
-        stage.sparkmirror("doctor", "--wait", "5", code=1)
+        assert "lag not known" in stage.sparkmirror("status")
+        assert "no broker of" in stage.sparkmirror("doctor", "--wait", "0", code=1)
     finally:
         broker.resume()
     stage.alerts.wait_until_over("FlowNoProgress", flow=FLOW)
-
-
-def test_a_target_without_replicas(stage: Stage) -> None:
-    """Its topic asks for more than there are: the partition is parked, and behind it lag and groups are late."""
-    mp.alter_topic(stage.target.bootstrap_servers, f"A.{LIVE}", {"min.insync.replicas": "2"})
-    stage.alerts.wait_until_firing("PartitionsParked", flow=FLOW, cause="not-enough-replicas")
-    stage.alerts.wait_until_firing("FlowNoProgress", flow=FLOW)
-    stage.alerts.wait_until_firing("LagOverObjective", flow=FLOW)
-    stage.alerts.wait_until_firing("GroupSyncLate", flow=FLOW, group=LIVE_GROUP)
-    assert f"{LIVE}-0 is parked" in stage.sparkmirror("status")
-    mp.alter_topic(stage.target.bootstrap_servers, f"A.{LIVE}", {"min.insync.replicas": "1"})
-    stage.alerts.wait_until_over("PartitionsParked", 90, flow=FLOW, cause="not-enough-replicas")
-    for name in ("FlowNoProgress", "LagOverObjective"):
-        stage.alerts.wait_until_over(name, flow=FLOW)
-    stage.alerts.wait_until_over("GroupSyncLate", flow=FLOW, group=LIVE_GROUP)
-    assert stage.alerts.fired() == {"PartitionsParked", "FlowNoProgress", "LagOverObjective", "GroupSyncLate"}
 
 
 def test_a_record_that_is_too_large(stage: Stage) -> None:
@@ -274,46 +265,55 @@ def test_a_record_that_is_too_large(stage: Stage) -> None:
     stage.alerts.wait_until_firing("PartitionsParked", flow=FLOW, cause="too-large")
     assert "max.message.bytes=5000" in stage.sparkmirror("status")
     mp.alter_topic(stage.target.bootstrap_servers, f"A.{LARGE}", {"max.message.bytes": "100000"})
-    stage.alerts.wait_until_over("PartitionsParked", 90, flow=FLOW, cause="too-large")
-    assert stage.copied(LARGE) == before + 11
+    mp.wait_for(lambda: stage.copied(LARGE) == before + 11, 90, "it is tried again")
+    stage.alerts.wait_until_over("PartitionsParked", flow=FLOW, cause="too-large")
     assert stage.alerts.fired() - {"LagOverObjective"} == {"PartitionsParked"}
 
 
 def test_retention_and_what_it_takes(stage: Stage) -> None:
-    """A paused topic is kept for two hours, then for longer. Then its records are deleted twice, less than at first."""
+    """A paused topic is kept for two hours, then for longer; then most of what waits is deleted all the same."""
     here, end = stage.source.bootstrap_servers, mp.end_offsets(stage.source.bootstrap_servers, SHORT, 1)[0]
-    stage.sparkmirror("pause", "--topics", SHORT)
-    mp.alter_topic(here, SHORT, {"retention.ms": str(2 * 3_600_000)})
-    stage.produce(SHORT, 100)
-    stage.alerts.wait_until_firing("RetentionWillWin", flow=FLOW)
-    assert f"{SHORT}-0: the source will delete" in stage.sparkmirror("doctor", "--wait", "0", code=1)
-    mp.alter_topic(here, SHORT, {"retention.ms": str(7 * 86_400_000)})
-    stage.alerts.wait_until_over("RetentionWillWin", flow=FLOW)
-    assert stage.alerts.fired() - {"LagOverObjective"} == {"RetentionWillWin"}
-
-    lt.delete_records(stage.source, SHORT, 0, before=end + 60)
-    stage.sparkmirror("resume")
+    with stage.paused(SHORT):
+        mp.alter_topic(here, SHORT, {"retention.ms": str(2 * 3_600_000)})
+        stage.produce(SHORT, 100)
+        stage.alerts.wait_until_firing("RetentionWillWin", flow=FLOW)
+        assert f"{SHORT}-0: the source will delete" in stage.sparkmirror("doctor", "--wait", "0", code=1)
+        mp.alter_topic(here, SHORT, {"retention.ms": str(7 * 86_400_000)})
+        stage.alerts.wait_until_over("RetentionWillWin", flow=FLOW)
+        assert stage.alerts.fired() - {"LagOverObjective"} == {"RetentionWillWin"}
+        lt.delete_records(stage.source, SHORT, 0, before=end + 60)
     stage.alerts.wait_until_firing("RecordsLost", flow=FLOW, kind="expired")
     assert f"{end}-{end + 59}" in stage.sparkmirror("losses")
     stage.alerts.wait_until_over("RecordsLost", flow=FLOW, kind="expired")
+    assert stage.alerts.fired() - {"LagOverObjective"} == {"RetentionWillWin", "RecordsLost"}
 
+
+def test_a_loss_after_a_takeover(stage: Stage) -> None:
+    """Who takes over counts on: that is no loss, and a smaller one than there was before is one."""
+    (known,) = {count for _, count in stage.alerts.query("sparkmirror_lost_records_total")}
     first = stage.role("leader")
     stage.kill([first])
     mp.wait_for(lambda: stage.role("leader") != first, 60, "the other takes over")
+    mp.wait_for(lambda: bool(stage.alerts.query("sparkmirror_lost_records_total")), 60, "it has read the ledger")
+    assert [count for _, count in stage.alerts.query("sparkmirror_lost_records_total")] == [known]
     stage.start(first)
-    stage.alerts.begin(180)
-    stage.sparkmirror("pause", "--topics", SHORT)
-    stage.produce(SHORT, 50)
-    lt.delete_records(stage.source, SHORT, 0, before=end + 120)
-    stage.sparkmirror("resume")
+    stage.alerts.wait_until_over("NobodyWorks", flow=FLOW)
+    assert "RecordsLost" not in stage.alerts.fired()
+    end = mp.end_offsets(stage.source.bootstrap_servers, SHORT, 1)[0]
+    with stage.paused(SHORT):
+        stage.produce(SHORT, 50)
+        lt.delete_records(stage.source, SHORT, 0, before=end + 20)
     stage.alerts.wait_until_firing("RecordsLost", flow=FLOW, kind="expired")
+    assert [count for _, count in stage.alerts.query("sparkmirror_lost_records_total")] == [known + 20]
     stage.alerts.wait_until_over("RecordsLost", flow=FLOW, kind="expired")
 
 
 def test_a_group_that_is_in_use_at_the_target(stage: Stage) -> None:
     """It reads on at the source, and its offsets can't be set; also not by a process that takes over."""
     late = {"flow": FLOW, "group": BULK_GROUP}
-    with closing(KafkaConsumer(bootstrap_servers=stage.target.bootstrap_servers, group_id=BULK_GROUP)) as member:
+    with closing(
+        KafkaConsumer(bootstrap_servers=stage.target.bootstrap_servers, group_id=BULK_GROUP, enable_auto_commit=False)
+    ) as member:
         member.subscribe([f"A.{BULK}"])
         mp.wait_for(lambda: member.poll(200) is not None and bool(member.assignment()), 60, "it is a member")
         with member_stays(member):
