@@ -67,9 +67,14 @@ class Alerts:
         """Wait until there is none with just these labels."""
         mp.wait_for(lambda: labels not in self.firing(name), SOON_S, f"{name} ends")
 
-    def begin(self) -> None:
-        """Wait until none fires or is about to; `fired` counts from then on."""
-        mp.wait_for(lambda: not asked(f"{self._url}/api/v1/alerts")["alerts"], SOON_S, "no alert")
+    def begin(self, *but: str) -> None:
+        """Wait until none fires or is about to, but for those; `fired` counts from then on."""
+
+        def quiet() -> bool:
+            alerts = asked(f"{self._url}/api/v1/alerts")["alerts"]
+            return {one["labels"]["alertname"] for one in alerts} <= {*but}
+
+        mp.wait_for(quiet, SOON_S, "no alert")
         self._since = time.time()
 
     def fired(self) -> set[str]:
