@@ -354,6 +354,7 @@ def test_a_group_that_is_in_use_at_the_target(stage: Stage) -> None:
         stage.kill([leader])
         stage.alerts.wait_until_over("GroupSyncLate", **late)
         stage.alerts.wait_until_firing("GroupSyncLate", **late)
+        stage.alerts.wait_until_firing("GroupWouldReread", **late)
         stage.start(leader)
     stage.alerts.wait_until_over("GroupWouldReread", **late)
     stage.alerts.wait_until_over("GroupSyncLate", **late)

@@ -333,6 +333,7 @@ class _FlowObserver:
                     self._synced_ms.get(name),
                     took_s * 1000 if took_s is not None else None,
                     _group_partitions(driver, name),
+                    name in groups.whereabouts or name not in groups.current,
                 )
             )
         return tuple(found)

@@ -192,10 +192,14 @@ class Group:
     checkpoint_ms: float | None = None
     """How long a checkpoint of it took, from reading the offset to the record's acknowledgement."""
     partitions: tuple[GroupPartition, ...] = ()
+    looked_at: bool = True
+    """Whether its partitions are known: those of a group with checkpoints are looked up some seconds after these."""
 
     @property
     def reread(self) -> int | None:
         """As `GroupPartition.reread`, of all partitions."""
+        if not self.looked_at:
+            return None
         known = [one.reread for one in self.partitions]
         return None if None in known else sum(count for count in known if count is not None)
 

@@ -265,7 +265,7 @@ def _group_lags(group: Group) -> Iterable[tuple[str, int | None]]:
         ("target", [one.target_lag for one in group.partitions]),
     ):
         known = [lag for lag in lags if lag is not None]
-        yield side, sum(known) if len(known) == len(lags) else None
+        yield side, sum(known) if group.looked_at and len(known) == len(lags) else None
 
 
 def _duties(families: Families, flow: Flow) -> None:
