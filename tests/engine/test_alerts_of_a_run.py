@@ -97,7 +97,7 @@ class Stage:
 
     def sparkmirror(self, verb: str, *words: str, code: int = 0) -> str:
         """What a verb prints for the mirror's file, in lower case."""
-        command = [mp.COMMAND, verb, str(self.file(self.ports[0])), *words]
+        command = [mp.COMMAND, *verb.split(), str(self.file(self.ports[0])), *words]
         done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
         print(verb, *words, done.returncode, done.stdout, done.stderr)
         assert done.returncode == code
@@ -272,6 +272,18 @@ def test_a_record_that_is_too_large(stage: Stage) -> None:
     mp.wait_for(lambda: stage.copied(LARGE) == before + 11, 90, "it is tried again")
     stage.alerts.wait_until_over("PartitionsParked", flow=FLOW, cause="too-large")
     assert stage.alerts.fired() - {"LagOverObjective"} == {"PartitionsParked"}
+
+
+def test_a_topic_that_the_target_refuses(stage: Stage) -> None:
+    """With the alias before it its name is too long; it is deleted."""
+    name = f"alerts-{'x' * 241}"
+    mp.create_topic(stage.source.bootstrap_servers, name, 1)
+    stage.alerts.wait_until_firing("TopicsRefused", flow=FLOW)
+    (line,) = [line for line in stage.sparkmirror("topics list").splitlines() if line.startswith(name)]
+    assert "refused" in line
+    lt.delete_topic(stage.source, name)
+    stage.alerts.wait_until_over("TopicsRefused", flow=FLOW)
+    assert stage.alerts.fired() == {"TopicsRefused"}
 
 
 def test_a_retention_that_is_too_short(stage: Stage) -> None:
