@@ -254,7 +254,7 @@ def test_a_source_that_hangs(stage: Stage) -> None:
     try:
         stage.alerts.wait_until_firing("FlowNoProgress", flow=FLOW)
         assert "lag not known" in stage.sparkmirror("status")
-        assert "no broker of" in stage.sparkmirror("doctor", "--wait", "0", code=1)
+        assert "timed out" in stage.sparkmirror("doctor", "--wait", "0", code=1)
     finally:
         broker.resume()
     stage.alerts.wait_until_over("FlowNoProgress", flow=FLOW)
