@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
 import threading
-import urllib.parse
-import urllib.request
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
 
 import mirror_process as mp
 import pytest
-import yaml
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 from mirror_thread import run_config
 from pyspark.sql import SparkSession
-from tests.metrics.deployed import DASHBOARDS, PROMETHEUS, panels, rules
-from tests.metrics.prometheus_programs import fetched
+from scraping import asked, prometheus
+from tests.metrics.deployed import DASHBOARDS, panels, rules
 
 from sparkmirror.cli.metrics import metrics_served
 from sparkmirror.config import load_mm2_properties
@@ -64,38 +57,6 @@ def traffic(servers: str, topic: str) -> Iterator[None]:
         finally:
             ended.set()
             thread.join(30)
-
-
-@contextmanager
-def prometheus(directory: Path, scraped: int) -> Iterator[str]:
-    """One with the deployed configuration, but for where and how often it asks. Its URL."""
-    config = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text())
-    config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
-    config["scrape_configs"][0]["static_configs"][0]["targets"] = [f"127.0.0.1:{scraped}"]
-    (directory / "prometheus.yml").write_text(yaml.safe_dump(config))
-    for name in config["rule_files"]:
-        shutil.copy(PROMETHEUS / name, directory)
-    (port,) = free_ports(1)
-    process = subprocess.Popen(
-        [
-            fetched("prometheus"),
-            f"--config.file={directory / 'prometheus.yml'}",
-            f"--storage.tsdb.path={directory / 'data'}",
-            f"--web.listen-address=127.0.0.1:{port}",
-        ],
-        stdout=subprocess.DEVNULL,
-        stderr=(directory / "prometheus.log").open("wb"),
-    )
-    try:
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
-def asked(url: str, **parameters: str) -> Any:
-    with urllib.request.urlopen(f"{url}?{urllib.parse.urlencode(parameters)}", timeout=10) as answer:  # noqa: S310
-        return json.load(answer)["data"]
 
 
 def is_filled(url: str, expression: str) -> bool:

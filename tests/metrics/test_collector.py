@@ -80,7 +80,7 @@ def test_what_is_not_known_is_absent() -> None:
 
 def test_what_is_no_loss_is_not_counted_as_lost() -> None:
     losses = (LossCount("expired", 1, 7, 0, "w"), LossCount("compacted", 1, 5, 0, "w", is_loss=False))
-    assert list(scraped(snapshot(flow(losses=losses)))["sparkmirror_lost_records_total"].values()) == [7]
+    assert list(scraped(snapshot(flow(ledger=losses)))["sparkmirror_lost_records_total"].values()) == [7]
 
 
 def test_names_with_quotes_and_backslashes() -> None:
@@ -169,8 +169,16 @@ def test_above_10_000_partitions_only_groups_that_would_read_again_stay() -> Non
     assert list(samples["sparkmirror_groups_reread_records"].values()) == [5]
 
 
+def test_what_is_not_known_of_a_group_has_no_series() -> None:
+    """Where it is was not looked at yet."""
+    samples = scraped(snapshot(flow(groups=(group("new", partitions=(), looked_at=False),))))
+    names = ("group_reread_records", "groups_reread_records", "group_lag_records")
+    assert [samples.get(f"sparkmirror_{name}", {}) for name in names] == [{}, {}, {}]
+    assert sum(samples["sparkmirror_group_state"].values()) == 1
+
+
 def test_lost_records_never_go_back() -> None:
-    newest = [snapshot(flow(losses=(LossCount("expired", 1, 7, 0, "w"),))), snapshot(flow(losses=()))]
+    newest = [snapshot(flow(ledger=(LossCount("expired", 1, 7, 0, "w"),))), snapshot(flow(ledger=()))]
     collector = MirrorCollector(lambda: newest.pop(0))
     line = b'sparkmirror_lost_records_total{flow="A->B",kind="expired"} 7'
     assert line in collector.text()

@@ -77,7 +77,7 @@ LAG = (
         "retention-race",
         Severity.CRITICAL,
         "The source will delete what is not copied",
-        "The forecast over the last ten minutes is below an hour.",
+        "The forecast over the last ten minutes is below six hours.",
         "Retention at the source is shorter than the flow needs to catch up.",
         "Raise retention.ms of the topic at the source until the flow has caught up.",
         _retention,

@@ -569,8 +569,13 @@ class FlowDriver:
 
     @property
     def losses(self) -> list[Loss]:
-        """What was found to be lost since this process took charge; the ledger has all."""
+        """What was found to be lost since this process took charge; `ledger` has all."""
         return self._losses.losses
+
+    @property
+    def ledger(self) -> list[Loss]:
+        """All that was ever found to be lost, once this process has taken charge."""
+        return self._losses.ledger
 
     def read_losses(self) -> None:
         """See to it that `losses` has everything that is in the ledger now; raises as the ledger does."""

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from sparkmirror.wire.topic_partition import TopicPartition
 
-WARN_MINUTES = 60.0
-"""A forecast below this is a warning."""
+WARN_MINUTES = 360.0
+"""A forecast below this is a warning, and a metric: as the alert RetentionWillWin has it."""
 
 WINDOW_S = 600.0
 """Speeds are over this time: a log's start moves in jumps, a segment at a time."""

@@ -1,4 +1,4 @@
-"""A flow's loss ledger as its driver follows it: what was added since this process took charge."""
+"""A flow's loss ledger as its driver follows it: all of it, and what was added since this process took charge."""
 
 from __future__ import annotations
 
@@ -25,13 +25,19 @@ class LossWatch:
         self._log = TopicLog(self._client, losses_topic(flow.source.alias))
         self._offset: int | None = None
         self._lock = threading.Lock()
+        self._before: dict[str, Loss] = {}
+        """What was in the ledger when this process took charge."""
         self._losses: dict[str, Loss] = {}
 
     def start(self) -> None:
-        """Count what comes from now on; a second time does nothing."""
+        """Read what there is, and count what comes from now on as new; a second time does nothing.
+
+        Raises `ConnectionError` or `ClusterUnreachable`.
+        """
         with self._lock:
             if self._offset is None:
-                self._offset = self._log.end(0)
+                entries, self._offset = self._log.read(0, 0)
+                self._before = {loss.key: loss for loss in read_losses(entries)}
 
     def read(self) -> None:
         """Take what was added, and log it; raises `ConnectionError` or `ClusterUnreachable`."""
@@ -47,9 +53,15 @@ class LossWatch:
 
     @property
     def losses(self) -> list[Loss]:
-        """The newest word on each."""
+        """The newest word on each that was added since this process took charge."""
         with self._lock:
             return list(self._losses.values())
+
+    @property
+    def ledger(self) -> list[Loss]:
+        """The newest word on each, those of before too; nothing until this process takes charge."""
+        with self._lock:
+            return list((self._before | self._losses).values())
 
     def close(self) -> None:
         self._client.close()

@@ -38,6 +38,7 @@ from sparkmirror.engine.snapshot import (
     Topic,
 )
 from sparkmirror.engine.surroundings import Surroundings
+from sparkmirror.engine.waits import Waits
 from sparkmirror.offsets.losses import Loss
 from sparkmirror.pump.figures import Latencies, PartitionFigures, Totals
 from sparkmirror.pump.orders import Receipt
@@ -129,7 +130,7 @@ class _FlowObserver:
         """Of drivers before."""
         self._state: FlowState | None = None
         self._state_since_ms = 0
-        self._behind_since: dict[PartitionKey, float] = {}
+        self._waits: Waits[PartitionKey] = Waits()
         self._starts: dict[PartitionKey, int] = {}
         """Where the source's logs began when that was last looked at."""
         self._rows: dict[PartitionKey, _Row] = {}
@@ -186,6 +187,7 @@ class _FlowObserver:
             groups=self._groups(driver),
             duties=_duties(driver),
             losses=_losses(driver.losses),
+            ledger=_losses(driver.ledger),
             pumps=_pumps(driver.view),
             retention_s=forecast.minutes * 60 if forecast is not None else None,
             retention_of=f"{forecast.topic}-{forecast.partition}" if forecast is not None else "",
@@ -230,7 +232,7 @@ class _FlowObserver:
             rows[key.topic].append(self._partition(key, one, end, start or 0, leader, tasks.get(at), now))
         for gone in self._rows.keys() - seen:
             del self._rows[gone]
-            self._behind_since.pop(gone, None)
+            self._waits.forget(gone)
             self._starts.pop(gone, None)
         for name, some in rows.items():
             some.sort(key=_number)
@@ -264,7 +266,7 @@ class _FlowObserver:
         end, task, leader, figures = seen.end, seen.task, seen.leader, seen.figures
         receipt = one.receipt
         if receipt is None:
-            self._behind_since.pop(key, None)
+            self._waits.forget(key)
             return Partition(
                 key.partition,
                 PartitionState.UNKNOWN,
@@ -287,7 +289,7 @@ class _FlowObserver:
             end=end if end > UNKNOWN else None,
             start=self._starts.get(key),
             lag=lag,
-            lag_s=self._lag_s(key, lag, figures.oldest_ms if figures is not None else UNKNOWN, now),
+            lag_s=self._lag_s(key, lag, end, figures.oldest_ms if figures is not None else UNKNOWN, now),
             downstream=receipt.downstream if receipt.downstream > UNKNOWN else None,
             records=one.past_records + receipt.records,
             bytes=one.past_bytes + receipt.bytes,
@@ -301,12 +303,12 @@ class _FlowObserver:
             leader=leader,
         )
 
-    def _lag_s(self, key: PartitionKey, lag: int | None, oldest_ms: int, now: float) -> float | None:
+    def _lag_s(self, key: PartitionKey, lag: int | None, end: int, oldest_ms: int, now: float) -> float | None:
         """By the oldest record's timestamp, where it was fetched; else since it was seen to wait, which is less."""
         if not lag:
-            self._behind_since.pop(key, None)
+            self._waits.forget(key)
             return None if lag is None else 0.0
-        since = self._behind_since.setdefault(key, now)
+        since = self._waits.since_s(key, end - lag, end, now)
         return max(now - (min(oldest_ms / 1000, since) if oldest_ms >= 0 else since), 0.0)
 
     # --- groups ---------------------------------------------------------------------------------
@@ -333,6 +335,7 @@ class _FlowObserver:
                     self._synced_ms.get(name),
                     took_s * 1000 if took_s is not None else None,
                     _group_partitions(driver, name),
+                    name in groups.whereabouts or name not in groups.current,
                 )
             )
         return tuple(found)

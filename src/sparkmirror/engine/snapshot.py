@@ -192,10 +192,14 @@ class Group:
     checkpoint_ms: float | None = None
     """How long a checkpoint of it took, from reading the offset to the record's acknowledgement."""
     partitions: tuple[GroupPartition, ...] = ()
+    looked_at: bool = True
+    """Whether its partitions are known: those of a group with checkpoints are looked up some seconds after these."""
 
     @property
     def reread(self) -> int | None:
         """As `GroupPartition.reread`, of all partitions."""
+        if not self.looked_at:
+            return None
         known = [one.reread for one in self.partitions]
         return None if None in known else sum(count for count in known if count is not None)
 
@@ -217,7 +221,7 @@ class Duty:
 
 @dataclass(frozen=True, slots=True)
 class LossCount:
-    """What is in the loss ledger of one kind."""
+    """Entries of one kind in the loss ledger."""
 
     kind: str
     entries: int
@@ -313,6 +317,9 @@ class Flow:
     groups: tuple[Group, ...] = ()
     duties: tuple[Duty, ...] = ()
     losses: tuple[LossCount, ...] = ()
+    """What was found since this process took charge."""
+    ledger: tuple[LossCount, ...] = ()
+    """The whole of the loss ledger, the same whichever process reads it."""
     pumps: tuple[Pump, ...] = ()
     retention_s: float | None = None
     """Until the source deletes what is not copied, if that is near."""

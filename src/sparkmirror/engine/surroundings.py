@@ -21,9 +21,6 @@ from sparkmirror.events import Event
 LOOK_S = 30.0
 """How often."""
 
-CERTIFICATES_S = 3600.0
-"""How often the files of certificates are read."""
-
 log = logging.getLogger(__name__)
 
 
@@ -74,7 +71,7 @@ class Surroundings:
                 except Exception:  # this thread must not end
                     log.exception("flow %s: looking around", flow.name, extra=Event.LOOKING_AROUND_FAILED.extra)
             if time.monotonic() >= self._certificates_at:
-                self._certificates_at = time.monotonic() + CERTIFICATES_S
+                self._certificates_at = time.monotonic() + LOOK_S
                 self.certificates = {
                     flow.name: (first_end_ms(flow.source), first_end_ms(flow.target)) for flow in self._flows()
                 }

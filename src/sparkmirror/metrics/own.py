@@ -65,7 +65,7 @@ class HighWater:
     def raised(self, flow: Flow) -> dict[tuple[str, bool], int]:
         """The flow's lost offsets by kind and whether they are a loss, after this look."""
         with self._lock:
-            for loss in flow.losses:
+            for loss in flow.ledger:
                 key = flow.flow, loss.kind, loss.is_loss
                 self._highest[key] = max(loss.offsets, self._highest.get(key, 0))
             return {key[1:]: count for key, count in sorted(self._highest.items()) if key[0] == flow.flow}
@@ -158,6 +158,9 @@ def _figures(families: Families, flow: Flow) -> None:
         epochs.add(f"{of},{labels(reason=reason)}", count)
     families.declare("sparkmirror_topics", "gauge", "Topics that are copied.").add(
         of, sum(bool(topic.partitions) for topic in flow.topics)
+    )
+    families.declare("sparkmirror_topics_refused", "gauge", "Topics of which nothing can be copied.").add(
+        of, sum(bool(topic.refused) for topic in flow.topics)
     )
     counts = Counter((one.state, one.cause) for topic in flow.topics for one in topic.partitions)
     partitions = families.declare("sparkmirror_partitions", "gauge", "Partitions, by state and its cause.")
@@ -265,7 +268,7 @@ def _group_lags(group: Group) -> Iterable[tuple[str, int | None]]:
         ("target", [one.target_lag for one in group.partitions]),
     ):
         known = [lag for lag in lags if lag is not None]
-        yield side, sum(known) if len(known) == len(lags) else None
+        yield side, sum(known) if group.looked_at and len(known) == len(lags) else None
 
 
 def _duties(families: Families, flow: Flow) -> None:

@@ -1,0 +1,16 @@
+"""The command `sparkmirror`, but that a process looks up every second what it else looks up now and then."""
+
+from __future__ import annotations
+
+from sparkmirror.cli import main
+from sparkmirror.engine import flow_driver, forecast, lookout, observer, progress, surroundings
+
+surroundings.LOOK_S = 1.0
+flow_driver.LOOK_S = 1.0
+lookout.RETENTION_S = 1.0
+forecast.SHORTEST_S = 3.0
+for module in (observer, progress):
+    vars(module)["ENDS_S"] = 8.0
+
+if __name__ == "__main__":
+    main()
