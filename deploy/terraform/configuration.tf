@@ -16,15 +16,12 @@ locals {
   }, var.connector-values)
 
   # ${NAME} becomes its value; ${env:NAME} is another thing, and stays
-  directory = startswith(var.connector-directory, "/") ? var.connector-directory : "${path.module}/${var.connector-directory}"
-  filled = {
-    for name in fileset(local.directory, "*.{json,properties}") : name => join("", [
-      for part in regexall("\\$\\{[A-Z_]+\\}|[^$]+|\\$", file("${local.directory}/${name}")) :
-      lookup(local.values, trimsuffix(trimprefix(part, "$${"), "}"), part)
-    ])
-  }
-  connectors = { for name, text in local.filled : name => jsondecode(text) if endswith(name, ".json") }
-  workers    = { for name, text in local.filled : name => text if endswith(name, ".properties") }
+  directory  = startswith(var.connector-directory, "/") ? var.connector-directory : "${path.module}/${var.connector-directory}"
+  parts      = "\\$\\{[A-Z_]+\\}|[^$]+|\\$"
+  fills      = { for name, value in local.values : "$${${name}}" => value }
+  connectors = { for file, keys in local.unfilled : file => { for key, value in keys : key => join("", [for part in regexall(local.parts, value) : lookup(local.fills, part, part)]) } }
+  unfilled   = { for name in fileset(local.directory, "*.json") : name => jsondecode(file("${local.directory}/${name}")) }
+  workers    = { for name in fileset(local.directory, "*.properties") : name => join("", [for part in regexall(local.parts, file("${local.directory}/${name}")) : lookup(local.fills, part, part)]) }
   spark = var.worker-max == 0 ? [] : [
     "spark.master = spark://master.${local.namespace}:${local.ports.spark}",
     "spark.executor.memory = ${local.executor_mib}m",
@@ -33,8 +30,8 @@ locals {
 
   configuration = merge(
     {
-      for name, keys in local.connectors : "connector/${name}" => jsonencode(merge(keys,
-        endswith(keys["connector.class"], "MirrorSourceConnector") ? { "tasks.max" = tostring(var.tasks-max) } : {}
+      for name, keys in local.connectors : "connector/${name}" => jsonencode(merge(
+        keys, endswith(keys["connector.class"], "MirrorSourceConnector") ? { "tasks.max" = tostring(var.tasks-max) } : {}
       ))
     },
     { for name, text in local.workers : "connector/${name}" => join("\n", concat([text, "# The Spark cluster of this deployment"], local.spark, [""])) },

@@ -42,9 +42,8 @@ resource "aws_service_discovery_service" "this" {
       ttl  = 10
     }
   }
-  # ECS tells Cloud Map of its containers' health; AWS knows no other threshold than 1
+  # ECS tells Cloud Map of its containers' health
   health_check_custom_config { failure_threshold = 1 }
-  lifecycle { ignore_changes = [health_check_custom_config] }
 }
 
 resource "aws_security_group" "tasks" {

@@ -64,11 +64,18 @@ class Workspace:
         assert done.returncode == expected, done.stdout + done.stderr
         return done.stdout + done.stderr
 
-    def planned(self, *words: str) -> dict[str, Any]:
-        """A plan's resources by address, each with its values as far as they are known."""
-        self.run("plan", "-input=false", "-var-file=main.tfvars", "-out=plan", *words)
-        shown = json.loads(self.run("show", "-json", "plan"))
-        return {one["address"]: one.get("values", {}) for one in shown["planned_values"]["root_module"]["resources"]}
+    def init(self) -> None:
+        self.run("init", "-input=false")
+
+    def plan(self, *words: str, expected: int = 0) -> str:
+        """What it says of the sample's `main.tfvars`, with more of the command's words."""
+        return self.run("plan", "-input=false", "-var-file=main.tfvars", *words, expected=expected)
+
+    def applied(self, *words: str) -> dict[str, Any]:
+        """Apply it; gives all resources by address, each with its values, those that were made up too."""
+        self.run("apply", "-input=false", "-auto-approve", "-var-file=main.tfvars", *words)
+        shown = json.loads(self.run("show", "-json"))
+        return {one["address"]: one["values"] for one in shown["values"]["root_module"]["resources"]}
 
     def _put_provider(self, mirror: Path) -> None:
         """Where Terraform looks for it: below the address that the module's `hashicorp/aws` stands for."""

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
-import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import mirror_process as mp
+import psutil
 import pyspark
 import pytest
 from loaded_flow import LoadedFlow
-from tests.deploy.fargate import definition, environment_of
 
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.java import java_home
@@ -24,40 +25,46 @@ from sparkmirror.demo.spawn import spawn
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 
 SPARK = Path(pyspark.__file__).parent
+RECOVERY = "/var/lib/sparkmirror/recovery"
 
 
 class SparkTasks:
-    """Masters and workers as the tasks of their services, with these services' environment."""
+    """Masters and workers as the tasks of their services are, with these tasks' environment."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, deployment: Mapping[str, Any]) -> None:
         self._directory = directory
-        (self.port,) = free_ports(1)
+        self._deployment = deployment
+        (self._port,) = free_ports(1)
         self._started = 0
 
     @property
     def url(self) -> str:
-        return f"spark://127.0.0.1:{self.port}"
+        return f"spark://127.0.0.1:{self._port}"
 
     @contextmanager
-    def master(self) -> Iterator[subprocess.Popen[bytes]]:
-        """With the settings of the task definition; its file system is a directory here."""
+    def master(self) -> Iterator[psutil.Process]:
+        """Its file system is a directory here."""
         recovery = self._directory / "recovery"
         recovery.mkdir(exist_ok=True)
-        environment = {
-            name: value.replace("/var/lib/sparkmirror/recovery", str(recovery))
-            for name, value in environment_of(definition("master")).items()
-        }
-        yield from self._running("Master", environment, "--port", str(self.port))
+        told = self._environment("master")
+        assert RECOVERY in told["SPARK_MASTER_OPTS"]
+        told["SPARK_MASTER_OPTS"] = told["SPARK_MASTER_OPTS"].replace(RECOVERY, str(recovery))
+        yield from self._running("Master", told, "--port", str(self._port))
 
     @contextmanager
-    def worker(self) -> Iterator[subprocess.Popen[bytes]]:
+    def worker(self) -> Iterator[psutil.Process]:
         """One with two slots."""
         work = self._directory / f"worker{self._started}"
         work.mkdir()
-        more = ("--cores", "2", "--memory", "1g", "--work-dir", str(work), self.url)
-        yield from self._running("Worker", environment_of(definition("worker")), *more)
+        told = {**self._environment("worker"), "SPARK_WORKER_CORES": "2", "SPARK_WORKER_MEMORY": "1g"}
+        yield from self._running("Worker", told, "--work-dir", str(work), self.url)
 
-    def _running(self, kind: str, environment: dict[str, str], *more: str) -> Iterator[subprocess.Popen[bytes]]:
+    def _environment(self, service: str) -> dict[str, str]:
+        definition = self._deployment[f'aws_ecs_task_definition.this["{service}"]']["container_definitions"]
+        (own,) = (one for one in json.loads(definition) if one["name"] == service)
+        return {one["name"]: one["value"] for one in own["environment"]}
+
+    def _running(self, kind: str, environment: Mapping[str, str], *more: str) -> Iterator[psutil.Process]:
         self._started += 1
         process = spawn(
             [
@@ -76,17 +83,27 @@ class SparkTasks:
             },
         )
         try:
-            yield process
+            yield psutil.Process(process.pid)
         finally:
             process.send_signal(signal.SIGKILL)
             process.wait()
 
 
+def executors(worker: psutil.Process) -> list[psutil.Process]:
+    """Executor JVMs that a worker has started."""
+    below = worker.children(recursive=True) if worker.is_running() else []
+    return [one for one in below if "CoarseGrainedExecutorBackend" in mp.command_line(one)]
+
+
 def test_a_master_that_is_replaced(
-    source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    tmp_path: Path,
+    deployment: Mapping[str, Any],
 ) -> None:
-    """The new one knows the mirror and its workers, so that workers that come later are used."""
-    tasks = SparkTasks(tmp_path)
+    """The new one knows mirror and workers: executors go on, and workers that come later get theirs."""
+    tasks = SparkTasks(tmp_path, deployment)
     settings = {
         "spark.master": tasks.url,
         "spark.driver.host": "127.0.0.1",
@@ -97,19 +114,21 @@ def test_a_master_that_is_replaced(
     flow = LoadedFlow(source_cluster, target_cluster, topic_name, tmp_path, settings)
     with ExitStack() as rest:
         with tasks.master() as first:
-            before = rest.enter_context(tasks.worker())
+            early = rest.enter_context(tasks.worker())
             rest.enter_context(flow.load())
             mirror = rest.enter_context(flow.start())
             flow.wait_for_progress(90)
-            first.send_signal(signal.SIGKILL)
-            first.wait()
+            at_work = executors(early)
+            first.kill()
+            first.wait(20)
             flow.wait_for_progress(30)
         rest.enter_context(tasks.master())
-        rest.enter_context(tasks.worker())
-        flow.wait_for_progress(60)
-        before.send_signal(signal.SIGKILL)
+        late = rest.enter_context(tasks.worker())
+        mp.wait_for(lambda: bool(executors(late)), 90, "an executor on the worker that came later")
+        assert [one.pid for one in executors(early)] == [one.pid for one in at_work]
+        flow.wait_for_progress(30)
+        early.kill()
+        psutil.wait_procs(at_work, 30)
         flow.wait_for_progress(120)
         assert mirror.terminate() == 0
-    flow_after = flow.write_properties("local.properties", target_cluster.bootstrap_servers)
-    flow.finish(properties=flow_after)
-    assert mp.COMMAND
+    flow.finish(properties=flow.write_properties("local.properties", target_cluster.bootstrap_servers))
