@@ -51,7 +51,7 @@ class Workspace:
         )
 
     def run(self, *words: str, expected: int = 0) -> str:
-        """What a command prints, without colours."""
+        """What a command prints."""
         done = subprocess.run(
             [*self._command, words[0], "-no-color", *words[1:]],
             cwd=self.module,
@@ -68,14 +68,15 @@ class Workspace:
         self.run("init", "-input=false")
 
     def plan(self, *words: str, expected: int = 0) -> str:
-        """What it says of the sample's `main.tfvars`, with more of the command's words."""
-        return self.run("plan", "-input=false", "-var-file=main.tfvars", *words, expected=expected)
+        """What it says of the sample's `main.tfvars`, without line breaks; `words` are more of the command's."""
+        return " ".join(self.run("plan", "-input=false", "-var-file=main.tfvars", *words, expected=expected).split())
 
     def applied(self, *words: str) -> dict[str, Any]:
         """Apply it; gives all resources by address, each with its values, those that were made up too."""
         self.run("apply", "-input=false", "-auto-approve", "-var-file=main.tfvars", *words)
         shown = json.loads(self.run("show", "-json"))
-        return {one["address"]: one["values"] for one in shown["values"]["root_module"]["resources"]}
+        resources = shown.get("values", {}).get("root_module", {}).get("resources", ())
+        return {one["address"]: one["values"] for one in resources if one["mode"] == "managed"}
 
     def _put_provider(self, mirror: Path) -> None:
         """Where Terraform looks for it: below the address that the module's `hashicorp/aws` stands for."""

@@ -50,7 +50,7 @@ def make(aws: PlayedAws, name: str, parameters: Mapping[str, str]) -> dict[str, 
     )
     client.get_waiter("stack_create_complete").wait(StackName=f"lab-{name}", WaiterConfig={"Delay": 1})
     (stack,) = client.describe_stacks(StackName=f"lab-{name}")["Stacks"]
-    return {one["OutputKey"]: one["OutputValue"] for one in stack["Outputs"]}
+    return {one["OutputKey"]: one["OutputValue"] for one in stack.get("Outputs", ())}
 
 
 def made(aws: PlayedAws, name: str) -> dict[str, str]:
