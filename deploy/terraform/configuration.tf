@@ -25,7 +25,6 @@ locals {
   spark = var.worker-max == 0 ? [] : [
     "spark.master = spark://master.${local.namespace}:${local.ports.spark}",
     "spark.executor.memory = ${local.executor_mib}m",
-    "spark.pyspark.python = python3",
   ]
 
   configuration = merge(
@@ -50,7 +49,7 @@ locals {
       )
       "grafana/provisioning/dashboards/sparkmirror.yml" = replace(
         file("${path.module}/../grafana/provisioning/dashboards/sparkmirror.yml"),
-        "/var/lib/grafana/dashboards/sparkmirror", "/configuration/dashboards"
+        "/var/lib/grafana/dashboards/sparkmirror", "${local.directories.configuration}/dashboards"
       )
     },
   )

@@ -6,10 +6,10 @@ locals {
   worker_mib   = var.memory - 1024 # the rest is for the worker's own JVM and the pumps' Python
   executor_mib = min(1024, local.worker_mib)
   master_url   = "spark://master.${local.namespace}:${local.ports.spark}"
-  recovery     = "/var/lib/sparkmirror/recovery"
+  directories  = { configuration = "/etc/sparkmirror", state = "/var/lib/sparkmirror" }
   secrets      = [for name, arn in var.secrets : { name = name, valueFrom = arn }]
 
-  writable = { "/tmp" = "tmp", "/var/lib/sparkmirror" = "state" }
+  writable = { "/tmp" = "tmp", (local.directories.state) = "state" }
 
   spark_cluster = var.worker-max > 0
   services = merge(
@@ -21,7 +21,7 @@ locals {
         count       = 2 # one works, the other stands by: the lease at the target says which
         least       = 50
         most        = 200
-        command     = ["run", "/configuration", "--metrics-port", tostring(local.ports.metrics), "--metrics-profile", "aws"]
+        command     = ["run", local.directories.configuration, "--metrics-port", tostring(local.ports.metrics), "--metrics-profile", "aws"]
         port        = local.ports.metrics
         probe       = "http://127.0.0.1:${local.ports.metrics}/health"
         environment = {}
@@ -38,7 +38,7 @@ locals {
         count       = 1
         least       = 100
         most        = 200
-        command     = ["--config.file=/configuration/prometheus.yml", "--storage.tsdb.path=/prometheus"]
+        command     = ["--config.file=${local.directories.configuration}/prometheus.yml", "--storage.tsdb.path=/prometheus"]
         port        = local.ports.prometheus
         probe       = "http://127.0.0.1:${local.ports.prometheus}/-/healthy"
         environment = {}
@@ -59,7 +59,7 @@ locals {
         port    = local.ports.grafana
         probe   = "http://127.0.0.1:${local.ports.grafana}/api/health"
         environment = {
-          GF_PATHS_PROVISIONING = "/configuration/provisioning"
+          GF_PATHS_PROVISIONING = "${local.directories.configuration}/provisioning"
           GF_LOG_MODE           = "console"
         }
         secrets  = [{ name = "GF_SECURITY_ADMIN_PASSWORD", valueFrom = var.grafana-password-secret-arn }]
@@ -83,10 +83,10 @@ locals {
         probe   = "http://127.0.0.1:8080/json/"
         environment = {
           SPARK_DAEMON_MEMORY = "512m"
-          SPARK_MASTER_OPTS   = "-Dspark.deploy.recoveryMode=FILESYSTEM -Dspark.deploy.recoveryDirectory=${local.recovery}"
+          SPARK_MASTER_OPTS   = "-Dspark.deploy.recoveryMode=FILESYSTEM -Dspark.deploy.recoveryDirectory=${local.directories.state}"
         }
         secrets  = []
-        writable = local.writable
+        writable = { "/tmp" = "tmp" } # its state is on EFS
         part     = null
         user     = "10001"
         disk_gib = null
@@ -105,6 +105,7 @@ locals {
           SPARK_DAEMON_MEMORY = "512m"
           SPARK_WORKER_CORES  = tostring(local.slots)
           SPARK_WORKER_MEMORY = "${local.worker_mib}m"
+          SPARK_WORKER_DIR    = "${local.directories.state}/work"
         }
         secrets  = local.secrets
         writable = local.writable
@@ -125,10 +126,10 @@ locals {
       entryPoint             = ["/bin/sh", "-ec"]
       command = [join("\n", compact([
         "chmod 1777 ${join(" ", sort(keys(service.writable)))}",
-        service.part == null ? "" : "aws s3 cp --recursive --only-show-errors s3://${aws_s3_bucket.configuration.bucket}/${service.part}/ /configuration",
+        service.part == null ? "" : "aws s3 cp --recursive --only-show-errors s3://${aws_s3_bucket.configuration.bucket}/${service.part}/ ${local.directories.configuration}",
       ]))]
       environment      = [for digest in compact([service.part == null ? "" : local.digests[service.part]]) : { name = "CONFIGURATION_DIGEST", value = digest }]
-      mountPoints      = concat(local.mounts[name], [for _ in compact([service.part]) : { sourceVolume = "configuration", containerPath = "/configuration", readOnly = false }])
+      mountPoints      = concat(local.mounts[name], [for _ in compact([service.part]) : { sourceVolume = "configuration", containerPath = local.directories.configuration, readOnly = false }])
       logConfiguration = local.logs[name]
     }
   }
@@ -162,8 +163,8 @@ locals {
       secrets                = service.secrets
       mountPoints = concat(
         local.mounts[name],
-        [for _ in compact([service.part]) : { sourceVolume = "configuration", containerPath = "/configuration", readOnly = true }],
-        name == "master" ? [{ sourceVolume = "recovery", containerPath = local.recovery, readOnly = false }] : [],
+        [for _ in compact([service.part]) : { sourceVolume = "configuration", containerPath = local.directories.configuration, readOnly = true }],
+        name == "master" ? [{ sourceVolume = "recovery", containerPath = local.directories.state, readOnly = false }] : [],
       )
       dependsOn = [{ containerName = "prepare", condition = "SUCCESS" }]
       healthCheck = {

@@ -25,7 +25,7 @@ from sparkmirror.demo.spawn import spawn
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 
 SPARK = Path(pyspark.__file__).parent
-RECOVERY = "/var/lib/sparkmirror/recovery"
+RECOVERY = "recoveryDirectory=/var/lib/sparkmirror"
 
 
 class SparkTasks:
@@ -44,11 +44,11 @@ class SparkTasks:
     @contextmanager
     def master(self) -> Iterator[psutil.Process]:
         """Its file system is a directory here."""
-        recovery = self._directory / "recovery"
-        recovery.mkdir(exist_ok=True)
         told = self._environment("master")
         assert RECOVERY in told["SPARK_MASTER_OPTS"]
-        told["SPARK_MASTER_OPTS"] = told["SPARK_MASTER_OPTS"].replace(RECOVERY, str(recovery))
+        told["SPARK_MASTER_OPTS"] = told["SPARK_MASTER_OPTS"].replace(
+            RECOVERY, f"recoveryDirectory={self._directory / 'recovery'}"
+        )
         yield from self._running("Master", told, "--port", str(self._port))
 
     @contextmanager

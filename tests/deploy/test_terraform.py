@@ -101,7 +101,7 @@ def test_our_containers(deployment: Deployment) -> None:
         own = containers(deployment, name)[name]
         assert own["user"] == "10001"
         assert {"/tmp", "/var/lib/sparkmirror"} <= {mount["containerPath"] for mount in own["mountPoints"]}
-    assert containers(deployment, "driver")["driver"]["command"][:2] == ["run", "/configuration"]
+    assert containers(deployment, "driver")["driver"]["command"][:2] == ["run", "/etc/sparkmirror"]
     (url,) = containers(deployment, "worker")["worker"]["command"][1:]
     assert url == "spark://master.migrationsample.us-west-1.local:7077"
 
@@ -172,7 +172,7 @@ def test_grafana_finds_prometheus_and_the_dashboards(deployment: Deployment) -> 
     (source,) = yaml.safe_load(files["provisioning/datasources/prometheus.yml"])["datasources"]
     assert source["url"] == "http://prometheus.migrationsample.us-west-1.local:9090"
     (provider,) = yaml.safe_load(files["provisioning/dashboards/sparkmirror.yml"])["providers"]
-    assert provider["options"]["path"] == "/configuration/dashboards"
+    assert provider["options"]["path"] == "/etc/sparkmirror/dashboards"
     assert {"dashboards/sparkmirror.json", "dashboards/aws.json"} <= set(files)
 
 

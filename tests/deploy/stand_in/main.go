@@ -11,7 +11,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 
@@ -189,24 +188,32 @@ func (p *provider) ApplyResourceChange(_ context.Context, q *tfprotov5.ApplyReso
 		if value.IsKnown() {
 			return value
 		}
-		return madeUp(typeOf(a.Type), valueFor(name, kind, id, others))
+		return madeUp(typeOf(a.Type), valueFor(name, q.TypeName, id, others))
 	})
 	return &tfprotov5.ApplyResourceChangeResponse{NewState: state, Private: q.PlannedPrivate}, err
 }
 
-func valueFor(attribute, kind, id string, others map[string]tftypes.Value) string {
-	name := text(others["name"])
-	if name == "" {
-		name = id
-	}
-	switch {
-	case strings.HasSuffix(attribute, "arn"):
-		service, rest, _ := strings.Cut(kind, "-")
-		return fmt.Sprintf("arn:aws:%s:us-west-1:012345678910:%s/%s", service, rest, name)
-	case attribute == "name":
-		return name
-	case attribute == "id":
+// ARNs as AWS makes them, and the attribute that stands for NAME.
+var arns = map[string]struct{ shape, name string }{
+	"aws_cloudwatch_log_group": {"logs:us-west-1:012345678910:log-group:NAME", "name"},
+	"aws_ecr_repository":       {"ecr:us-west-1:012345678910:repository/NAME", "name"},
+	"aws_efs_access_point":     {"elasticfilesystem:us-west-1:012345678910:access-point/ID", ""},
+	"aws_efs_file_system":      {"elasticfilesystem:us-west-1:012345678910:file-system/ID", ""},
+	"aws_iam_role":             {"iam::012345678910:role/NAME", "name"},
+	"aws_msk_cluster":          {"kafka:us-west-1:012345678910:cluster/NAME/ID", "cluster_name"},
+	"aws_s3_bucket":            {"s3:::NAME", "bucket"},
+}
+
+func valueFor(attribute, resource, id string, others map[string]tftypes.Value) string {
+	switch attribute {
+	case "id", "name":
 		return id
+	case "arn":
+		known, ok := arns[resource]
+		if !ok {
+			return "arn:aws:made-up:us-west-1:012345678910:" + id
+		}
+		return "arn:aws:" + strings.NewReplacer("NAME", text(others[known.name]), "ID", id).Replace(known.shape)
 	}
 	return "made-up-" + attribute
 }
