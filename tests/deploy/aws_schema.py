@@ -112,9 +112,7 @@ class _Source:
         return {name[1] for name, optional in names if name is not None and not optional}
 
     def _computed(self, owner: str) -> dict[str, Type]:
-        body = re.search(
-            rf"^class {re.escape(owner)} extends .*?(?=^class |^function |\Z)", self._script, re.S | re.M
-        )
+        body = re.search(rf"^class {re.escape(owner)} extends .*?(?=^class |^function |\Z)", self._script, re.S | re.M)
         if body is None:
             return {}
         only_computed = r"// (\w+) - computed: true, optional: false, required: false\n(.*?)(?=\n    // |\n    get |\Z)"

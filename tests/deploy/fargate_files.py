@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.deploy.conftest import WITH_BROKERS
-from tests.deploy.terraform import Workspace
+from tests.deploy.terraform import WITH_BROKERS, Workspace
 
 DIRECTORY = Path(__file__).parents[2] / "deploy" / "fargate"
 SERVICES = ("driver", "master", "worker", "prometheus", "grafana")

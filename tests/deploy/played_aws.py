@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
-from urllib.request import urlopen
 
 import boto3
 from tests.deploy import tools
@@ -19,7 +18,7 @@ from sparkmirror.demo.ports import free_ports
 from sparkmirror.demo.spawn import spawn
 
 REGION = "us-east-1"
-PROGRAMS = ("moto[server]==5.2.5", "cfn-lint==1.58.0", "awscli==1.44.30")
+PROGRAMS = ("moto[server]==5.2.5", "cfn-lint==1.58.0", "awscli==1.46.3")
 START_S = 60
 ACCOUNT = {"AWS_ACCESS_KEY_ID": "played", "AWS_SECRET_ACCESS_KEY": "played", "AWS_DEFAULT_REGION": REGION}
 
@@ -78,9 +77,9 @@ def played_aws(directory: Path) -> Iterator[PlayedAws]:
         deadline = time.monotonic() + START_S
         while True:
             try:
-                urlopen(f"{url}/moto-api/data.json", timeout=5).close()
+                socket.create_connection(("127.0.0.1", port), 1).close()
                 break
-            except (URLError, TimeoutError):
+            except OSError:
                 assert time.monotonic() < deadline, (directory / "moto.log").read_text()
                 time.sleep(0.2)
         yield PlayedAws(url, programs)

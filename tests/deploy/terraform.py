@@ -22,6 +22,15 @@ FIXTURES = {
 }
 """What data sources answer: three private subnets of the sample's account."""
 
+SOURCE_BROKERS = "b-1.old.example.com:9098,b-2.old.example.com:9098"
+TARGET_BROKERS = "b-1.new.example.com:9098"
+WITH_BROKERS = (
+    f"-var=source-cluster-bootstrap-broker-string={SOURCE_BROKERS}",
+    f"-var=target-cluster-bootstrap-broker-string={TARGET_BROKERS}",
+    "-var=source-cluster-arn=arn:aws:kafka:us-west-1:012345678910:cluster/old/0123-1",
+    "-var=target-cluster-arn=arn:aws:kafka:us-west-1:012345678910:cluster/new/4567-2",
+)
+
 
 def declared(kind: str) -> set[str]:
     """Names of the types that the module's blocks of that kind have: `resource`, `data`, or variables."""

@@ -14,8 +14,7 @@ import pytest
 import yaml
 from mirror_process import COMMAND
 from tests.deploy import tools
-from tests.deploy.conftest import SOURCE_BROKERS, TARGET_BROKERS, WITH_BROKERS
-from tests.deploy.terraform import MODULE, Workspace
+from tests.deploy.terraform import MODULE, SOURCE_BROKERS, TARGET_BROKERS, WITH_BROKERS, Workspace
 from tests.metrics.prometheus_programs import fetched
 
 pytestmark = pytest.mark.full
@@ -58,7 +57,9 @@ def test_it_settles(workspace: Workspace) -> None:
     assert "No changes." in workspace.plan("-detailed-exitcode")
     told = {name: one["value"] for name, one in json.loads(workspace.run("output", "-json")).items()}
     assert told["urls"]["prometheus"] == "http://prometheus.migrationsample.us-west-1.local:9090"
-    assert "s3://migrationsample-configuration-012345678910-us-west-1/connector/mm2-source.json" in told["connector_uris"]
+    assert (
+        "s3://migrationsample-configuration-012345678910-us-west-1/connector/mm2-source.json" in told["connector_uris"]
+    )
     jobs = yaml.safe_load(configuration(deployed, "prometheus")["prometheus.yml"])["scrape_configs"]
     assert [job["job_name"] for job in jobs] == ["prometheus", "sparkmirror", "broker"]
     assert workspace.applied("-destroy") == {}
@@ -155,14 +156,20 @@ def test_connectors_are_run_as_they_are(deployment: Deployment, tmp_path: Path) 
 def test_the_page_and_metrics_are_where_prometheus_asks(deployment: Deployment, tmp_path: Path) -> None:
     command = containers(deployment, "driver")["driver"]["command"]
     files = configuration(deployment, "prometheus")
-    (job,) = (one for one in yaml.safe_load(files["prometheus.yml"])["scrape_configs"] if one["job_name"] == "sparkmirror")
+    (job,) = (
+        one for one in yaml.safe_load(files["prometheus.yml"])["scrape_configs"] if one["job_name"] == "sparkmirror"
+    )
     (asked,) = job["dns_sd_configs"]
     assert asked["names"] == ["driver.migrationsample.us-west-1.local"]
     assert str(asked["port"]) == command[command.index("--metrics-port") + 1]
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     done = subprocess.run(
-        [fetched("promtool"), "check", "config", "prometheus.yml"], cwd=tmp_path, capture_output=True, timeout=60, check=False
+        [fetched("promtool"), "check", "config", "prometheus.yml"],
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=60,
+        check=False,
     )
     assert done.returncode == 0, (done.stdout + done.stderr).decode()
 
