@@ -112,5 +112,9 @@ resource "aws_s3_object" "configuration" {
       condition     = !startswith(each.key, "connector/") || length(regexall("\\$\\{[A-Z_]+\\}", local.configuration[each.key])) == 0
       error_message = "${each.key} has placeholders without a value: set connector-values."
     }
+    precondition {
+      condition     = length(local.workers) == 1 && length(local.connectors) > 0
+      error_message = "${local.directory} must hold connectors' JSON files and one worker's file, *.properties."
+    }
   }
 }

@@ -40,3 +40,8 @@ output "cluster" {
   description = "The ECS cluster, for `aws ecs`."
   value       = aws_ecs_cluster.this.name
 }
+
+output "tasks_security_group" {
+  description = "Of all tasks: brokers that are there already must let it in."
+  value       = aws_security_group.tasks.id
+}

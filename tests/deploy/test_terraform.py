@@ -73,6 +73,9 @@ def test_wrong_variables_are_named(workspace: Workspace, tmp_path: Path) -> None
     shutil.copytree(MODULE.parents[1] / "examples" / "connectors" / "scram", tmp_path / "scram")
     asked = workspace.plan(f"-var=connector-directory={tmp_path / 'scram'}", *WITH_BROKERS, expected=1)
     assert "connector/mm2-source.json has placeholders without a value" in asked
+    (tmp_path / "scram" / "worker.properties").unlink()
+    asked = workspace.plan(f"-var=connector-directory={tmp_path / 'scram'}", *WITH_BROKERS, expected=1)
+    assert "scram must hold connectors' JSON files and one worker's file" in asked
 
 
 def test_services(deployment: Deployment) -> None:
