@@ -106,6 +106,8 @@ locals {
           SPARK_WORKER_CORES  = tostring(local.slots)
           SPARK_WORKER_MEMORY = "${local.worker_mib}m"
           SPARK_WORKER_DIR    = "${local.directories.state}/work"
+          # A master that was replaced has another address, but the same name
+          SPARK_WORKER_OPTS = "-Dspark.worker.preferConfiguredMasterAddress=true"
         }
         secrets  = local.secrets
         writable = local.writable

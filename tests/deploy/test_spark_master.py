@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -25,31 +26,44 @@ from sparkmirror.demo.spawn import spawn
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 
 SPARK = Path(pyspark.__file__).parent
+HERE, ELSEWHERE = "127.0.0.1", "127.0.0.2"
+MASTER = "master.test"
 RECOVERY = "recoveryDirectory=/var/lib/sparkmirror"
 
 
 class SparkTasks:
-    """Masters and workers as the tasks of their services are, with these tasks' environment."""
+    """Masters and workers as the tasks of their services are, with these tasks' environment.
+
+    A file of names stands for Cloud Map: a master that replaces another has another address.
+    """
 
     def __init__(self, directory: Path, deployment: Mapping[str, Any]) -> None:
         self._directory = directory
         self._deployment = deployment
         (self._port,) = free_ports(1)
         self._started = 0
+        self._names = directory / "names"
 
     @property
     def url(self) -> str:
-        return f"spark://127.0.0.1:{self._port}"
+        return f"spark://{MASTER}:{self._port}"
+
+    @property
+    def java_options(self) -> str:
+        """So that a JVM looks its names up in the file."""
+        return f"-Djdk.net.hosts.file={self._names} -Dsun.net.inetaddr.ttl=1"
 
     @contextmanager
-    def master(self) -> Iterator[psutil.Process]:
+    def master(self, address: str) -> Iterator[psutil.Process]:
         """Its file system is a directory here."""
+        names = {MASTER: address, "localhost": HERE, socket.gethostname(): HERE}
+        self._names.write_text("".join(f"{told} {name}\n" for name, told in names.items()))
         told = self._environment("master")
         assert RECOVERY in told["SPARK_MASTER_OPTS"]
         told["SPARK_MASTER_OPTS"] = told["SPARK_MASTER_OPTS"].replace(
             RECOVERY, f"recoveryDirectory={self._directory / 'recovery'}"
         )
-        yield from self._running("Master", told, "--port", str(self._port))
+        yield from self._running("Master", told, address, "--port", str(self._port))
 
     @contextmanager
     def worker(self) -> Iterator[psutil.Process]:
@@ -57,20 +71,21 @@ class SparkTasks:
         work = self._directory / f"worker{self._started}"
         work.mkdir()
         told = {**self._environment("worker"), "SPARK_WORKER_CORES": "2", "SPARK_WORKER_MEMORY": "1g"}
-        yield from self._running("Worker", told, "--work-dir", str(work), self.url)
+        told["SPARK_WORKER_OPTS"] += f" {self.java_options}"
+        yield from self._running("Worker", told, HERE, "--work-dir", str(work), self.url)
 
     def _environment(self, service: str) -> dict[str, str]:
         definition = self._deployment[f'aws_ecs_task_definition.this["{service}"]']["container_definitions"]
         (own,) = (one for one in json.loads(definition) if one["name"] == service)
         return {one["name"]: one["value"] for one in own["environment"]}
 
-    def _running(self, kind: str, environment: Mapping[str, str], *more: str) -> Iterator[psutil.Process]:
+    def _running(self, kind: str, told: Mapping[str, str], address: str, *more: str) -> Iterator[psutil.Process]:
         self._started += 1
         process = spawn(
             [
                 str(SPARK / "bin" / "spark-class"),
                 f"org.apache.spark.deploy.{kind.lower()}.{kind}",
-                *("--host", "127.0.0.1", "--webui-port", "0"),
+                *("--host", address, "--webui-port", "0"),
                 *more,
             ],
             output=self._directory / f"{kind.lower()}{self._started}.log",
@@ -78,8 +93,8 @@ class SparkTasks:
                 "PATH": os.defpath,
                 "JAVA_HOME": str(java_home()),
                 "SPARK_HOME": str(SPARK),
-                "SPARK_LOCAL_IP": "127.0.0.1",
-                **environment,
+                "SPARK_LOCAL_IP": address,
+                **told,
             },
         )
         try:
@@ -106,14 +121,15 @@ def test_a_master_that_is_replaced(
     tasks = SparkTasks(tmp_path, deployment)
     settings = {
         "spark.master": tasks.url,
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": HERE,
+        "spark.driver.bindAddress": HERE,
+        "spark.driver.extraJavaOptions": tasks.java_options,
         "spark.executor.memory": "512m",
         "spark.pyspark.python": sys.executable,
     }
     flow = LoadedFlow(source_cluster, target_cluster, topic_name, tmp_path, settings)
     with ExitStack() as rest:
-        with tasks.master() as first:
+        with tasks.master(HERE) as first:
             early = rest.enter_context(tasks.worker())
             rest.enter_context(flow.load())
             mirror = rest.enter_context(flow.start())
@@ -122,7 +138,7 @@ def test_a_master_that_is_replaced(
             first.kill()
             first.wait(20)
             flow.wait_for_progress(30)
-        rest.enter_context(tasks.master())
+        rest.enter_context(tasks.master(ELSEWHERE))
         late = rest.enter_context(tasks.worker())
         mp.wait_for(lambda: bool(executors(late)), 90, "an executor on the worker that came later")
         assert [one.pid for one in executors(early)] == [one.pid for one in at_work]
