@@ -17,6 +17,8 @@ from tests.deploy import tools
 from tests.deploy.terraform import MODULE, SOURCE_BROKERS, TARGET_BROKERS, WITH_BROKERS, Workspace
 from tests.metrics.prometheus_programs import fetched
 
+from sparkmirror.cli.run import load
+
 pytestmark = pytest.mark.full
 
 SERVICES = {"driver", "master", "worker", "prometheus", "grafana"}
@@ -154,6 +156,8 @@ def test_connectors_are_run_as_they_are(deployment: Deployment, tmp_path: Path) 
         (flow, "topics", "ExampleTopic"),
         (flow, "tasks.max", "10"),
     } <= told, done.stdout
+    spark = load(str(tmp_path), None, secrets=None).spark
+    assert spark["spark.master"] == containers(deployment, "worker")["worker"]["command"][1]
 
 
 def test_the_page_and_metrics_are_where_prometheus_asks(deployment: Deployment, tmp_path: Path) -> None:
@@ -224,15 +228,18 @@ def test_tflint() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_checkov() -> None:
-    """Nothing but what `.checkov.yaml` leaves out, with the reasons there."""
+def checkov(*words: str) -> subprocess.CompletedProcess[str]:
     program = tools.python_programs("checkov==3.3.30") / "checkov"
-    done = subprocess.run(
-        [program, "--config-file", ".checkov.yaml", "--directory", ".", "--compact", "--quiet"],
-        cwd=MODULE,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    more = ("--config-file", ".checkov.yaml", "--compact", "--quiet", *words)
+    return subprocess.run([program, *more], cwd=MODULE, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_checkov(workspace: Workspace, tmp_path: Path) -> None:
+    """Nothing but what `.checkov.yaml` leaves out, with the reasons there: of the files, and of a plan."""
+    done = checkov("--directory", ".")
     assert done.returncode == 0, done.stdout + done.stderr
+    workspace.plan("-out=plan")
+    (tmp_path / "plan.json").write_text(workspace.run("show", "-json", "plan"))
+    done = checkov("--file", str(tmp_path / "plan.json"), "--framework", "terraform_plan")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Passed checks: 1" in done.stdout, done.stdout
