@@ -2,7 +2,7 @@
 
 The engine's come to the terminal: mirrors at work, some under time limits. Beside them go the other directories', with
 what these leave of the machine; what they print comes at the end. `--full` has the long tests too, but for those of
-versions and of deployments, and the flow tests once more on a Spark standalone cluster. Other arguments go to all.
+versions, and the flow tests once more on a Spark standalone cluster. Other arguments go to all.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> int:
     """The exit code: 0 if all passed."""
     began = time.monotonic()
     full = "--full" in arguments
-    apart = {ENGINE, TESTS / "versions", TESTS / "deploy"} if full else {ENGINE}
+    apart = {ENGINE, TESTS / "versions"} if full else {ENGINE}
     directories = sorted(str(one) for one in {test.parent for test in TESTS.glob("*/test_*.py")} - apart)
     rows = [directories, CALM, list(STANDALONE)] if full else [directories]
     left_out = [f"--ignore={one}" for one in CALM] if full else []

@@ -159,7 +159,7 @@ locals {
       user                   = service.user
       readonlyRootFilesystem = true
       command                = service.command
-      stopTimeout            = 60
+      stopTimeout            = name == "worker" ? 120 : 60 # a worker is drained; 120 is Fargate's most
       portMappings           = [{ containerPort = service.port, protocol = "tcp" }]
       environment            = [for key, value in service.environment : { name = key, value = value }]
       secrets                = service.secrets

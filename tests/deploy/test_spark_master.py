@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -40,7 +42,9 @@ class SparkTasks:
     def __init__(self, directory: Path, deployment: Mapping[str, Any]) -> None:
         self._directory = directory
         self._deployment = deployment
-        (self._port,) = free_ports(1)
+        self._port, *self._pages = free_ports(5)
+        self.pages: dict[str, int] = {}
+        """Ports of the newest master's and the newest worker's pages."""
         self._started = 0
         self._names = directory / "names"
 
@@ -74,18 +78,28 @@ class SparkTasks:
         told["SPARK_WORKER_OPTS"] += f" {self.java_options}"
         yield from self._running("Worker", told, HERE, "--work-dir", str(work), self.url)
 
+    def is_healthy(self, service: str, port: int) -> bool:
+        """What the command of its health check says, asked at another port."""
+        _, _, *words, code = self._container(service)["healthCheck"]["command"]
+        asked = re.sub(r"127\.0\.0\.1:\d+", f"127.0.0.1:{port}", code)
+        return subprocess.run([sys.executable, *words, asked], capture_output=True, timeout=20).returncode == 0
+
     def _environment(self, service: str) -> dict[str, str]:
+        return {one["name"]: one["value"] for one in self._container(service)["environment"]}
+
+    def _container(self, service: str) -> dict[str, Any]:
         definition = self._deployment[f'aws_ecs_task_definition.this["{service}"]']["container_definitions"]
         (own,) = (one for one in json.loads(definition) if one["name"] == service)
-        return {one["name"]: one["value"] for one in own["environment"]}
+        return dict(own)
 
     def _running(self, kind: str, told: Mapping[str, str], address: str, *more: str) -> Iterator[psutil.Process]:
         self._started += 1
+        page = self.pages[kind.lower()] = self._pages.pop()
         process = spawn(
             [
                 str(SPARK / "bin" / "spark-class"),
                 f"org.apache.spark.deploy.{kind.lower()}.{kind}",
-                *("--host", address, "--webui-port", "0"),
+                *("--host", address, "--webui-port", str(page)),
                 *more,
             ],
             output=self._directory / f"{kind.lower()}{self._started}.log",
@@ -132,8 +146,12 @@ def test_a_master_that_is_replaced(
         with tasks.master(HERE) as first:
             early = rest.enter_context(tasks.worker())
             rest.enter_context(flow.load())
-            mirror = rest.enter_context(flow.start())
+            (page,) = free_ports(1)
+            mirror = rest.enter_context(flow.start("--metrics-port", str(page)))
             flow.wait_for_progress(90)
+            for service, port in {**tasks.pages, "driver": page}.items():
+                assert tasks.is_healthy(service, port), service
+                assert not tasks.is_healthy(service, 1), service
             at_work = executors(early)
             first.kill()
             first.wait(20)

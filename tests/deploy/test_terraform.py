@@ -107,6 +107,7 @@ def test_our_containers(deployment: Deployment) -> None:
         own = containers(deployment, name)[name]
         assert own["user"] == "10001"
         assert {"/tmp", "/var/lib/sparkmirror"} <= {mount["containerPath"] for mount in own["mountPoints"]}
+        assert own["stopTimeout"] == (120 if name == "worker" else 60)
     assert containers(deployment, "driver")["driver"]["command"][:2] == ["run", "/etc/sparkmirror"]
     (url,) = containers(deployment, "worker")["worker"]["command"][1:]
     assert url == "spark://master.migrationsample.us-west-1.local:7077"
