@@ -5,7 +5,7 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full test-versions bench chaos lint clean setup
+.PHONY: help demo test test-full test-versions test-deploy bench chaos lint clean setup
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -16,7 +16,7 @@ demo: setup ## See it work: two real Kafka clusters, a mirror between them (ARGS
 test: lint ## Run all checks and the tests, but for the long ones (ARGS="tests/wire -k lz4" for some)
 	$(BIN)/python $(if $(ARGS),-m pytest $(ARGS),tests/rows.py)
 
-test-full: lint ## Run all checks and all tests but those of versions: kills, standalone Spark, the real MirrorMaker 2
+test-full: lint ## Run all checks and all tests but those of versions and deployments: kills, standalone Spark, the real MirrorMaker 2
 	@$(PYTHON) bootstrap.py --mirror-maker
 	$(BIN)/python tests/rows.py --full $(ARGS)
 
@@ -24,6 +24,9 @@ test-versions: lint ## Run it between all versions of Kafka and on all of Spark,
 	@$(PYTHON) bootstrap.py --mirror-maker
 	$(BIN)/python -m pytest --full tests/versions $(ARGS)
 	$(BIN)/python tests/versions/table.py
+
+test-deploy: setup ## Check what deploys it with the tools of its platforms: Terraform, CloudFormation and so on
+	$(BIN)/python -m pytest --full tests/deploy $(ARGS)
 
 bench: ## Measure against the real MirrorMaker 2
 	@$(PYTHON) bootstrap.py --mirror-maker

@@ -259,6 +259,14 @@ def test_workers(tmp_path: Path) -> None:
     assert values(read([str(tmp_path)])) == values(read(paths))
 
 
+def test_a_workers_spark(tmp_path: Path) -> None:
+    """`spark.*` beside connectors is Spark's own, for all flows, as with `serve`."""
+    paths = [*write_connectors(tmp_path, **three()), worker(tmp_path, **{"spark.master": "spark://master:7077"})]
+    config, _ = explain(read(paths))
+    assert config.spark == {"spark.master": "spark://master:7077"}
+    assert not any("spark.master" in line for line in config.warnings)
+
+
 def test_a_workers_converter_counts_where_the_connector_has_none(tmp_path: Path) -> None:
     files = three()
     del files["source"]["key.converter"]

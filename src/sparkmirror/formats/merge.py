@@ -191,7 +191,7 @@ class _Merged:
         key = entry.key
         if key in IDENTITY or key == "enabled" or key.startswith(("source.cluster.", "target.cluster.")):
             return
-        if key == "config.providers" or key.startswith("config.providers."):
+        if key == "config.providers" or key.startswith(("config.providers.", "spark.")):
             self.put(key, entry.value, entry)
         elif key in _STORAGE:
             self._of_workers(entry)
@@ -289,7 +289,7 @@ class _Merged:
 
     def _of_worker(self, target: str, entry: Entry) -> None:
         key = entry.key
-        if key == "config.providers" or key.startswith("config.providers."):
+        if key == "config.providers" or key.startswith(("config.providers.", "spark.")):
             self.put(key, entry.value, entry)
             return
         if key in CONNECTS_OWN:

@@ -1,0 +1,31 @@
+#!/bin/sh
+# Builds the image sparkmirror for Fargate and pushes it to ECR, whose repository must be there.
+set -eu
+
+usage() {
+    cat >&2 <<END
+usage: $0 ACCOUNT_ID REGION
+       for example $0 012345678910 us-east-1
+
+  TAG       of the image; the version of this checkout by default
+  REGISTRY  another registry than the account's ECR in that region; then nobody signs in to it
+END
+    exit 1
+}
+
+[ $# -eq 2 ] || usage
+account=$1
+region=$2
+root=$(cd "$(dirname "$0")/../.." && pwd)
+version=$(sed -n 's/^__version__ = "\(.*\)"$/\1/p' "$root/src/sparkmirror/__init__.py")
+image=${REGISTRY:-$account.dkr.ecr.$region.amazonaws.com}/sparkmirror:${TAG:-$version}
+
+# Fargate's tasks are x86 ones; on an Arm machine too that is what is built
+export DOCKER_DEFAULT_PLATFORM=linux/amd64
+
+if [ -z "${REGISTRY:-}" ]; then
+    aws ecr get-login-password --region "$region" | docker login --username AWS --password-stdin "${image%%/*}"
+fi
+docker build --file "$root/deploy/docker/Dockerfile" --tag "$image" "$root"
+docker push "$image"
+echo "$image"

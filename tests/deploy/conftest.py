@@ -1,0 +1,25 @@
+"""The sample deployment between two clusters that are there already, as Terraform applies it to the stand-in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from tests.deploy.terraform import WITH_BROKERS, Workspace
+
+
+@pytest.fixture(scope="session")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """A directory in which Terraform has been initialised; each test that applies something takes its own."""
+    made = Workspace(tmp_path_factory.mktemp("terraform", numbered=False))
+    made.init()
+    return made
+
+
+@pytest.fixture(scope="session")
+def deployment(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Any]:
+    """All resources of the sample, by address."""
+    made = Workspace(tmp_path_factory.mktemp("deployment", numbered=False))
+    made.init()
+    return made.applied(*WITH_BROKERS)

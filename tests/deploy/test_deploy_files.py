@@ -1,0 +1,121 @@
+"""What can be said of the files without the tools that they are for."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.deploy.templates import TEMPLATES, template
+from tests.deploy.terraform import DEPLOY, MODULE, declared
+
+BUILD = DEPLOY / "docker" / "build_images.sh"
+PLAYED = """#!/bin/sh
+echo "$(basename "$0") $*" DOCKER_DEFAULT_PLATFORM=$DOCKER_DEFAULT_PLATFORM >> "$CALLS"
+cat > /dev/null
+"""
+
+
+def test_the_samples_variables_are_declared() -> None:
+    text = (MODULE / "variables.tf").read_text()
+    needed = {
+        name
+        for name, body in re.findall(r'^variable "([\w-]+)" \{\n(.*?)^\}', text, re.M | re.S)
+        if not re.search(r"^  default ", body, re.M)
+    }
+    told = set(re.findall(r"^([\w-]+) +=", (MODULE / "main.tfvars").read_text(), re.M))
+    assert needed <= told <= declared("variable")
+
+
+def test_the_kits_variables_are_declared() -> None:
+    assert declared("variable") >= {
+        "region",
+        "partition",
+        "tags",
+        "account-id",
+        "app-shorthand-name",
+        "vpc-id",
+        "source-cluster-bootstrap-broker-string",
+        "target-cluster-bootstrap-broker-string",
+    }
+
+
+def test_prometheus_asks_at_the_metrics_port() -> None:
+    definition = json.loads((DEPLOY / "fargate" / "driver" / "task-definition.json").read_text())
+    (driver,) = (one for one in definition["containerDefinitions"] if one["name"] == "driver")
+    port = driver["command"][driver["command"].index("--metrics-port") + 1]
+    assert [str(one["containerPort"]) for one in driver["portMappings"]] == [port]
+    assert f":{port}/health" in driver["healthCheck"]["command"][-1]
+    assert f"ports      = {{ metrics = {port}," in (MODULE / "network.tf").read_text()
+    assert re.search(r"^        port: \$\{port\}$", (MODULE / "prometheus.yml.tftpl").read_text(), re.M)
+    assert f"port: {port}," in (DEPLOY.parent / "docs" / "deploy" / "aws_manual.md").read_text()
+
+
+def test_what_is_replaced_is_there() -> None:
+    """Terraform's `replace`, and the page's `sed`, say nothing where they find nothing."""
+    provisioning = DEPLOY / "grafana" / "provisioning"
+    assert "http://prometheus:9090" in (provisioning / "datasources" / "prometheus.yml").read_text()
+    assert "/var/lib/grafana/dashboards/sparkmirror}" in (provisioning / "dashboards" / "sparkmirror.yml").read_text()
+
+
+def test_what_stacks_import_is_exported() -> None:
+    texts = {path.stem: path.read_text() for path in TEMPLATES.glob("*.yml")}
+    exported = {
+        name
+        for text in texts.values()
+        for name in re.findall(r'Export: \{Name: !Sub "\$\{AWS::StackName\}-(\w+)"', text)
+    }
+    imported = {
+        name for text in texts.values() for name in re.findall(r'"Fn::ImportValue": !Sub "\$\{\w+\}-(\w+)"', text)
+    }
+    assert imported
+    assert imported <= exported
+
+
+def test_a_bastion_for_everybody_is_refused() -> None:
+    allowed = re.compile(template("bastion")["Parameters"]["AllowedCidr"]["AllowedPattern"])
+    assert allowed.fullmatch("203.0.113.7/32")
+    assert not allowed.fullmatch("0.0.0.0/0")
+
+
+@pytest.mark.parametrize("words", [(), ("012345678910",), ("012345678910", "us-east-1", "more")])
+def test_building_images_without_its_arguments(words: tuple[str, ...]) -> None:
+    done = subprocess.run([BUILD, *words], capture_output=True, text=True, timeout=20, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "ACCOUNT_ID REGION" in done.stderr
+
+
+def built(tmp_path: Path, **more: str) -> list[str]:
+    """Calls of docker and aws, both played."""
+    for name in ("docker", "aws"):
+        program = tmp_path / name
+        program.write_text(PLAYED)
+        program.chmod(0o700)
+    calls = tmp_path / "calls"
+    environment = {"PATH": f"{tmp_path}:{os.defpath}", "CALLS": str(calls), **more}
+    subprocess.run(
+        [BUILD, "012345678910", "us-east-1"], env=environment, stdin=subprocess.DEVNULL, timeout=20, check=True
+    )
+    return calls.read_text().splitlines()
+
+
+def test_images_are_built_for_fargate_and_pushed(tmp_path: Path) -> None:
+    calls = built(tmp_path, TAG="7")
+    (image,) = {word for call in calls for word in call.split() if word.endswith("/sparkmirror:7")}
+    assert image.startswith("012345678910.dkr.ecr.us-east-1.")
+    assert [call.split()[:2] for call in sorted(calls)] == [
+        ["aws", "ecr"],
+        ["docker", "build"],
+        ["docker", "login"],
+        ["docker", "push"],
+    ]
+    assert all("linux/amd64" in call for call in calls)
+
+
+def test_another_registry(tmp_path: Path) -> None:
+    calls = built(tmp_path, REGISTRY="127.0.0.1:5000/mine")
+    assert [call.split()[:2] for call in calls] == [["docker", "build"], ["docker", "push"]]
+    assert "127.0.0.1:5000/mine/sparkmirror:0.1.0" in calls[1]

@@ -1,0 +1,76 @@
+"""The page of the manual build: its commands are run, in its order, against AWS as moto plays it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mirror_process import COMMAND
+from tests.deploy.fargate_files import DIRECTORY, SERVICES, fargate_files
+from tests.deploy.played_aws import REGION, PlayedAws, played_aws
+
+pytestmark = pytest.mark.full
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "deploy" / "aws_manual.md"
+ACCOUNT = "123456789012"
+"""moto's own."""
+
+
+@pytest.fixture
+def aws(tmp_path: Path) -> Iterator[PlayedAws]:
+    with played_aws(tmp_path) as played:
+        yield played
+
+
+def test_files_are_as_terraform_makes_them(deployment: Mapping[str, Any]) -> None:
+    written = {str(one.relative_to(DIRECTORY)): one.read_text() for one in DIRECTORY.rglob("*.json")}
+    assert written == fargate_files(deployment), "python -m tests.deploy.fargate_files writes them anew"
+
+
+def test_the_page(aws: PlayedAws, tmp_path: Path) -> None:
+    known, *steps = re.findall(r"^```bash\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
+    place = tmp_path / "checkout"
+    for name in ("deploy", "examples"):
+        shutil.copytree(ROOT / name, place / name)
+    ec2 = aws.client("ec2")
+    (vpc, *_) = ec2.describe_vpcs()["Vpcs"]
+    subnets = [one["SubnetId"] for one in ec2.describe_subnets()["Subnets"]][:3]
+    known = re.sub(r"ACCOUNT=\d+", f"ACCOUNT={ACCOUNT}", known)
+    known = re.sub(r"VPC=\S+", f"VPC={vpc['VpcId']}", known)
+    known = re.sub(r'SUBNETS="[^"]*"', f'SUBNETS="{" ".join(subnets)}"', known)
+    done = aws.shell("\n".join([known, *steps]), place)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    run = subprocess.run(
+        [COMMAND, "config", "connect"], cwd=place, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    assert "msksource->mskdest\ttopics\tExampleTopic" in run.stdout
+
+    ecs = aws.client("ecs")
+    told = ecs.describe_services(cluster="migrationsample", services=list(SERVICES))["services"]
+    assert {one["serviceName"]: one["desiredCount"] for one in told} == {
+        name: 2 if name == "driver" else 1 for name in SERVICES
+    }
+    for one in told:
+        definition = ecs.describe_task_definition(taskDefinition=one["taskDefinition"])["taskDefinition"]
+        assert "${" not in json.dumps(definition).replace("${env:", "")
+        service = one["serviceName"]
+        for role in ("task", "execution"):
+            policy = aws.client("iam").get_role_policy(RoleName=f"migrationsample-{service}-{role}", PolicyName=role)
+            assert "${" not in json.dumps(policy["PolicyDocument"])
+    (scaling,) = aws.client("application-autoscaling").describe_scaling_policies(ServiceNamespace="ecs")[
+        "ScalingPolicies"
+    ]
+    assert scaling["ResourceId"] == "service/migrationsample/worker"
+    names = {one["Name"] for one in aws.client("servicediscovery").list_services()["Services"]}
+    assert names == set(SERVICES)
+    bucket = f"migrationsample-configuration-{ACCOUNT}-{REGION}"
+    objects = {one["Key"] for one in aws.client("s3").list_objects_v2(Bucket=bucket)["Contents"]}
+    assert {"prometheus/prometheus.yml", "grafana/dashboards/aws.json", "connector/worker.properties"} <= objects
