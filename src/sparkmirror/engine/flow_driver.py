@@ -125,7 +125,7 @@ class FlowDriver:
         self._added: dict[int, list[RouteOrder]] = {}
         """What of it came later, by task."""
         self._settled_epoch = 0
-        self._losses = LossWatch(flow)
+        self.loss_watch = LossWatch(flow)
         self._standing: StandingLog
         self._lookout: Lookout | None = None
         self._topic_sentinel: TopicSentinel | None = None
@@ -244,7 +244,7 @@ class FlowDriver:
                 self._rank = self._control.lead(
                     Leader(incarnation=self._incarnation, host=socket.gethostname(), pid=os.getpid())
                 )
-        self._losses.start()
+        self.loss_watch.start()
         self.takeover.begin()
         self.looked_over = False
         for view in list(self.view.partitions.values()):
@@ -481,7 +481,7 @@ class FlowDriver:
                 for report in read_reports(entries):
                     if report.incarnation == self._incarnation and self._is_mine(report.epoch):
                         self._note(report)
-                self._losses.read()
+                self.loss_watch.read()
                 if time.monotonic() >= heard_at:
                     heard_at = time.monotonic() + TICK_S
                     entries, control_offset = control.read(0, control_offset)
@@ -569,17 +569,12 @@ class FlowDriver:
 
     @property
     def losses(self) -> list[Loss]:
-        """What was found to be lost since this process took charge; `ledger` has all."""
-        return self._losses.losses
-
-    @property
-    def ledger(self) -> list[Loss]:
-        """All that was ever found to be lost, once this process has taken charge."""
-        return self._losses.ledger
+        """What was found to be lost since this process took charge; `loss_watch.ledger` has all."""
+        return self.loss_watch.losses
 
     def read_losses(self) -> None:
         """See to it that `losses` has everything that is in the ledger now; raises as the ledger does."""
-        self._losses.read()
+        self.loss_watch.read()
 
     def close(self, duties_s: float = LAST_TURNS_S, *, keep_lease: bool = False) -> None:
         """Have duties end in that time, pass the lease on (`keep_lease`) or give it up. Pumps must have ended."""
@@ -595,7 +590,7 @@ class FlowDriver:
             helper.join(1.0)
         for admin in filter(None, (self._source, self._target)):
             admin.close()
-        for client in (self._control_client, self._topics_client, self._losses, self._fence, self.takeover):
+        for client in (self._control_client, self._topics_client, self.loss_watch, self._fence, self.takeover):
             client.close()
 
     def _opened(self, admin: ClusterAdmin | None) -> ClusterAdmin:

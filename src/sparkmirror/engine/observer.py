@@ -187,7 +187,7 @@ class _FlowObserver:
             groups=self._groups(driver),
             duties=_duties(driver),
             losses=_losses(driver.losses),
-            ledger=_losses(driver.ledger),
+            ledger=_losses(driver.loss_watch.ledger),
             pumps=_pumps(driver.view),
             retention_s=forecast.minutes * 60 if forecast is not None else None,
             retention_of=f"{forecast.topic}-{forecast.partition}" if forecast is not None else "",
