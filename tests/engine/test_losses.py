@@ -104,7 +104,7 @@ def test_expired_halts_or_goes_on(pair: Pair, tmp_path: Path) -> None:
     pair.produce(20)
     (driver,) = pair.copy().drivers  # complete again
     assert [loss for loss in driver.losses if loss.source_topic == pair.topic] == []
-    assert [loss.offsets for loss in driver.ledger if loss.source_topic == pair.topic] == [25]
+    assert [loss.offsets for loss in driver.loss_watch.ledger if loss.source_topic == pair.topic] == [25]
     assert pair.ledger() == [("expired", 0, 50, 75, 50, "continued")]
     pair.assert_continued(0, seam=50, upstream=75)
 
