@@ -17,7 +17,14 @@ from sparkmirror.config.control_settings import (
 )
 from sparkmirror.config.entries import Entry
 from sparkmirror.config.lookup import Lookup
-from sparkmirror.config.model import IDENTITY_POLICY, ClusterConfig, FlowConfig, MirrorConfig, RegistryConfig, SchemasConfig
+from sparkmirror.config.model import (
+    IDENTITY_POLICY,
+    ClusterConfig,
+    FlowConfig,
+    MirrorConfig,
+    RegistryConfig,
+    SchemasConfig,
+)
 from sparkmirror.config.originals import is_secret
 from sparkmirror.config.schema_settings import REGISTRY_SETTINGS, REGISTRY_TLS, SIDES, Side
 from sparkmirror.config.setting import ADMIN_PLACES, Place, Setting, for_place

@@ -86,8 +86,8 @@ behind `A->B.source.consumer.` and the like for this one flow ([security.md](sec
 """
 
 _REGISTRIES = """
-For `sparkmirror schemas check` ([schemas.md](schemas.md)); nothing else asks them. Each is there once more for the target's
-registry, with `target.` in the place of `source.`. Secrets are resolved when it is asked.
+For `sparkmirror schemas check` ([schemas.md](schemas.md)); nothing else asks them. Each is there once more for the
+target's registry, with `target.` in the place of `source.`. Secrets are resolved when it is asked.
 """
 
 _PROVIDERS = """

@@ -1,0 +1,158 @@
+"""The schema ids in some topics of one cluster, and how many records have each: of a sample, or of whole logs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeAlias
+
+from sparkmirror.cluster.client import ClusterClient, TopicLeaders
+from sparkmirror.cluster.log_places import batches_at, log_ends, places
+from sparkmirror.cluster.log_range import LogBatch, read_batches
+from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.schemas.header import Field, Fields, SchemaId, fields, large_fields
+from sparkmirror.wire.pieces import LargeRecord, pieces
+from sparkmirror.wire.topic_partition import TopicPartition
+
+FieldName: TypeAlias = Literal["key", "value"]
+
+MOST_OF_A_BATCH = 200
+"""Records of one batch that a sample looks at."""
+
+
+class Part(NamedTuple):
+    """The keys or the values of one topic."""
+
+    topic: str
+    field: FieldName
+
+
+@dataclass(slots=True)
+class Sight:
+    """Where an id was seen first, and in how many records."""
+
+    partition: int
+    offset: int
+    records: int = 0
+
+
+@dataclass(slots=True)
+class Seen:
+    """What is known of one part."""
+
+    records: int = 0
+    """Those whose key or value is there."""
+    ids: dict[SchemaId, Sight] = field(default_factory=dict)
+
+    @property
+    def with_id(self) -> int:
+        """Records that have an id."""
+        return sum(sight.records for sight in self.ids.values())
+
+
+class Scan:
+    """Counts ids; one for all the topics of a flow."""
+
+    def __init__(self) -> None:
+        self.parts: dict[Part, Seen] = {}
+        self.unread: dict[str, str] = {}
+        """Topics of which something could not be read, and what."""
+
+    def take(self, partition: TopicPartition, batch: LogBatch, most: int | None = None) -> None:
+        """Look at a batch's records, the first `most` of them."""
+        try:
+            for count, (offset, found) in enumerate(_records(batch), 1):
+                if found is not None:
+                    self._count(partition, offset, found)
+                if count == most:
+                    break
+        except ValueError as error:
+            self.unread.setdefault(partition[0], f"partition {partition[1]}: {error}")
+
+    def _count(self, partition: TopicPartition, offset: int, found: Fields) -> None:
+        for name, one in _named(found):
+            if one.there:
+                part = Part(partition[0], name)
+                seen = self.parts.get(part)
+                if seen is None:
+                    seen = self.parts[part] = Seen()
+                seen.records += 1
+                if one.schema is not None:
+                    sight = seen.ids.setdefault(one.schema, Sight(partition[1], offset))
+                    sight.records += 1
+
+
+def _named(found: Fields) -> tuple[tuple[FieldName, Field], tuple[FieldName, Field]]:
+    return ("key", found[0]), ("value", found[1])
+
+
+def _records(batch: LogBatch) -> Iterator[tuple[int, Fields | None]]:
+    for piece in pieces(batch.header, batch.view):
+        if isinstance(piece, LargeRecord):
+            yield piece.offset, large_fields(piece.body)
+        else:
+            for offset, body in zip(piece.offsets, piece.bodies, strict=True):
+                yield offset, fields(body)
+
+
+def scan_sample(
+    client: ClusterClient, topics: Sequence[str], count: int, *, read_committed: bool, tell: Callable[[int, int], None]
+) -> Scan:
+    """Look at a batch at each of at most `count` places of each partition's log.
+
+    `tell` is given how many places were looked at, and how many there are. Raises `ClusterUnreachable`.
+    """
+    scan = Scan()
+    leaders = _leaders(client, topics)
+    try:
+        ends = log_ends(client, leaders, read_committed=read_committed)
+        wanted = {partition: places(*end, count) for partition, end in ends.items()}
+        done, whole = 0, sum(map(len, wanted.values()))
+        for step in range(count):
+            asked = {partition: offsets[step] for partition, offsets in wanted.items() if step < len(offsets)}
+            for partition, batch in batches_at(client, leaders, asked, read_committed=read_committed):
+                scan.take(partition, batch, MOST_OF_A_BATCH)
+            done += len(asked)
+            tell(done, whole)
+    except ConnectionError as error:
+        raise _unreachable(client, error) from error
+    return scan
+
+
+def scan_whole(
+    client: ClusterClient, topics: Sequence[str], *, read_committed: bool, tell: Callable[[int, int], None]
+) -> Scan:
+    """Look at all records that there are now.
+
+    `tell` is given how many offsets were passed, and how many there are. Raises `ClusterUnreachable`.
+    """
+    scan = Scan()
+    leaders = _leaders(client, topics)
+    try:
+        ends = log_ends(client, leaders, read_committed=read_committed)
+        done, whole = 0, sum(end - start for start, end in ends.values())
+        for (topic, index), (start, end) in ends.items():
+            if end > start:
+                for batch in read_batches(client, leaders[topic], index, start, read_committed=read_committed):
+                    if batch.header.base_offset >= end:
+                        break
+                    scan.take((topic, index), batch)
+                    tell(done + min(batch.header.next_offset, end) - start, whole)
+            done += end - start
+    except ConnectionError as error:
+        raise _unreachable(client, error) from error
+    return scan
+
+
+def _leaders(client: ClusterClient, topics: Sequence[str]) -> dict[str, TopicLeaders]:
+    """Of those topics that are there and may be read; there may be none at a target."""
+    try:
+        return {name: topic for name, topic in client.metadata(topics).items() if topics and not topic.error}
+    except ConnectionError as error:
+        raise _unreachable(client, error) from error
+
+
+def _unreachable(client: ClusterClient, error: ConnectionError) -> ClusterUnreachable:
+    words = str(error)
+    alias = f"cluster {client.config.alias}"
+    return ClusterUnreachable(words if words.startswith(alias) else f"{alias}: {words}")
