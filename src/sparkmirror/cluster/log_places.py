@@ -52,10 +52,11 @@ def batches_at(
     wanted: Mapping[TopicPartition, int],
     *,
     read_committed: bool,
-) -> Iterator[tuple[TopicPartition, LogBatch]]:
+) -> Iterator[tuple[TopicPartition, LogBatch, int]]:
     """The first data batch that holds the offset wanted, or a later one, of each partition that has one now.
 
-    A batch's bytes are good until the next is asked for. Raises `RangeUnread` and other `ConnectionError`s.
+    With the offset that follows it. A batch's bytes are good until the next is asked for.
+    Raises `RangeUnread` and other `ConnectionError`s.
     """
     for leader, partitions in _by_leader(topics).items():
         indexes = {(topic, index) for topic, some in partitions.items() for index in some}
@@ -74,7 +75,7 @@ def _of_leader(
     topic_ids: Mapping[str, bytes],
     pending: dict[TopicPartition, int],
     read_committed: bool,
-) -> Iterator[tuple[TopicPartition, LogBatch]]:
+) -> Iterator[tuple[TopicPartition, LogBatch, int]]:
     connection = client.broker(leader)
     version = connection.version(fetch.API_KEY, fetch.VERSIONS, "Fetch")
     while pending:
@@ -111,7 +112,7 @@ def _of_leader(
             for batch, following in answered(part, asked):
                 pending[partition] = following
                 if batch is not None:
-                    yield partition, batch
+                    yield partition, batch, following
                     break
             else:
                 # The first of a request is never left out for want of room: there is nothing but compacted offsets.

@@ -107,12 +107,16 @@ def scan_sample(
     try:
         ends = log_ends(client, leaders, read_committed=read_committed)
         wanted = {partition: places(*end, count) for partition, end in ends.items()}
+        passed: dict[TopicPartition, int] = {}
         done, whole = 0, sum(map(len, wanted.values()))
         for step in range(count):
-            asked = {partition: offsets[step] for partition, offsets in wanted.items() if step < len(offsets)}
-            for partition, batch in batches_at(client, leaders, asked, read_committed=read_committed):
+            here = {partition: offsets[step] for partition, offsets in wanted.items() if step < len(offsets)}
+            # A batch may hold several places.
+            asked = {partition: offset for partition, offset in here.items() if offset >= passed.get(partition, 0)}
+            for partition, batch, following in batches_at(client, leaders, asked, read_committed=read_committed):
                 scan.take(partition, batch, MOST_OF_A_BATCH)
-            done += len(asked)
+                passed[partition] = following
+            done += len(here)
             tell(done, whole)
     except ConnectionError as error:
         raise _unreachable(client, error) from error
