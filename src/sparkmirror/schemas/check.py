@@ -6,7 +6,7 @@ or where every record begins so and few ids come often.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sparkmirror.cluster.admin import ClusterAdmin
@@ -111,14 +111,19 @@ def check_flow(
             scan = scan_whole(client, [*logs.values()], read_committed=read_committed, tell=tell)
     finally:
         client.hang_up()
-    comparer = Comparer(source, target)
+    return judged(flow.name, names, logs, scan, Comparer(source, target))
+
+
+def judged(flow: str, names: Mapping[str, str], logs: Mapping[str, str], scan: Scan, comparer: Comparer) -> Check:
+    """What was seen, compared; `names` are copies' names and `logs` those that were read, by source topic."""
     parts = [
-        _checked(names, topic, part, scan.parts[part], comparer)
+        _checked(topic, names[topic], part, scan.parts[part], comparer)
         for topic, log in sorted(logs.items())
         for part in (Part(log, "key"), Part(log, "value"))
         if part in scan.parts
     ]
-    return Check(flow.name, len(names), tuple(parts), _by_source(logs, scan))
+    unread = {topic: scan.unread[log] for topic, log in logs.items() if log in scan.unread}
+    return Check(flow, len(names), tuple(parts), unread)
 
 
 def _names(flow: FlowConfig, rules: TopicRules, topics: Sequence[str]) -> dict[str, str]:
@@ -133,14 +138,14 @@ def _names(flow: FlowConfig, rules: TopicRules, topics: Sequence[str]) -> dict[s
     }
 
 
-def _checked(names: dict[str, str], topic: str, part: Part, seen: Seen, comparer: Comparer) -> CheckedPart:
+def _checked(topic: str, target_topic: str, part: Part, seen: Seen, comparer: Comparer) -> CheckedPart:
     doubt = _doubt(seen, comparer)
     shown = _first(seen, _EXAMPLES) if doubt else seen.ids
     ids = tuple(
         CheckedId(one, seen.ids[one].records, seen.ids[one].partition, seen.ids[one].offset, comparer.compare(one))
         for one in sorted(shown, key=lambda one: (one.kind, len(one.text), one.text))
     )
-    return CheckedPart(topic, names[topic], part.field, seen.records, seen.with_id, ids, doubt)
+    return CheckedPart(topic, target_topic, part.field, seen.records, seen.with_id, ids, doubt)
 
 
 def _doubt(seen: Seen, comparer: Comparer) -> str:
@@ -156,13 +161,9 @@ def _doubt(seen: Seen, comparer: Comparer) -> str:
         return ""
     share = f"{seen.with_id:,} of {seen.records:,} begin as if with a schema id"
     known = ", and the source's registry knows none of them" if asked else ""
-    return f"{share}, {len(seen.ids):,} different ones{known}"
+    return f"{share} (different ids: {len(seen.ids):,}){known}"
 
 
 def _first(seen: Seen, count: int) -> Iterable[SchemaId]:
     """Those that most records have."""
     return sorted(seen.ids, key=lambda one: -seen.ids[one].records)[:count]
-
-
-def _by_source(logs: dict[str, str], scan: Scan) -> dict[str, str]:
-    return {topic: scan.unread[log] for topic, log in logs.items() if log in scan.unread}
