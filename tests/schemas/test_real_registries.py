@@ -159,3 +159,64 @@ def test_whole_logs_and_samples_of_every_codec(
     assert 2 <= sampled["records"] < 150
     assert sampled["with_id"] == sampled["records"]
     assert parts_of(check("--topics", topic_name, "-o", "json", "--at", "target")) == {}
+
+
+@pytest.fixture
+def newer(tmp_path: Path) -> Iterator[Apicurio]:
+    """A registry of a newer version, with import mode."""
+    needs_new_java()
+    registry = Apicurio(tmp_path, NEW)
+    try:
+        registry.start()
+        yield registry
+    finally:
+        registry.stop()
+
+
+def test_import_mode_keeps_ids(
+    check: Callable[..., Result],
+    source_cluster: KafkaCluster,
+    registries: tuple[Apicurio, Apicurio],
+    newer: Apicurio,
+    topic_name: str,
+) -> None:
+    """The third way of docs/schemas.md: before it the id is missing, after it equal, with what it refers to."""
+    source, _ = registries
+    inner = source.register("id-value", {"type": "fixed", "name": "Id", "size": 4})
+    outer = {"type": "record", "name": "Of", "fields": [{"name": "id", "type": "Id"}]}
+    references: list[dict[str, object]] = [{"name": "Id", "subject": "id-value", "version": 1}]
+    number = source.register("of-value", outer, references=references)
+    write(source_cluster, topic_name, [(None, framed(number)), (None, framed(inner))])
+    words = ("--topics", topic_name, "--target-registry", newer.url, "-o", "json")
+    before = check(*words)
+    assert before.exit_code == 1, before.output
+    assert {one["verdict"] for one in parts_of(before)[topic_name, "value"]["ids"]} == {"missing"}
+
+    newer.ask("PUT", "/mode", {"mode": "IMPORT"})
+    for subject, each in (("id-value", inner), ("of-value", number)):
+        schema = source.ask("GET", f"/schemas/ids/{each}")
+        form = {"schema": schema["schema"], "references": schema["references"], "id": each, "version": 1}
+        newer.ask("POST", f"/subjects/{subject}/versions", form)
+    newer.ask("PUT", "/mode", {"mode": "READWRITE"})
+    after = check(*words)
+    assert after.exit_code == 0, after.output
+    ids = {one["id"]: one for one in parts_of(after)[topic_name, "value"]["ids"]}
+    assert {one["verdict"] for one in ids.values()} == {"equal"}
+    assert ids[str(number)]["subjects"] == ["of-value version 1"]
+
+
+def test_one_registry_for_both(
+    check: Callable[..., Result], source_cluster: KafkaCluster, registries: tuple[Apicurio, Apicurio], topic_name: str
+) -> None:
+    source, _ = registries
+    number = source.register("only-value", {"type": "fixed", "name": "Only", "size": 2})
+    write(source_cluster, topic_name, [(None, framed(number))])
+    assert check("--topics", topic_name, "--target-registry", source.url).exit_code == 0
+
+
+def test_an_address_without_the_path_of_the_api(
+    check: Callable[..., Result], source_cluster: KafkaCluster, registries: tuple[Apicurio, Apicurio], topic_name: str
+) -> None:
+    write(source_cluster, topic_name, [(None, framed(1))])
+    result = check("--topics", topic_name, "--target-registry", registries[1].url.partition("/apis")[0])
+    assert "does not answer as one: Confluent's API does not begin there" in str(result.exception)
