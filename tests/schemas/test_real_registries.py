@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from apicurio import Apicurio
+from apicurio import NEW, Apicurio, needs_new_java
 from kafka import KafkaProducer
 from typer.testing import CliRunner, Result
 
