@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from enum import StrEnum
@@ -26,6 +27,8 @@ from sparkmirror.schemas import Check, CheckedId, CheckedPart, Registry, Verdict
 schemas = typer.Typer(no_args_is_help=True, help="Schema ids in records, and schema registries.")
 
 PLACES = 20
+WIDE = 500
+"""Columns."""
 _EXIT_DIFFERS = 1
 _TOLD_EVERY_S = 5.0
 _COLOURS = {Verdict.EQUAL: "green", Verdict.NOT_CHECKED: "yellow"}
@@ -164,7 +167,8 @@ def _id_as_json(one: CheckedId) -> dict[str, object]:
 
 
 def _print(checks: list[Check]) -> None:
-    out = Console(soft_wrap=True)
+    # Where it isn't read on a terminal a line stays a line.
+    out = Console(width=None if sys.stdout.isatty() else WIDE)
     table = _table(checks)
     if table.row_count:
         out.print(table)
@@ -183,7 +187,7 @@ def _print(checks: list[Check]) -> None:
 def _table(checks: list[Check]) -> Table:
     table = Table(box=None, pad_edge=False)
     for column in ("flow", "topic", "field", "id", "records", "of", "subjects", "verdict", "why"):
-        table.add_column(column, justify="right" if column in {"records", "of"} else "left", no_wrap=True)
+        table.add_column(column, justify="right" if column in {"records", "of"} else "left", overflow="fold")
     for one in checks:
         for part in one.parts:
             for each in part.ids:
