@@ -69,7 +69,8 @@ def test_order_of_fields_and_kinds_of_defaults_count() -> None:
     def of(*fields: dict[str, object]) -> Schema:
         return avro(record(fields=list(fields)))
 
-    a, b = {"name": "a", "type": "int"}, {"name": "b", "type": "int"}
+    a: dict[str, object] = {"name": "a", "type": "int"}
+    b: dict[str, object] = {"name": "b", "type": "int"}
     assert difference(of(a, b), of(b, a))
     assert difference(of({**a, "default": 1}), of({**a, "default": True}))
 
