@@ -85,8 +85,8 @@ def _of(probe: FlowProbe, detail: str) -> Spot:
 _RENAMED = (
     "a schema registry's topic gets another name",
     "a registry at the target looks for _schemas, and schema ids in copied records lead nowhere there",
-    "copy it in a flow with IdentityReplicationPolicy, or write the new name as kafkastore.topic of a registry that only"
-    " reads, or take _schemas out and export schemas (docs/schemas.md)",
+    "copy it in a flow with IdentityReplicationPolicy, or write its new name as kafkastore.topic of a registry that"
+    " only reads, or take _schemas out and export schemas (docs/schemas.md)",
 )
 _COPIED = (
     "a schema registry's topic is copied under its own name",
