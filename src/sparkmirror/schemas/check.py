@@ -120,7 +120,7 @@ def judged(flow: str, names: Mapping[str, str], logs: Mapping[str, str], scan: S
         _checked(topic, names[topic], part, scan.parts[part], comparer)
         for topic, log in sorted(logs.items())
         for part in (Part(log, "key"), Part(log, "value"))
-        if part in scan.parts
+        if part in scan.parts and scan.parts[part].records
     ]
     unread = {topic: scan.unread[log] for topic, log in logs.items() if log in scan.unread}
     return Check(flow, len(names), tuple(parts), unread)

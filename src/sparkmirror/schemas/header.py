@@ -61,7 +61,7 @@ def schema_id(field: bytes) -> SchemaId | None:
     """The id that a key or value begins with; ids that no registry gives (0, and below) are none."""
     if len(field) >= _CONFLUENT_SIZE and field[0] == _CONFLUENT:
         number = int.from_bytes(field[1:_CONFLUENT_SIZE], "big", signed=True)
-        return _confluent(number) if number > 0 else None
+        return SchemaId(IdKind.CONFLUENT, str(number)) if number > 0 else None
     if len(field) >= _GLUE_SIZE and field[0] == _GLUE and field[1] in _GLUE_COMPRESSIONS:
         return SchemaId(IdKind.GLUE, str(UUID(bytes=field[2:_GLUE_SIZE])))
     return None
@@ -74,8 +74,8 @@ def fields(body: bytes) -> Fields | None:
     try:
         key, at = _head(body, 0)
         value, at = _head(body, at)
-        count, at = read(body, at)
-        if count:
+        if body[at]:
+            count, at = read(body, at)
             key, value = _with_headers(key, value, _headers(body, at, unzigzag(count)))
     except IndexError:
         raise ValueError("a record's body is cut off") from None
@@ -106,6 +106,9 @@ def _head(body: bytes, at: int) -> tuple[Field, int]:
     length = body[at]
     if length < 0x80:
         at += 1
+    elif (high := body[at + 1]) < 0x80:
+        length += (high << 7) - 0x80
+        at += 2
     else:
         length, at = read(body, at)
     if length & 1:
@@ -113,12 +116,13 @@ def _head(body: bytes, at: int) -> tuple[Field, int]:
     end = at + (length >> 1)
     if end > len(body):
         raise ValueError(f"{length >> 1} bytes announced, {len(body) - at} there")
-    # Most fields of most topics begin otherwise.
-    if end - at < _CONFLUENT_SIZE or body[at] not in (_CONFLUENT, _GLUE):
+    # Most fields of most topics begin otherwise, and most others have one of few ids.
+    if end - at < _CONFLUENT_SIZE or (first := body[at]) not in (_CONFLUENT, _GLUE):
         return PLAIN, end
-    return _field(body[at : min(end, at + _LONGEST)]), end
+    return _field(body[at : min(end, at + (_CONFLUENT_SIZE if first == _CONFLUENT else _LONGEST))]), end
 
 
+@functools.lru_cache(1 << 10)
 def _field(head: bytes) -> Field:
     found = schema_id(head)
     return PLAIN if found is None else Field(True, found)
@@ -154,8 +158,3 @@ def _in_header(content: bytes) -> SchemaId | None:
         return SchemaId(IdKind.GUID, str(UUID(bytes=content[1:_GUID_SIZE])))
     found = schema_id(content)
     return found if found is not None and found.kind is IdKind.CONFLUENT else None
-
-
-@functools.lru_cache(1 << 10)
-def _confluent(number: int) -> SchemaId:
-    return SchemaId(IdKind.CONFLUENT, str(number))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Literal, NamedTuple, TypeAlias
 
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
 from sparkmirror.cluster.log_places import batches_at, log_ends, places
 from sparkmirror.cluster.log_range import LogBatch, read_batches
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.schemas.header import Field, Fields, SchemaId, fields, large_fields
+from sparkmirror.schemas.header import Fields, SchemaId, fields, large_fields
 from sparkmirror.wire.pieces import LargeRecord, pieces
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -44,6 +45,15 @@ class Seen:
     """Those whose key or value is there."""
     ids: dict[SchemaId, Sight] = field(default_factory=dict)
 
+    def add(self, schema: SchemaId | None, partition: int, offset: int) -> None:
+        """One record more."""
+        self.records += 1
+        if schema is not None:
+            sight = self.ids.get(schema)
+            if sight is None:
+                sight = self.ids[schema] = Sight(partition, offset)
+            sight.records += 1
+
     @property
     def with_id(self) -> int:
         """Records that have an id."""
@@ -51,7 +61,7 @@ class Seen:
 
 
 class Scan:
-    """Counts ids; one for all the topics of a flow."""
+    """Counts ids; one for all the topics of a flow. Parts that have no record are among `parts`, too."""
 
     def __init__(self) -> None:
         self.parts: dict[Part, Seen] = {}
@@ -60,30 +70,19 @@ class Scan:
 
     def take(self, partition: TopicPartition, batch: LogBatch, most: int | None = None) -> None:
         """Look at a batch's records, the first `most` of them."""
+        topic, index = partition
+        keys = self.parts.setdefault(Part(topic, "key"), Seen())
+        values = self.parts.setdefault(Part(topic, "value"), Seen())
         try:
-            for count, (offset, found) in enumerate(_records(batch), 1):
+            for offset, found in islice(_records(batch), most):
                 if found is not None:
-                    self._count(partition, offset, found)
-                if count == most:
-                    break
+                    key, value = found
+                    if key.there:
+                        keys.add(key.schema, index, offset)
+                    if value.there:
+                        values.add(value.schema, index, offset)
         except ValueError as error:
-            self.unread.setdefault(partition[0], f"partition {partition[1]}: {error}")
-
-    def _count(self, partition: TopicPartition, offset: int, found: Fields) -> None:
-        for name, one in _named(found):
-            if one.there:
-                part = Part(partition[0], name)
-                seen = self.parts.get(part)
-                if seen is None:
-                    seen = self.parts[part] = Seen()
-                seen.records += 1
-                if one.schema is not None:
-                    sight = seen.ids.setdefault(one.schema, Sight(partition[1], offset))
-                    sight.records += 1
-
-
-def _named(found: Fields) -> tuple[tuple[FieldName, Field], tuple[FieldName, Field]]:
-    return ("key", found[0]), ("value", found[1])
+            self.unread.setdefault(topic, f"partition {index}: {error}")
 
 
 def _records(batch: LogBatch) -> Iterator[tuple[int, Fields | None]]:
