@@ -82,6 +82,20 @@ class Apicurio:
         with urlopen(Request(self.url + path, data, headers, method=method), timeout=20) as answer:  # noqa: S310
             return json.loads(answer.read())
 
+    def exported(self) -> bytes:
+        """All that it has, ids included: what `taken_in` is given."""
+        with urlopen(self._admin("export"), timeout=20) as answer:  # noqa: S310
+            return bytes(answer.read())
+
+    def taken_in(self, content: bytes) -> None:
+        """Have what another one has."""
+        headers = {"Content-Type": "application/zip"}
+        urlopen(Request(self._admin("import"), content, headers, method="POST"), timeout=20).close()  # noqa: S310
+
+    def _admin(self, what: str) -> str:
+        native = "v2" if self._version == OLD else "v3"
+        return self.url.replace("/ccompat/v7", f"/registry/{native}/admin/{what}")
+
     def register(
         self, subject: str, schema: object, kind: str = "AVRO", references: list[dict[str, object]] | None = None
     ) -> int:

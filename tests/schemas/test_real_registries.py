@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
-from apicurio import NEW, Apicurio, needs_new_java
+from apicurio import NEW, OLD, Apicurio, needs_new_java
 from kafka import KafkaProducer
 from typer.testing import CliRunner, Result
 
@@ -162,47 +163,67 @@ def test_whole_logs_and_samples_of_every_codec(
 
 
 @pytest.fixture
-def newer(tmp_path: Path) -> Iterator[Apicurio]:
-    """A registry of a newer version, with import mode."""
-    needs_new_java()
-    registry = Apicurio(tmp_path, NEW)
-    try:
-        registry.start()
-        yield registry
-    finally:
-        registry.stop()
+def another(tmp_path: Path) -> Iterator[Callable[[str], Apicurio]]:
+    """Start one more, of a version."""
+    with ExitStack() as stack:
+
+        def start(version: str) -> Apicurio:
+            registry = Apicurio(tmp_path, version)
+            stack.callback(registry.stop)
+            registry.start()
+            return registry
+
+        yield start
 
 
-def test_import_mode_keeps_ids(
+def test_an_export_keeps_ids(
     check: Callable[..., Result],
     source_cluster: KafkaCluster,
     registries: tuple[Apicurio, Apicurio],
-    newer: Apicurio,
+    another: Callable[[str], Apicurio],
     topic_name: str,
 ) -> None:
-    """The third way of docs/schemas.md: before it the id is missing, after it equal, with what it refers to."""
-    source, _ = registries
+    """The third way of docs/schemas.md: before it ids are missing, after it equal, with what they refer to."""
+    source, target = registries[0], another(OLD)
     inner = source.register("id-value", {"type": "fixed", "name": "Id", "size": 4})
     outer = {"type": "record", "name": "Of", "fields": [{"name": "id", "type": "Id"}]}
     references: list[dict[str, object]] = [{"name": "Id", "subject": "id-value", "version": 1}]
     number = source.register("of-value", outer, references=references)
     write(source_cluster, topic_name, [(None, framed(number)), (None, framed(inner))])
-    words = ("--topics", topic_name, "--target-registry", newer.url, "-o", "json")
+    words = ("--topics", topic_name, "--target-registry", target.url, "-o", "json")
     before = check(*words)
     assert before.exit_code == 1, before.output
     assert {one["verdict"] for one in parts_of(before)[topic_name, "value"]["ids"]} == {"missing"}
-
-    newer.ask("PUT", "/mode", {"mode": "IMPORT"})
-    for subject, each in (("id-value", inner), ("of-value", number)):
-        schema = source.ask("GET", f"/schemas/ids/{each}")
-        form = {"schema": schema["schema"], "references": schema["references"], "id": each, "version": 1}
-        newer.ask("POST", f"/subjects/{subject}/versions", form)
-    newer.ask("PUT", "/mode", {"mode": "READWRITE"})
+    target.taken_in(source.exported())
     after = check(*words)
     assert after.exit_code == 0, after.output
     ids = {one["id"]: one for one in parts_of(after)[topic_name, "value"]["ids"]}
     assert {one["verdict"] for one in ids.values()} == {"equal"}
     assert ids[str(number)]["subjects"] == ["of-value version 1"]
+
+
+def test_an_import_mode_that_gives_ids_of_its_own(
+    check: Callable[..., Result],
+    source_cluster: KafkaCluster,
+    registries: tuple[Apicurio, Apicurio],
+    another: Callable[[str], Apicurio],
+    topic_name: str,
+) -> None:
+    """Apicurio 3.3.3 takes the mode and the id, says nothing, and counts for itself: the check tells."""
+    needs_new_java()
+    source, target = registries[0], another(NEW)
+    number = source.register("imported-value", {"type": "fixed", "name": "Imported", "size": 4})
+    write(source_cluster, topic_name, [(None, framed(number))])
+    target.ask("PUT", "/mode", {"mode": "IMPORT"})
+    form = source.ask("GET", "/subjects/imported-value/versions/1")
+    given = target.ask("POST", "/subjects/imported-value/versions", form)["id"]
+    result = check("--topics", topic_name, "--target-registry", target.url, "-o", "json")
+    (found,) = parts_of(result)[topic_name, "value"]["ids"]
+    if given == number:
+        assert found["verdict"] == "equal"
+    else:
+        assert (found["verdict"], found["detail"]) == ("missing", f"this schema has id {given} there")
+        assert result.exit_code == 1
 
 
 def test_one_registry_for_both(
