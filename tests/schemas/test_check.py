@@ -11,8 +11,8 @@ from sparkmirror.config.model import RegistryConfig
 from sparkmirror.schemas import Check, Registry, Verdict
 from sparkmirror.schemas.check import judged
 from sparkmirror.schemas.compare import Comparer
-from sparkmirror.schemas.header import IdKind, SchemaId
-from sparkmirror.schemas.scan import Part, Scan, Seen, Sight
+from sparkmirror.schemas.header import Field, IdKind, SchemaId
+from sparkmirror.schemas.scan import FieldName, Part, Scan, Seen, Sight
 
 INT, LONG = '"int"', '"long"'
 HERE = {
@@ -91,8 +91,22 @@ def test_what_only_looks_like_ids(comparer: Comparer) -> None:
     many = check(comparer, {number(100 + each): 1 for each in range(50)})
     assert many.parts[0].doubt.startswith("50 of 50 begin")
     assert len(many.parts[0].ids) == 3
+    some = check(comparer, {number(100 + each): 50 for each in range(11)})
+    assert some.parts[0].doubt.startswith("550 of 550 begin"), "no topic has so many schemas that nobody knows"
     glue = check(comparer, {SchemaId(IdKind.GLUE, "u"): 1}, records=500)
     assert glue.parts[0].doubt == "1 of 500 begin as if with a schema id (different ids: 1)"
+
+
+def test_times_in_milliseconds_are_long_integers(comparer: Comparer) -> None:
+    """A day of them has few ids, and each of these comes often; those of sixteen bytes may be what they look like."""
+    scan = Scan()
+    sizes: dict[FieldName, int] = {"key": 8, "value": 16}
+    for part, size in sizes.items():
+        for place in range(100):
+            scan.parts.setdefault(Part("t", part), Seen()).add(Field(True, number(100 + place // 50), size), 0, place)
+    keys, values = judged("A->B", {"t": "t"}, {"t": "t"}, scan, comparer).parts
+    assert keys.doubt.endswith("and all of them have eight bytes, as long integers have")
+    assert not values.doubt
 
 
 def test_ids_that_are_known_are_no_chance(comparer: Comparer) -> None:

@@ -1,7 +1,7 @@
 """A flow's schema ids, checked: which topics have them, and which mean something else at the target, or nothing.
 
 Bytes may look like a header and be none. A part's ids are taken for such where the source's registry knows one of them,
-or where every record begins so and few ids come often.
+or where every record begins so, few ids come often, and not all have the size of a long integer.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from sparkmirror.sync.topic_rules import TopicRules, topic_rules
 ROLE = "sparkmirror-schemas"
 _ASKED_OF_A_DOUBTFUL_PART = 100
 """Ids that the source's registry is asked for, to find one that it knows."""
+_MOST_OF_A_PART = 10
+"""Ids that one part has, none of which the source's registry knows; what has more of them is something else."""
 _EXAMPLES = 3
 
 Tell = Callable[[int, int], None]
@@ -156,11 +158,13 @@ def _doubt(seen: Seen, comparer: Comparer) -> str:
     asked = [one for one in _first(seen, _ASKED_OF_A_DOUBTFUL_PART) if one.kind is IdKind.CONFLUENT]
     if any(comparer.compare(one).verdict is not Verdict.UNKNOWN for one in asked):
         return ""
-    few = len(seen.ids) <= max(1, seen.with_id // 2)
-    if seen.with_id == seen.records and few:
+    few = len(seen.ids) <= min(_MOST_OF_A_PART, max(1, seen.with_id // 2))
+    longs = seen.longs == seen.with_id
+    if seen.with_id == seen.records and few and not longs:
         return ""
     share = f"{seen.with_id:,} of {seen.records:,} begin as if with a schema id"
     known = ", and the source's registry knows none of them" if asked else ""
+    known += ", and all of them have eight bytes, as long integers have" if longs else ""
     return f"{share} (different ids: {len(seen.ids):,}){known}"
 
 

@@ -48,6 +48,8 @@ class Field(NamedTuple):
 
     there: bool
     schema: SchemaId | None
+    size: int = 0
+    """In bytes, where there is an id."""
 
 
 Fields: TypeAlias = tuple[Field, Field]
@@ -57,6 +59,7 @@ NULL = Field(False, None)
 PLAIN = Field(True, None)
 
 
+@functools.lru_cache(1 << 10)
 def schema_id(field: bytes) -> SchemaId | None:
     """The id that a key or value begins with; ids that no registry gives (0, and below) are none."""
     if len(field) >= _CONFLUENT_SIZE and field[0] == _CONFLUENT:
@@ -97,7 +100,7 @@ def large_fields(body: Iterable[Buffer]) -> Fields | None:
             continue
         if size & 1 == 0 and len(held) < start + min(size >> 1, _LONGEST):
             continue
-        return key, NULL if size & 1 else _field(bytes(held[start : start + min(size >> 1, _LONGEST)]))
+        return key, NULL if size & 1 else _field(bytes(held[start : start + min(size >> 1, _LONGEST)]), size >> 1)
     return None
 
 
@@ -119,13 +122,12 @@ def _head(body: bytes, at: int) -> tuple[Field, int]:
     # Most fields of most topics begin otherwise, and most others have one of few ids.
     if end - at < _CONFLUENT_SIZE or (first := body[at]) not in (_CONFLUENT, _GLUE):
         return PLAIN, end
-    return _field(body[at : min(end, at + (_CONFLUENT_SIZE if first == _CONFLUENT else _LONGEST))]), end
+    return _field(body[at : min(end, at + (_CONFLUENT_SIZE if first == _CONFLUENT else _LONGEST))], end - at), end
 
 
-@functools.lru_cache(1 << 10)
-def _field(head: bytes) -> Field:
+def _field(head: bytes, size: int) -> Field:
     found = schema_id(head)
-    return PLAIN if found is None else Field(True, found)
+    return PLAIN if found is None else Field(True, found, size)
 
 
 def _headers(body: bytes, at: int, count: int) -> Iterator[tuple[bytes, bytes | None]]:
@@ -147,9 +149,9 @@ def _with_headers(key: Field, value: Field, headers: Iterable[tuple[bytes, bytes
         if content is not None and name in (KEY_HEADER, VALUE_HEADER):
             found = _in_header(content)
             if found is not None and name == KEY_HEADER:
-                key = Field(key.there, found)
+                key = key._replace(schema=found)
             elif found is not None:
-                value = Field(value.there, found)
+                value = value._replace(schema=found)
     return key, value
 
 

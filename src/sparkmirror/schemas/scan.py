@@ -11,12 +11,14 @@ from sparkmirror.cluster.client import ClusterClient, TopicLeaders
 from sparkmirror.cluster.log_places import batches_at, log_ends, places
 from sparkmirror.cluster.log_range import LogBatch, read_batches
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.schemas.header import Fields, SchemaId, fields, large_fields
+from sparkmirror.schemas.header import Field, Fields, SchemaId, fields, large_fields
 from sparkmirror.wire.pieces import LargeRecord, pieces
 from sparkmirror.wire.topic_partition import TopicPartition
 
 FieldName: TypeAlias = Literal["key", "value"]
 
+LONG = 8
+"""Bytes of a long integer. A time in milliseconds begins with a byte 0, as an id does."""
 MOST_OF_A_BATCH = 200
 """Records of one batch that a sample looks at."""
 
@@ -44,11 +46,14 @@ class Seen:
     records: int = 0
     """Those whose key or value is there."""
     ids: dict[SchemaId, Sight] = field(default_factory=dict)
+    longs: int = 0
+    """Those of them that have an id and eight bytes, as a long integer has."""
 
-    def add(self, schema: SchemaId | None, partition: int, offset: int) -> None:
-        """One record more."""
+    def add(self, found: Field, partition: int, offset: int) -> None:
+        """One record more, in which this part is there."""
         self.records += 1
-        if schema is not None:
+        if (schema := found.schema) is not None:
+            self.longs += found.size == LONG
             sight = self.ids.get(schema)
             if sight is None:
                 sight = self.ids[schema] = Sight(partition, offset)
@@ -78,9 +83,9 @@ class Scan:
                 if found is not None:
                     key, value = found
                     if key.there:
-                        keys.add(key.schema, index, offset)
+                        keys.add(key, index, offset)
                     if value.there:
-                        values.add(value.schema, index, offset)
+                        values.add(value, index, offset)
         except ValueError as error:
             self.unread.setdefault(topic, f"partition {index}: {error}")
 
