@@ -17,6 +17,7 @@ from sparkmirror.cli.control import Flow, chosen_flows
 from sparkmirror.cli.logs import LogFormat, set_up_logging, tell_progress, warn
 from sparkmirror.cli.output import Format, Output, print_json
 from sparkmirror.cli.run import Clusters, File, Secrets, load
+from sparkmirror.cli.topics import chosen_topics
 from sparkmirror.config import FlowConfig, MirrorConfig
 from sparkmirror.config.model import RegistryConfig, SchemasConfig
 from sparkmirror.config.schema_settings import SCHEMAS, Side
@@ -82,7 +83,7 @@ def check(
     """
     set_up_logging(False, log_format)
     config = load(file, clusters, secrets=secrets)
-    names = tuple(filter(None, (topic.strip() for topic in topics.split(","))))
+    chosen = chosen_topics(topics) if topics else None
     flows = chosen_flows(config, flow)
     asked = [
         (one, _registry(config, one, "source", source_registry), _registry(config, one, "target", target_registry))
@@ -90,7 +91,7 @@ def check(
     ]
     checks = [
         check_flow(
-            one, source, target, topics=names, at=at.value, places=0 if whole else sample, tell=_progress(one, whole)
+            one, source, target, chosen=chosen, at=at.value, places=0 if whole else sample, tell=_progress(one, whole)
         )
         for one, source, target in asked
     ]

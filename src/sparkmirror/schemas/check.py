@@ -6,14 +6,13 @@ or where every record begins so, few ids come often, and not all have the size o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.schema_settings import Side
-from sparkmirror.policy import NamePatterns
 from sparkmirror.schemas.compare import Comparer, Comparison, Verdict
 from sparkmirror.schemas.header import IdKind, SchemaId
 from sparkmirror.schemas.registry import Registry
@@ -92,16 +91,23 @@ class Check:
 
 
 def check_flow(
-    flow: FlowConfig, source: Registry, target: Registry, *, topics: Sequence[str], at: Side, places: int, tell: Tell
+    flow: FlowConfig,
+    source: Registry,
+    target: Registry,
+    *,
+    chosen: Callable[[str], bool] | None,
+    at: Side,
+    places: int,
+    tell: Tell,
 ) -> Check:
     """Look at the records of the flow's topics, and ask both registries for each id.
 
-    `topics`: regexes of source topics, empty: all of the flow's. `at`: whose logs are read, the source's or the
+    `chosen`: whether a source topic is wanted; None: all of the flow's are. `at`: whose logs are read, the source's or the
     copies'. `places`: how many of each partition's log; 0: whole logs. Raises `ClusterUnreachable`,
     `RegistryUnreachable` and `ConfigError`.
     """
     rules = topic_rules(flow, flow.originals)
-    names = _names(flow, rules, topics)
+    names = _names(flow, rules, chosen)
     cluster = flow.source if at == "source" else flow.target
     logs = {name: name if at == "source" else remote for name, remote in names.items()}
     client = ClusterClient(cluster.for_copying if at == "source" else cluster, ROLE)
@@ -128,9 +134,8 @@ def judged(flow: str, names: Mapping[str, str], logs: Mapping[str, str], scan: S
     return Check(flow, len(names), tuple(parts), unread)
 
 
-def _names(flow: FlowConfig, rules: TopicRules, topics: Sequence[str]) -> dict[str, str]:
+def _names(flow: FlowConfig, rules: TopicRules, chosen: Callable[[str], bool] | None) -> dict[str, str]:
     """The topics that are copied and what their copies are called; not heartbeats, whose bytes look like headers."""
-    chosen = NamePatterns(topics).accepts if topics else None
     with ClusterAdmin.connect(flow.source, ROLE) as admin:
         there = sorted(admin.topics())
     return {
