@@ -102,8 +102,8 @@ def check_flow(
 ) -> Check:
     """Look at the records of the flow's topics, and ask both registries for each id.
 
-    `chosen`: whether a source topic is wanted; None: all of the flow's are. `at`: whose logs are read, the source's or the
-    copies'. `places`: how many of each partition's log; 0: whole logs. Raises `ClusterUnreachable`,
+    `chosen`: whether a source topic is wanted; None: all of the flow's are. `at`: whose logs are read, the source's or
+    the copies'. `places`: how many of each partition's log; 0: whole logs. Raises `ClusterUnreachable`,
     `RegistryUnreachable` and `ConfigError`.
     """
     rules = topic_rules(flow, flow.originals)
