@@ -159,7 +159,9 @@ def test_whole_logs_and_samples_of_every_codec(
     sampled = parts_of(check("--topics", topic_name, "-o", "json", "--sample", "2"))[topic_name, "value"]
     assert 2 <= sampled["records"] < 150
     assert sampled["with_id"] == sampled["records"]
-    assert parts_of(check("--topics", topic_name, "-o", "json", "--at", "target")) == {}
+    copies = check("--topics", topic_name, "-o", "json", "--at", "target")
+    assert copies.exit_code == 1, "there is no copy, and what is not read is not well"
+    assert json.loads(copies.stdout)[0]["unread"] == {topic_name: "UNKNOWN_TOPIC_OR_PARTITION (3)"}
 
 
 @pytest.fixture

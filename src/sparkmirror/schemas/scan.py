@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Literal, NamedTuple, TypeAlias
 
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
+from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.log_places import batches_at, log_ends, places
 from sparkmirror.cluster.log_range import LogBatch, read_batches
 from sparkmirror.errors import ClusterUnreachable
@@ -107,7 +108,7 @@ def scan_sample(
     `tell` is given how many places were looked at, and how many there are. Raises `ClusterUnreachable`.
     """
     scan = Scan()
-    leaders = _leaders(client, topics)
+    leaders = _leaders(client, topics, scan)
     try:
         ends = log_ends(client, leaders, read_committed=read_committed)
         wanted = {partition: places(*end, count) for partition, end in ends.items()}
@@ -135,7 +136,7 @@ def scan_whole(
     `tell` is given how many offsets were passed, and how many there are. Raises `ClusterUnreachable`.
     """
     scan = Scan()
-    leaders = _leaders(client, topics)
+    leaders = _leaders(client, topics, scan)
     try:
         ends = log_ends(client, leaders, read_committed=read_committed)
         done, whole = 0, sum(end - start for start, end in ends.values())
@@ -152,12 +153,16 @@ def scan_whole(
     return scan
 
 
-def _leaders(client: ClusterClient, topics: Sequence[str]) -> dict[str, TopicLeaders]:
-    """Of those topics that are there and may be read; there may be none at a target."""
+def _leaders(client: ClusterClient, topics: Sequence[str], scan: Scan) -> dict[str, TopicLeaders]:
+    """Of those topics that are there and may be seen; the others are unread."""
+    if not topics:
+        return {}
     try:
-        return {name: topic for name, topic in client.metadata(topics).items() if topics and not topic.error}
+        found = client.metadata(topics)
     except ConnectionError as error:
         raise _unreachable(client, error) from error
+    scan.unread |= {name: error_name(topic.error) for name, topic in found.items() if topic.error}
+    return {name: topic for name, topic in found.items() if not topic.error}
 
 
 def _unreachable(client: ClusterClient, error: ConnectionError) -> ClusterUnreachable:
