@@ -105,7 +105,7 @@ def test_times_in_milliseconds_are_long_integers(comparer: Comparer) -> None:
         for place in range(100):
             scan.parts.setdefault(Part("t", part), Seen()).add(Field(True, number(100 + place // 50), size), 0, place)
     keys, values = judged("A->B", {"t": "t"}, {"t": "t"}, scan, comparer).parts
-    assert keys.doubt.endswith("and all of them have eight bytes, as long integers have")
+    assert keys.doubt.endswith("; all of these have eight bytes, as long integers have")
     assert not values.doubt
 
 

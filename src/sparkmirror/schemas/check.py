@@ -167,10 +167,10 @@ def _doubt(seen: Seen, comparer: Comparer) -> str:
     longs = seen.longs == seen.with_id
     if seen.with_id == seen.records and few and not longs:
         return ""
-    share = f"{seen.with_id:,} of {seen.records:,} begin as if with a schema id"
-    known = ", and the source's registry knows none of them" if asked else ""
-    known += ", and all of them have eight bytes, as long integers have" if longs else ""
-    return f"{share} (different ids: {len(seen.ids):,}){known}"
+    words = [f"{seen.with_id:,} of {seen.records:,} begin as if with a schema id (different ids: {len(seen.ids):,})"]
+    words += [f"the source's registry knows none of the {len(asked):,} that it was asked for"] if asked else []
+    words += ["all of these have eight bytes, as long integers have"] if longs else []
+    return "; ".join(words)
 
 
 def _first(seen: Seen, count: int) -> Iterable[SchemaId]:
