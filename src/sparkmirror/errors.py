@@ -5,6 +5,7 @@
     │   └── ConfigErrors       it has several mistakes                          exit 2
     ├── ClusterUnreachable     a cluster can't be reached or won't let us in    exit 3
     │   └── ClusterTooOld      it is reached, and can't be used as it is        exit 3
+    ├── RegistryUnreachable    a schema registry can't be asked                 exit 3
     ├── SetupError             something this machine lacks (Java, jars)        exit 3
     ├── UnfitTarget            a cluster can't be copied to exactly             exit 3
     └── CopyIncomplete         the run ended and something was not copied       exit 1
@@ -71,6 +72,12 @@ class ClusterUnreachable(SparkMirrorError):
 
 class ClusterTooOld(ClusterUnreachable):
     """A cluster's brokers, or the protocol version that they are set to, lack what a flow needs."""
+
+
+class RegistryUnreachable(SparkMirrorError):
+    """A schema registry can't be reached, refuses us, or doesn't answer as one."""
+
+    exit_code = 3
 
 
 class SetupError(SparkMirrorError):

@@ -21,11 +21,12 @@ import typer
 from snapshot_samples import flow
 from typer.testing import CliRunner
 
-from sparkmirror.cli import control, doctor, explain, groups, losses, offsets, status, top, topics
+from sparkmirror.cli import control, doctor, explain, groups, losses, offsets, schemas, status, top, topics
 from sparkmirror.cli.app import PANELS, app
 from sparkmirror.doctor.explanation import Explanation, Mark, Step
 from sparkmirror.engine.status_topic import Status
 from sparkmirror.offsets.losses import Loss, LossKind
+from sparkmirror.schemas import Check
 from sparkmirror.sync.moved_writers import Moved
 from sparkmirror.sync.translator import Translation
 
@@ -203,6 +204,10 @@ def translated(patch: Patch) -> None:
     patch.setattr(offsets, "_translated", lambda _, stored, __: [Translation("A.orders", 0, 7) for _ in stored])
 
 
+def resolved(patch: Patch) -> None:
+    patch.setattr(schemas, "check_flow", lambda *_, **__: Check("A->B", 3, (), {}))
+
+
 def nothing(_: Patch) -> None:
     """It needs no cluster."""
 
@@ -217,6 +222,7 @@ ELSEWHERE = {
     "lint": "tests/lint",
     "acls": "tests/cli/test_acls.py",
 }
+REGISTRIES = ("--source-registry", "http://127.0.0.1:1", "--target-registry", "http://127.0.0.1:1")
 JSON_CASES: dict[str, tuple[list[str], Callable[[Patch], None]]] = {
     "config": (["FILE"], nothing),
     "convert": (["FILE", "--to", "strimzi"], nothing),
@@ -232,6 +238,7 @@ JSON_CASES: dict[str, tuple[list[str], Callable[[Patch], None]]] = {
     "groups": (["FILE"], published),
     "topics list": (["FILE"], published),
     "explain": (["FILE", "orders"], explained),
+    "schemas check": (["FILE", *REGISTRIES], resolved),
     "offsets translate": (["FILE", "--topic", "orders", "--offset", "3"], translated),
     "topics done": (["FILE", "--topics", "orders"], moved),
     "topics undo": (["FILE", "--topics", "orders"], moved),

@@ -12,8 +12,7 @@ from sparkmirror.cluster.append_check import AppendCheck, Check, Verdict
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.config.model import ConnectStorage, LegacyConfig, TopicSyncConfig
 from sparkmirror.lint import probe as probing
-from sparkmirror.lint.check import compare
-from sparkmirror.lint.cluster_rules import CLUSTER_RULES
+from sparkmirror.lint.check import CONNECTED_RULES, compare
 from sparkmirror.lint.probe import FlowProbe, Side, timestamp_limit
 
 HOUR_MS = 3_600_000
@@ -134,6 +133,18 @@ def appends(*checks: Check) -> Change:
     return lambda probe: setattr(probe.target, "appends", AppendCheck(checks))
 
 
+def registry(remote: str) -> Change:
+    """A schema registry's topic, and what its copy is called; nothing: there is none."""
+
+    def change(probe: FlowProbe) -> None:
+        probe.source.topics["_schemas"] = topic("_schemas")
+        probe.source.topic_operations["_schemas"] = probe.source.topic_operations["t"]
+        if remote:
+            probe.names["_schemas"] = remote
+
+    return change
+
+
 BAD: list[tuple[str, Change, str]] = [
     ("unreachable", lambda p: setattr(p.target, "error", "no broker answers"), "no broker answers"),
     ("one-cluster", lambda p: setattr(p.target, "cluster_id", "one"), "us and eu"),
@@ -200,11 +211,14 @@ BAD: list[tuple[str, Change, str]] = [
     ("append-check-unproven", lambda p: setattr(p.target, "appends", AppendCheck(untold="why not")), "why not"),
     ("append-check-proven", appends(Check("gap", Verdict.HOLDS, "a gap is refused")), "a gap is refused"),
     ("append-check-proven", appends(Check("state", Verdict.NOTED, "is not told")), "is not told"),
+    ("registry-renamed", registry("us._schemas"), "_schemas becomes us._schemas"),
+    ("registry-copied", registry("_schemas"), "_schemas"),
+    ("registry-left-out", registry(""), "_schemas"),
 ]
 
 
 def found(probe: FlowProbe) -> dict[str, str]:
-    return {one.rule: one.what for rule in CLUSTER_RULES for one in rule.findings(probe)}
+    return {one.rule: one.what for rule in CONNECTED_RULES for one in rule.findings(probe)}
 
 
 def test_nothing_is_found_where_nothing_is() -> None:
@@ -219,7 +233,7 @@ def test_trouble_is_found(rule: str, change: Change, says: str) -> None:
 
 
 def test_every_rule_has_a_trouble() -> None:
-    assert {rule.name for rule in CLUSTER_RULES} == {one[0] for one in BAD}
+    assert {rule.name for rule in CONNECTED_RULES} == {one[0] for one in BAD}
 
 
 def test_what_is_not_asked_for_needs_no_permission() -> None:
@@ -282,7 +296,7 @@ def test_topics_that_lack_the_same_are_one_finding() -> None:
     for number in range(5):
         miss(f"us.new{number}")(probe)
     probe.target.acls = frozenset({acl(ALL, "us.new0", pattern=LITERAL)})
-    (told,) = [one.what for rule in CLUSTER_RULES for one in rule.findings(probe)]
+    (told,) = [one.what for rule in CONNECTED_RULES for one in rule.findings(probe)]
     assert "on topic us.new1, us.new2, us.new3 and 1 more; no ACL" in told
 
 

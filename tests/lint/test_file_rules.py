@@ -299,6 +299,14 @@ BAD: list[tuple[str, Any, str, int]] = [
     ),
     ("never-copied", lambda d: properties(d, ("topics", "orders, __a")), "topics", 7),
     ("nothing-listed", lambda d: properties(d, ("topics", "__a")), "topics", 7),
+    ("schemas-renamed", lambda d: properties(d, ("topics", "orders, _schemas")), "topics", 7),
+    (
+        "schemas-copied",
+        lambda d: properties(d, ("us->eu.topics", "_schemas"), ("replication.policy.class", IDENTITY)),
+        "topics",
+        7,
+    ),
+    ("schemas-left-out", lambda d: properties(d, ("topics.exclude", "_.*")), "topics.exclude", 7),
     ("same-brokers", lambda d: properties(d, **{"eu.bootstrap.servers": "x:1, us1:9092"}), "eu.bootstrap.servers", 3),
     ("no-separator", lambda d: properties(d, ("replication.policy.separator", "")), "replication.policy.separator", 7),
     (
@@ -327,6 +335,18 @@ BAD: list[tuple[str, Any, str, int]] = [
 
 
 FOLLOWED: list[tuple[str, Any, str]] = [
+    (
+        "schemas-renamed",
+        lambda d: properties(d, ("topics", "orders, _schemas"), ("replication.policy.class", IDENTITY)),
+        "IdentityReplicationPolicy",
+    ),
+    ("schemas-renamed", lambda d: properties(d, ("topics", "orders")), "take _schemas out"),
+    (
+        "schemas-copied",
+        lambda d: properties(d, ("us->eu.topics", "orders"), ("replication.policy.class", IDENTITY)),
+        "take _schemas out",
+    ),
+    ("schemas-left-out", lambda d: properties(d, ("topics.exclude", "__.*")), "take what matches"),
     ("unusable", lambda d: properties(d, ("replication.factor", "3")), "as the reason says"),
     ("placeholder", lambda d: properties(d, **{"us.bootstrap.servers": "us1:9092"}), "write the real value"),
     ("misspelt-factor", lambda d: properties(d, ("heartbeats.topic.replication.factor", "1")), "spell the key"),

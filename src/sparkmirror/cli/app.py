@@ -25,6 +25,7 @@ from sparkmirror.cli.offsets import offsets
 from sparkmirror.cli.output import Format, Output, print_json
 from sparkmirror.cli.pack import pack
 from sparkmirror.cli.run import run
+from sparkmirror.cli.schemas import schemas
 from sparkmirror.cli.serve import serve
 from sparkmirror.cli.status import status
 from sparkmirror.cli.sync_groups import sync_groups
@@ -64,11 +65,12 @@ PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Set up": (demo, convert, pack),
     "Migrate applications": (sync_groups, acls),
 }
-"""The verbs by task, in the order of the help; `offsets` and `topics` have verbs of their own."""
+"""The verbs by task, in the order of the help; `schemas`, `offsets` and `topics` have verbs of their own."""
 
 for panel, verbs in PANELS.items():
     for verb in verbs:
         app.command(rich_help_panel=panel)(verb)
+app.add_typer(schemas, name="schemas", rich_help_panel="Look")
 app.add_typer(offsets, name="offsets", rich_help_panel="Migrate applications")
 app.add_typer(topics, name="topics", rich_help_panel="Migrate applications")
 

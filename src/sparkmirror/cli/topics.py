@@ -45,7 +45,7 @@ def done(
 
     Example: sparkmirror topics done mm2.properties --topics orders.*
     """
-    chosen = _chosen(names)
+    chosen = chosen_topics(names)
     flows = chosen_flows(load(file, clusters, secrets=secrets), flow)
     told = [{"flow": one.name, **moved._asdict()} for one in flows for moved in say_moved(one, chosen)]
     if not told:
@@ -75,7 +75,7 @@ def undo(
 
     Example: sparkmirror topics undo mm2.properties --topics orders.*
     """
-    chosen = _chosen(names)
+    chosen = chosen_topics(names)
     flows = chosen_flows(load(file, clusters, secrets=secrets), flow)
     told = [{"flow": one.name, "topic": topic} for one in flows for topic in take_back(one, chosen)]
     if not told:
@@ -150,7 +150,8 @@ def _lag(topic: snapshot.Topic) -> int | None:
     return sum(known) if len(known) == len(topic.partitions) else None
 
 
-def _chosen(names: str) -> Callable[[str], bool]:
+def chosen_topics(names: str) -> Callable[[str], bool]:
+    """Whether `--topics` chooses a topic. Raises `ConfigError` if it names none, or is no list of patterns."""
     patterns = [pattern.strip() for pattern in names.split(",") if pattern.strip()]
     if not patterns:
         raise ConfigError("name the topics", where="--topics", key=names)

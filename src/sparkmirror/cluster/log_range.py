@@ -42,21 +42,32 @@ def read_batches(
     while True:
         part = _fetch(client, topic, partition, offset, read_committed, most)
         most = min(2 * most, _LONGEST_ANSWER)
-        end = part.last_stable_offset if read_committed and part.last_stable_offset >= 0 else part.high_watermark
-        transactions = Transactions(part.aborted)
+        end = readable_end(part, read_committed=read_committed)
         asked = offset
-        for position, header in batch_headers(part.records):
-            view = part.records[position : position + header.size]
-            following = header.next_offset if header.magic == MAGIC else header.base_offset + 1
-            is_data = header.magic != MAGIC or not (
-                transactions.is_aborted(header, view) or header.is_control or not header.records
-            )
-            if following > offset:
-                offset = following
-                if is_data:
-                    yield LogBatch(header, view)
+        for batch, following in answered(part, offset):
+            offset = following
+            if batch is not None:
+                yield batch
         if offset >= end or offset == asked:  # or nothing but compacted offsets up to the end
             return
+
+
+def answered(part: fetch.FetchedPartition, offset: int) -> Iterator[tuple[LogBatch | None, int]]:
+    """Each batch of an answer that holds `offset` or more, and what follows it; None for one without data."""
+    transactions = Transactions(part.aborted)
+    for position, header in batch_headers(part.records):
+        view = part.records[position : position + header.size]
+        following = header.next_offset if header.magic == MAGIC else header.base_offset + 1
+        is_data = header.magic != MAGIC or not (
+            transactions.is_aborted(header, view) or header.is_control or not header.records
+        )
+        if following > offset:
+            yield LogBatch(header, view) if is_data else None, following
+
+
+def readable_end(part: fetch.FetchedPartition, *, read_committed: bool) -> int:
+    """Where a consumer stops for now."""
+    return part.last_stable_offset if read_committed and part.last_stable_offset >= 0 else part.high_watermark
 
 
 def _fetch(

@@ -94,7 +94,7 @@ def _from_server(login: TokenRequest) -> Token:
     request = Request(login.url, data=urlencode(form).encode(), headers=headers)  # noqa: S310 - its scheme was looked at
     where = f"the token server {login.url.partition('?')[0]}"
     try:
-        opener = build_opener(ProxyHandler(), HTTPSHandler(context=_server_tls(login)), _NoRedirects())
+        opener = build_opener(ProxyHandler(), HTTPSHandler(context=_server_tls(login)), NoRedirects())
         with opener.open(request, timeout=login.timeout_s) as answer:
             content = answer.read(LARGEST_ANSWER)
     except HTTPError as error:
@@ -116,8 +116,8 @@ def _from_server(login: TokenRequest) -> Token:
     return Token(token.text, expires_at)
 
 
-class _NoRedirects(HTTPRedirectHandler):
-    """Another server would get the client's secret."""
+class NoRedirects(HTTPRedirectHandler):
+    """Takes a redirection for an error: another server would get the secret that is sent along."""
 
     def redirect_request(self, *_: object) -> None:
         return None

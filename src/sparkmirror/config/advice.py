@@ -10,6 +10,7 @@ from sparkmirror.config.control_settings import CONTROL_SETTINGS
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.config.providers import FAMILY, PARAMETERS, PROVIDERS_KEY
 from sparkmirror.config.refusals import ACCEPTED
+from sparkmirror.config.schema_settings import SCHEMA_SETTINGS
 from sparkmirror.config.scopes import Level, ScopedKey, Scopes
 from sparkmirror.config.security import HONOURED, concerns, is_exception, meant_clusters
 from sparkmirror.config.setting import Setting
@@ -28,7 +29,15 @@ CLOSE = 0.8
 """How alike a key and a known one must be for a suggestion; 1 is the same."""
 
 _BARE = {
-    setting.name: setting for setting in (*FLOW_SETTINGS, *CONTROL_SETTINGS, *LOSS_SETTINGS, ENABLED, SOURCE_SERVERS)
+    setting.name: setting
+    for setting in (
+        *FLOW_SETTINGS,
+        *CONTROL_SETTINGS,
+        *LOSS_SETTINGS,
+        *SCHEMA_SETTINGS,
+        ENABLED,
+        SOURCE_SERVERS,
+    )
 }
 _FETCH = {setting.name: setting for setting in FETCH_SETTINGS}
 _ADMIN = {setting.name: setting for setting in ADMIN_SETTINGS}

@@ -17,8 +17,16 @@ from sparkmirror.config.control_settings import (
 )
 from sparkmirror.config.entries import Entry
 from sparkmirror.config.lookup import Lookup
-from sparkmirror.config.model import IDENTITY_POLICY, ClusterConfig, FlowConfig, MirrorConfig
+from sparkmirror.config.model import (
+    IDENTITY_POLICY,
+    ClusterConfig,
+    FlowConfig,
+    MirrorConfig,
+    RegistryConfig,
+    SchemasConfig,
+)
 from sparkmirror.config.originals import is_secret
+from sparkmirror.config.schema_settings import REGISTRY_SETTINGS, REGISTRY_TLS, SIDES, Side
 from sparkmirror.config.setting import ADMIN_PLACES, Place, Setting, for_place
 from sparkmirror.config.settings import (
     ADMIN_SETTINGS,
@@ -68,6 +76,8 @@ def effective_values(config: MirrorConfig, lookup: Lookup) -> Iterator[Effective
         yield from shown.part(OFFSET_SYNC_SETTINGS, flow.offset_sync)
         yield from shown.part(HEARTBEAT_SETTINGS, flow.heartbeat)
         yield from shown.part(STORAGE_SETTINGS, flow.connect)
+        for side in SIDES:
+            yield from shown.registry(side, getattr(config.schemas.get(flow.name, SchemasConfig()), side))
     for beat in config.beats:
         shown = _Shown(beat, lookup)
         yield shown.row(ENABLED, False)
@@ -103,6 +113,13 @@ class _Shown:
             yield from self.part(for_place(SSL_SETTINGS, place), cluster.ssl)
         if cluster.signs_in:
             yield from self.part(for_place(SASL_SETTINGS, place), cluster.sasl)
+
+    def registry(self, side: Side, registry: RegistryConfig) -> Iterator[EffectiveValue]:
+        """Nothing where there is none."""
+        if registry.url:
+            yield from self.part(REGISTRY_SETTINGS[side], registry)
+            if registry.url.startswith("https:"):
+                yield from self.part(REGISTRY_TLS[side], registry.ssl)
 
     def part(self, settings: Sequence[Setting], part: BaseModel) -> Iterator[EffectiveValue]:
         for setting in settings:

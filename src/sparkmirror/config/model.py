@@ -374,6 +374,26 @@ class MetricsConfig(Model):
     """Names the users that may ask, as for Connect's basic authentication; empty: all may."""
 
 
+class RegistryConfig(Model):
+    """A schema registry with Confluent's API, and how it is asked (`docs/schemas.md`)."""
+
+    url: str = ""
+    """Empty: nobody said where it is."""
+    basic_auth_user_info: Secret = NO_SECRET
+    """`user:password`."""
+    bearer_auth_token: Secret = NO_SECRET
+    ssl: SslConfig = SslConfig()
+    providers: tuple[ProviderConfig, ...] = ()
+    """Where secrets are references to: they are resolved when it is asked."""
+
+
+class SchemasConfig(Model):
+    """The schema registries that clients of a flow's source and target use."""
+
+    source: RegistryConfig = RegistryConfig()
+    target: RegistryConfig = RegistryConfig()
+
+
 class MirrorConfig(Model):
     """All flows of one file, to be run as one Spark application."""
 
@@ -388,3 +408,5 @@ class MirrorConfig(Model):
     metrics: MetricsConfig = MetricsConfig()
     beats: tuple[FlowConfig, ...] = ()
     """Pairs that copy nothing and still send heartbeats into their target (`mm2.md` 1.4, 1.6)."""
+    schemas: dict[str, SchemasConfig] = {}
+    """By flow: no order to Spark's workers needs them."""

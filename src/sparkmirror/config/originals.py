@@ -23,7 +23,7 @@ CONNECTOR_NAMES = {*CONNECTOR, *CONNECTOR_BASE, "enabled", "security.protocol", 
 }
 """The names in the three connectors' definitions, but for TLS and SASL."""
 
-_SECRET = re.compile(r"password|secret|token|jaas|credential|keystore\.key", re.IGNORECASE)
+_SECRET = re.compile(r"password|secret|token|jaas|credential|user[._]info|keystore\.key", re.IGNORECASE)
 _CLIENT = re.compile(r"bootstrap\.servers|security\.protocol|(ssl|sasl)\..*")
 _ROLES = ("consumer", "producer", "admin")
 

@@ -44,6 +44,7 @@ from sparkmirror.config.originals import originals_for
 from sparkmirror.config.patterns import check_patterns
 from sparkmirror.config.providers import declared_providers, provider_keys, references, resolve
 from sparkmirror.config.refusals import refused
+from sparkmirror.config.schema_settings import read_schemas
 from sparkmirror.config.scopes import Level, ScopedKey, Scopes
 from sparkmirror.config.security import refused_exceptions
 from sparkmirror.config.setting import Setting
@@ -143,6 +144,7 @@ class _Reader:
         for error in refused(keys, pairs):
             mistakes.add(error)
         flows = tuple(self._flow(pair) for pair in pairs)
+        schemas = {"->".join(pair): read_schemas(self._lookup, pair) for pair in pairs}
         spoken = {cluster.alias: cluster for flow in flows for cluster in (flow.source, flow.target)}
         check_repeated(self._lookup, keys, pairs, spoken)
         for cluster in spoken.values():
@@ -167,6 +169,7 @@ class _Reader:
             warnings=tuple(self._lookup.warnings),
             metrics=metrics,
             beats=beats,
+            schemas=schemas,
         )
 
     def _running_pairs(self, clusters: Sequence[str]) -> list[Pair]:

@@ -20,6 +20,7 @@ from sparkmirror.config.control_settings import (
 from sparkmirror.config.metrics_settings import METRICS_SETTINGS
 from sparkmirror.config.providers import CLASSES, FAMILY, PACKAGE, PARAMETERS, PROVIDERS_KEY
 from sparkmirror.config.refusals import ACCEPTED
+from sparkmirror.config.schema_settings import REGISTRY_SETTINGS, REGISTRY_TLS
 from sparkmirror.config.setting import Place, Setting
 from sparkmirror.config.settings import (
     ADMIN_SETTINGS,
@@ -42,6 +43,7 @@ from sparkmirror.config.values import (
     Choice,
     ClassName,
     Flag,
+    HttpUrl,
     Integer,
     Kind,
     Listeners,
@@ -81,6 +83,11 @@ flow is enabled the run stops, but not where `A->B.emit.heartbeats.enabled = tru
 What begins with `security.`, `ssl.` or `sasl.` may differ for what copies: behind `A.consumer.` it
 counts for fetching from A, behind `B.producer.` for producing to B, behind `A.admin.` or `B.admin.` for all else;
 behind `A->B.source.consumer.` and the like for this one flow ([security.md](security.md)).
+"""
+
+_REGISTRIES = """
+For `sparkmirror schemas check` ([schemas.md](schemas.md)); nothing else asks them. Each is there once more for the
+target's registry, with `target.` in the place of `source.`. Secrets are resolved when it is asked.
 """
 
 _PROVIDERS = """
@@ -133,6 +140,9 @@ def _page() -> Iterator[str]:
     for title, settings in sections.items():
         yield f"## {title}\n"
         yield from _settings(settings)
+    yield "## Schema registries"
+    yield _REGISTRIES
+    yield from _settings((*REGISTRY_SETTINGS["source"], *REGISTRY_TLS["source"]))
     yield "## Config providers"
     yield _PROVIDERS
     yield from _providers()
@@ -198,6 +208,8 @@ def _values(kind: Kind) -> str:
             return f"from {kind.low}{high}{also}"
         case ClassName():
             return ", ".join(map(_code, (*kind.known, "module:Class")))
+        case HttpUrl():
+            return "http://host:port/…"
         case Listeners():
             return "http://host:port, …"
         case TlsVersions():

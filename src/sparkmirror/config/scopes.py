@@ -10,10 +10,11 @@ from itertools import permutations
 from sparkmirror.config import known_keys
 from sparkmirror.config.control_settings import CONTROL_SETTINGS
 from sparkmirror.config.entries import Entry
+from sparkmirror.config.schema_settings import SCHEMA_SETTINGS
 from sparkmirror.config.settings import FLOW_SETTINGS, LOSS_SETTINGS
 
 WHOLE_NAMES = {*known_keys.CONNECTOR, *known_keys.CONNECTOR_BASE, *known_keys.CONNECT} | {
-    setting.name for setting in (*FLOW_SETTINGS, *CONTROL_SETTINGS, *LOSS_SETTINGS)
+    setting.name for setting in (*FLOW_SETTINGS, *CONTROL_SETTINGS, *LOSS_SETTINGS, *SCHEMA_SETTINGS)
 }
 """Names that may begin as an alias or a role does: `admin.timeout.ms`, `source.cluster.alias`."""
 

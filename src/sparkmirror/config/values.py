@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
+from urllib.parse import SplitResult, urlsplit
 
 Value: TypeAlias = bool | int | str | tuple[str, ...]
 
@@ -198,6 +199,28 @@ class Listeners:
         for one in listeners:
             listener_parts(one)
         return listeners
+
+
+@dataclass(frozen=True, slots=True)
+class HttpUrl:
+    """A server's address with what its paths begin with, such as `https://host:8081/apis`; no user in it."""
+
+    def parse(self, text: str) -> str:
+        """Read `text`, without the slashes at its end; nothing is nothing."""
+        word = text.strip().rstrip("/")
+        if "@" in word:
+            raise ValueError("must not hold a user or password: there are settings for them")
+        parts = urlsplit(word) if re.fullmatch(r"(https?://[\x21-\x7e]*)?", word, re.IGNORECASE) else None
+        if parts is None or "," in word or parts.query or parts.fragment or (word and not _has_host(parts)):
+            raise _refused(text, "one http://host:port or https://host:port, a path may follow")
+        return word[: len(parts.scheme)].lower() + word[len(parts.scheme) :]
+
+
+def _has_host(parts: SplitResult) -> bool:
+    try:
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:  # the port is none
+        return False
 
 
 @dataclass(frozen=True, slots=True)

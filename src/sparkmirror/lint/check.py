@@ -13,6 +13,7 @@ from sparkmirror.lint.findings import Finding, Rule, Severity
 from sparkmirror.lint.flow_rules import FLOW_RULES
 from sparkmirror.lint.format_rules import FORMAT_RULES
 from sparkmirror.lint.probe import FlowProbe, probe
+from sparkmirror.lint.schema_rules import SCHEMA_CLUSTER_RULES, SCHEMA_FILE_RULES
 from sparkmirror.lint.subject import Subject
 
 _FIRST_WARNINGS = (
@@ -22,6 +23,7 @@ _FIRST_WARNINGS = (
     "never-copied",
     "comes-back",
     "no-separator",
+    "schemas-renamed",
     "kerberos-here",
     "group-sync-unsaid",
     "recompresses",
@@ -40,9 +42,11 @@ def _rank(rule: Rule[Subject]) -> tuple[int, int]:
     return _SEVERITIES.index(rule.severity.value), first
 
 
-RULES = tuple(sorted((*FORMAT_RULES, *FILE_RULES, *CLIENT_RULES, *FLOW_RULES), key=_rank))
+RULES = tuple(sorted((*FORMAT_RULES, *FILE_RULES, *CLIENT_RULES, *FLOW_RULES, *SCHEMA_FILE_RULES), key=_rank))
 """Those about files, the most important first."""
-_RANKS = [*(rule.name for rule in RULES), *(rule.name for rule in CLUSTER_RULES)]
+CONNECTED_RULES = (*CLUSTER_RULES, *SCHEMA_CLUSTER_RULES)
+"""Those about clusters."""
+_RANKS = [*(rule.name for rule in RULES), *(rule.name for rule in CONNECTED_RULES)]
 
 
 def check(reading: Reading) -> list[Finding]:
@@ -57,7 +61,7 @@ def check_clusters(reading: Reading, timeout_s: float) -> list[Finding]:
     subject = Subject.of(reading)
     probes = [probe(flow, timeout_s) for flow in subject.flows]
     compare(probes)
-    return ranked(finding for one in probes for rule in CLUSTER_RULES for finding in rule.findings(one))
+    return ranked(finding for one in probes for rule in CONNECTED_RULES for finding in rule.findings(one))
 
 
 def compare(probes: Sequence[FlowProbe]) -> None:

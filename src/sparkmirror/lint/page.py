@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sparkmirror.lint.check import RULES
-from sparkmirror.lint.cluster_rules import CLUSTER_RULES
+from sparkmirror.lint.check import CONNECTED_RULES, RULES
 from sparkmirror.lint.findings import Rule
 
 _HEAD = """\
@@ -42,7 +41,7 @@ def page() -> str:
         "## In the files\n",
         *_rows(RULES),
         "\n## At the clusters, with `--connect`\n",
-        *_rows(CLUSTER_RULES),
+        *_rows(CONNECTED_RULES),
     ]
     return (
         "\n".join([*parts, "", "This page is made from the code: `python -m sparkmirror.lint.page > docs/lint.md`."])

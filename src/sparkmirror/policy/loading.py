@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 _NAMED = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<class>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
-_SECRET = re.compile(r"password|secret|token|jaas|credential|keystore\.key", re.IGNORECASE)
+_SECRET = re.compile(r"password|secret|token|jaas|credential|user[._]info|keystore\.key", re.IGNORECASE)
 
 
 def load(named: str, protocol: type, originals: Mapping[str, str], *, instead: Iterable[str]) -> Any:

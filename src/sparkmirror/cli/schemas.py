@@ -1,0 +1,227 @@
+"""`sparkmirror schemas`: whether the schema ids in records mean the same at the target (`check`)."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from sparkmirror.cli.control import Flow, chosen_flows
+from sparkmirror.cli.logs import LogFormat, set_up_logging, tell_progress, warn
+from sparkmirror.cli.output import Format, Output, print_json
+from sparkmirror.cli.run import Clusters, File, Secrets, load
+from sparkmirror.cli.topics import chosen_topics
+from sparkmirror.config import FlowConfig, MirrorConfig
+from sparkmirror.config.model import RegistryConfig, SchemasConfig
+from sparkmirror.config.schema_settings import SCHEMAS, Side
+from sparkmirror.config.values import HttpUrl
+from sparkmirror.errors import ConfigError
+from sparkmirror.schemas import Check, CheckedId, CheckedPart, Registry, Verdict, check_flow
+
+schemas = typer.Typer(no_args_is_help=True, help="Schema ids in records, and schema registries.")
+
+PLACES = 20
+WIDE = 500
+"""Columns."""
+_EXIT_DIFFERS = 1
+_TOLD_EVERY_S = 5.0
+_COLOURS = {Verdict.EQUAL: "green", Verdict.NOT_CHECKED: "yellow"}
+
+
+class At(StrEnum):
+    """Whose logs are read."""
+
+    SOURCE = "source"
+    TARGET = "target"
+
+
+@schemas.callback()
+def verbs() -> None:
+    """There may be more than one of them."""
+
+
+@schemas.command()
+def check(
+    file: File,
+    topics: Annotated[
+        str,
+        typer.Option("--topics", metavar="REGEXES", help="Only these source topics, of those that the file copies."),
+    ] = "",
+    source_registry: Annotated[
+        str, typer.Option(metavar="URL", help=f"The source's registry; else {SCHEMAS}source.url says it.")
+    ] = "",
+    target_registry: Annotated[
+        str, typer.Option(metavar="URL", help=f"The target's registry; else {SCHEMAS}target.url says it.")
+    ] = "",
+    sample: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Look at N places of each partition's log, spread over it.")
+    ] = PLACES,
+    whole: Annotated[bool, typer.Option("--whole", help="Look at all records, not at a sample.")] = False,
+    at: Annotated[
+        At, typer.Option("--at", help="Read the source's topics, or their copies at the target.")
+    ] = At.SOURCE,
+    flow: Flow = None,
+    clusters: Clusters = None,
+    secrets: Secrets = None,
+    output: Output = Format.TEXT,
+    log_format: LogFormat = None,
+) -> None:
+    """Find schema ids in records that don't lead to an equal schema at the target's registry.
+
+    Keys and values are looked at; both registries are asked by Confluent's API. Exit codes: 0 all ids lead to
+    an equal schema, 1 one does not, 2 the file or the command line is wrong, 3 a cluster or a registry can't be
+    reached.
+
+    Example: sparkmirror schemas check mm2.properties --topics orders.*
+    """
+    set_up_logging(False, log_format)
+    config = load(file, clusters, secrets=secrets)
+    chosen = chosen_topics(topics) if topics else None
+    flows = chosen_flows(config, flow)
+    asked = [
+        (one, _registry(config, one, "source", source_registry), _registry(config, one, "target", target_registry))
+        for one in flows
+    ]
+    checks = [
+        check_flow(
+            one, source, target, chosen=chosen, at=at.value, places=0 if whole else sample, tell=_progress(one, whole)
+        )
+        for one, source, target in asked
+    ]
+    if output is Format.JSON:
+        print_json([_as_json(one) for one in checks])
+    else:
+        _print(checks)
+    if any(one.differs for one in checks):
+        raise typer.Exit(_EXIT_DIFFERS)
+
+
+def _registry(config: MirrorConfig, flow: FlowConfig, side: Side, url: str) -> Registry:
+    """As the file says, with the command line's address. Raises `ConfigError`."""
+    found: RegistryConfig = getattr(config.schemas.get(flow.name, SchemasConfig()), side)
+    if url:
+        try:
+            found = found.model_copy(update={"url": HttpUrl().parse(url)})
+        except ValueError as error:
+            raise ConfigError(str(error), where=f"--{side}-registry") from None
+    if not found.url:
+        key = f"{SCHEMAS}{side}.url"
+        reason = f"is missing: write {key} = http://host:8081, or say --{side}-registry"
+        raise ConfigError(reason, where=config.path, key=key)
+    return Registry(found, side)
+
+
+def _progress(flow: FlowConfig, whole: bool) -> Callable[[int, int], None]:
+    """A line every few seconds."""
+    last = time.monotonic()
+    what = "offsets" if whole else "places"
+
+    def tell(done: int, of: int) -> None:
+        nonlocal last
+        if time.monotonic() - last > _TOLD_EVERY_S:
+            last = time.monotonic()
+            tell_progress(f"{flow.name}: {done:,} of {of:,} {what}")
+
+    return tell
+
+
+def _as_json(one: Check) -> dict[str, object]:
+    return {
+        "flow": one.flow,
+        "resolves": not one.differs,
+        "topics": one.topics,
+        "unread": one.unread,
+        "parts": [
+            {
+                "topic": part.topic,
+                "target_topic": part.target_topic,
+                "field": part.field,
+                "records": part.records,
+                "with_id": part.with_id,
+                "doubt": part.doubt,
+                "ids": [_id_as_json(each) for each in part.ids],
+            }
+            for part in one.parts
+        ],
+    }
+
+
+def _id_as_json(one: CheckedId) -> dict[str, object]:
+    return {
+        "id": one.id.text,
+        "kind": one.id.kind.value,
+        "records": one.records,
+        "partition": one.partition,
+        "offset": one.offset,
+        "verdict": one.comparison.verdict.value,
+        "type": one.comparison.type,
+        "subjects": list(one.comparison.subjects),
+        "detail": one.comparison.detail,
+    }
+
+
+def _print(checks: list[Check]) -> None:
+    # Where it isn't read on a terminal a line stays a line.
+    out = Console(width=None if sys.stdout.isatty() else WIDE)
+    table = _table(checks)
+    if table.row_count:
+        out.print(table)
+    for one in checks:
+        for topic, words in one.unread.items():
+            warn(f"flow {one.flow}: {topic}: {words}")
+        for part in one.parts:
+            if part.doubt:
+                words = f"{part.topic}: these may be no schema ids: of its {part.field}s {part.doubt}"
+                out.print(f"{one.flow}: {words}", markup=False, highlight=False)
+        if one.strange:
+            warn(f"flow {one.flow}: the source's registry knows none of the ids: is it the right one?")
+        out.print(_summary(one), highlight=False)
+
+
+def _table(checks: list[Check]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for column in ("flow", "topic", "field", "id", "records", "of", "subjects", "verdict", "why"):
+        table.add_column(column, justify="right" if column in {"records", "of"} else "left", overflow="fold")
+    for one in checks:
+        for part in one.parts:
+            for each in part.ids:
+                table.add_row(*_row(one, part, each))
+    return table
+
+
+def _row(one: Check, part: CheckedPart, each: CheckedId) -> tuple[str, ...]:
+    verdict = each.comparison.verdict
+    colour = "yellow" if part.doubt else _COLOURS.get(verdict, "red")
+    word = "unsure" if part.doubt else verdict.value
+    return (
+        escape(one.flow),
+        escape(part.topic),
+        part.field,
+        escape(each.id.text),
+        f"{each.records:,}",
+        f"{part.records:,}",
+        escape(", ".join(each.comparison.subjects)),
+        f"[{colour}]{word}[/{colour}]",
+        escape(each.comparison.detail),
+    )
+
+
+def _summary(one: Check) -> str:
+    sure = [part for part in one.parts if part.ids and not part.doubt]
+    ids = {each.id: each for part in sure for each in part.ids}
+    wrong = sum(not each.resolves for each in ids.values())
+    asked = sum(each.comparison.verdict is not Verdict.NOT_CHECKED for each in ids.values())
+    records = sum(part.records for part in one.parts)
+    colour = "red" if one.differs else "green"
+    words = f"{wrong} of {asked} ids don't lead to an equal schema" if wrong else f"{asked} ids lead to an equal schema"
+    unasked = f", {len(ids) - asked} not checked" if len(ids) > asked else ""
+    topics = f"{len({part.topic for part in sure})} of {one.topics} topics have ids"
+    outcome = f"[{colour}]{words}[/{colour}]{unasked}"
+    return f"{escape(one.flow)}: {outcome}; {topics}, {records:,} keys and values were looked at"

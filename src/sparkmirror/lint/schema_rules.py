@@ -1,0 +1,112 @@
+"""Rules about the topic of a schema registry, `_schemas`: in files that name it, and at clusters that have it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sparkmirror.config import FlowConfig
+from sparkmirror.errors import SparkMirrorError
+from sparkmirror.lint.findings import Rule, Severity, Spot, at
+from sparkmirror.lint.probe import FlowProbe
+from sparkmirror.lint.subject import Subject
+from sparkmirror.policy import DefaultTopicFilter
+from sparkmirror.policy.sample_names import named
+from sparkmirror.sync.topic_rules import TopicRules, topic_rules
+
+SCHEMAS_TOPIC = "_schemas"
+"""Where Confluent's, Karapace's and Redpanda's registries keep all that they know, unless they are told otherwise."""
+
+
+def schemas_renamed(subject: Subject) -> Iterator[Spot]:
+    for flow, rules in _naming_it(subject):
+        if rules.wanted(SCHEMAS_TOPIC) and rules.remote_name(SCHEMAS_TOPIC) != SCHEMAS_TOPIC:
+            yield _at(subject, flow, "topics", f"{SCHEMAS_TOPIC} becomes {rules.remote_name(SCHEMAS_TOPIC)}")
+
+
+def schemas_copied(subject: Subject) -> Iterator[Spot]:
+    for flow, rules in _naming_it(subject):
+        if rules.wanted(SCHEMAS_TOPIC) and rules.remote_name(SCHEMAS_TOPIC) == SCHEMAS_TOPIC:
+            yield _at(subject, flow, "topics", SCHEMAS_TOPIC)
+
+
+def schemas_left_out(subject: Subject) -> Iterator[Spot]:
+    """By a pattern of the user's; where `topics` lists it by name `never-copied` tells."""
+    for flow, rules in _flows(subject):
+        excluded = type(rules.topics) is DefaultTopicFilter and not rules.wanted(SCHEMAS_TOPIC)
+        listed = excluded and DefaultTopicFilter(flow.topics).should_replicate_topic(SCHEMAS_TOPIC)
+        if listed and not _names_it(flow):
+            yield _at(subject, flow, "topics.exclude", f"{SCHEMAS_TOPIC} of {flow.source.alias}")
+
+
+def registry_renamed(probe: FlowProbe) -> Iterator[Spot]:
+    if (remote := probe.names.get(SCHEMAS_TOPIC, SCHEMAS_TOPIC)) != SCHEMAS_TOPIC:
+        yield _of(probe, f"{SCHEMAS_TOPIC} becomes {remote}")
+
+
+def registry_copied(probe: FlowProbe) -> Iterator[Spot]:
+    if probe.names.get(SCHEMAS_TOPIC) == SCHEMAS_TOPIC:
+        yield _of(probe, SCHEMAS_TOPIC)
+
+
+def registry_left_out(probe: FlowProbe) -> Iterator[Spot]:
+    if SCHEMAS_TOPIC in probe.source.topics and SCHEMAS_TOPIC not in probe.names:
+        yield _of(probe, SCHEMAS_TOPIC)
+
+
+def _naming_it(subject: Subject) -> Iterator[tuple[FlowConfig, TopicRules]]:
+    """Flows whose `topics` lists it by name. Those of `.*` are most, and most of their clusters have no registry."""
+    return ((flow, rules) for flow, rules in _flows(subject) if _names_it(flow))
+
+
+def _names_it(flow: FlowConfig) -> bool:
+    return any(SCHEMAS_TOPIC in (named(pattern) or ()) for pattern in flow.topics)
+
+
+def _flows(subject: Subject) -> Iterator[tuple[FlowConfig, TopicRules]]:
+    for flow in subject.flows:
+        try:
+            rules = topic_rules(flow, flow.originals)
+            rules.wanted(SCHEMAS_TOPIC)
+            rules.remote_name(SCHEMAS_TOPIC)
+        except SparkMirrorError:
+            continue  # its own rule tells
+        if flow.copies:
+            yield flow, rules
+
+
+def _at(subject: Subject, flow: FlowConfig, key: str, detail: str) -> Spot:
+    return at(subject.stated(key, flow) or subject.flow_spot(flow), detail)
+
+
+def _of(probe: FlowProbe, detail: str) -> Spot:
+    return Spot(f"flow {probe.flow.name}", 0, "topics", detail)
+
+
+_RENAMED = (
+    "a schema registry's topic gets another name",
+    "a registry at the target looks for _schemas, and schema ids in copied records lead nowhere there",
+    "copy it in a flow with IdentityReplicationPolicy, or write its new name as kafkastore.topic of a registry that"
+    " only reads, or take _schemas out and export schemas (docs/schemas.md)",
+)
+_COPIED = (
+    "a schema registry's topic is copied under its own name",
+    "a registry that reads the copy has the source's ids; one that registers schemas there as well gives them twice",
+    "let it read only as long as the flow runs, by leader.eligibility = false (docs/schemas.md); or take _schemas out",
+)
+_LEFT_OUT = (
+    "a schema registry's topic is left out",
+    "that is right where one registry serves both clusters, or schemas are exported; one that is to read the copy has"
+    " nothing to read",
+    "leave it, or take what matches _schemas out of topics.exclude; sparkmirror schemas check tells whether ids hold",
+)
+
+SCHEMA_FILE_RULES: tuple[Rule[Subject], ...] = (
+    Rule("schemas-renamed", Severity.WARNING, *_RENAMED, schemas_renamed),
+    Rule("schemas-copied", Severity.INFO, *_COPIED, schemas_copied),
+    Rule("schemas-left-out", Severity.INFO, *_LEFT_OUT, schemas_left_out),
+)
+SCHEMA_CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
+    Rule("registry-renamed", Severity.WARNING, *_RENAMED, registry_renamed),
+    Rule("registry-copied", Severity.INFO, *_COPIED, registry_copied),
+    Rule("registry-left-out", Severity.INFO, *_LEFT_OUT, registry_left_out),
+)

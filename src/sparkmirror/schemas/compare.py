@@ -1,0 +1,92 @@
+"""Whether an id means at the target's registry what it means at the source's."""
+
+from __future__ import annotations
+
+import functools
+from enum import StrEnum
+from typing import NamedTuple
+
+from sparkmirror.schemas.canonical import Canonical, Unresolved, canonical
+from sparkmirror.schemas.header import IdKind, SchemaId
+from sparkmirror.schemas.registry import Registry, Schema
+
+
+class Verdict(StrEnum):
+    """What became of one id."""
+
+    EQUAL = "equal"
+    MISSING = "missing"
+    """The target's registry has no such id."""
+    ANOTHER_SCHEMA = "another schema"
+    ANOTHER_TYPE = "another type"
+    UNKNOWN = "unknown"
+    """The source's registry has no such id."""
+    NOT_CHECKED = "not checked"
+    """There is nobody to ask."""
+
+
+class Comparison(NamedTuple):
+    """What was found out about an id."""
+
+    verdict: Verdict
+    type: str = ""
+    """At the source."""
+    subjects: tuple[str, ...] = ()
+    """At the source."""
+    detail: str = ""
+
+
+_NOBODY = {
+    IdKind.GLUE: "AWS Glue's: it is not asked here",
+    IdKind.GUID: "a GUID in a record header, which is made of the schema itself",
+}
+
+
+class Comparer:
+    """Compares by two registries; each id is asked for once."""
+
+    def __init__(self, source: Registry, target: Registry) -> None:
+        self._source, self._target = source, target
+        self.compare = functools.cache(self._compare)
+
+    def _compare(self, schema_id: SchemaId) -> Comparison:
+        """Ask both. Raises `RegistryUnreachable`."""
+        if schema_id.kind is not IdKind.CONFLUENT:
+            return Comparison(Verdict.NOT_CHECKED, detail=_NOBODY[schema_id.kind])
+        number = schema_id.text
+        here, there = self._source.schema(number), self._target.schema(number)
+        if here is None:
+            words = "the source's registry does not know it"
+            return Comparison(Verdict.UNKNOWN, detail=words + ("" if there is None else ", the target's does"))
+        subjects = self._source.subjects(number)
+        if there is None:
+            return Comparison(Verdict.MISSING, here.type, subjects, self._elsewhere(here, subjects, number))
+        try:
+            verdict, detail = _compared(_whole(here, self._source), _whole(there, self._target))
+        except Unresolved as missing:
+            verdict, detail = Verdict.ANOTHER_SCHEMA, f"it refers to what is not there: {missing}"
+        if verdict is not Verdict.EQUAL:
+            others = self._target.subjects(number)
+            theirs = f"at the target it is {', '.join(others)}" if others and others != subjects else ""
+            other_id = self._elsewhere(here, subjects, number)
+            detail = "; ".join(filter(None, (detail, theirs, other_id)))
+        return Comparison(verdict, here.type, subjects, detail)
+
+    def _elsewhere(self, schema: Schema, subjects: tuple[str, ...], number: str) -> str:
+        """Under which other id the target has this schema."""
+        for subject in subjects:
+            found = self._target.id_of(subject.rpartition(" version ")[0], schema)
+            if found is not None and found != number:
+                return f"this schema has id {found} there"
+        return ""
+
+
+def _compared(here: Canonical, there: Canonical) -> tuple[Verdict, str]:
+    words = here.difference(there)
+    if not words:
+        return Verdict.EQUAL, ""
+    return Verdict.ANOTHER_TYPE if here.type != there.type else Verdict.ANOTHER_SCHEMA, words
+
+
+def _whole(schema: Schema, registry: Registry) -> Canonical:
+    return canonical(schema, lambda reference: registry.version(reference.subject, reference.version))
