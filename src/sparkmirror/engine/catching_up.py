@@ -60,13 +60,17 @@ class CatchingUp(Generic[Key]):
         unknown = behind = parked = False
         seen = set()
         for one in standings:
-            seen.add(one.key)
-            parked |= one.parked
-            if not one.known:
-                unknown |= not one.parked
-                self._caught_up.discard(one.key)
+            key, position, end, is_parked, _ = one
+            seen.add(key)
+            parked |= is_parked
+            if position <= UNKNOWN or end <= UNKNOWN:
+                unknown |= not is_parked
+                self._caught_up.discard(key)
+            elif position >= end:  # most of the time most are: nothing is asked twice of them
+                self._goals.pop(key, None)
+                self._caught_up.add(key)
             elif not self._reaches(one, now_s):
-                behind |= not one.parked
+                behind |= not is_parked
         self._caught_up &= seen
         self._goals = {key: goal for key, goal in self._goals.items() if key in seen}
         return "finding out" if unknown else "copying" if behind else "held up" if parked else "caught up"

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.catching_up import UNKNOWN, CatchingUp, Standing
 from sparkmirror.engine.flow_driver import FlowDriver
-from sparkmirror.engine.flow_view import PartitionView
 from sparkmirror.engine.loss_watch import summed_up
 from sparkmirror.sync.group_standing import counted
 
@@ -96,7 +95,9 @@ class ProgressMeter:
         known = [one.receipt for one in list(view.partitions.values()) if one.receipt is not None]
         standings = self._standings(partitions, now)
         unknown = sum(not one.known for one in standings)
-        lag = None if unknown or not self._driver.synced else sum(one.lag for one in standings)
+        lag = (
+            None if unknown or not self._driver.synced else sum(one.lag for one in standings if one.position < one.end)
+        )
         live = [report for report in list(view.pumps.values()) if not report.ended]
         latencies = [report.latency_ms for report in live if report.latency_ms is not None]
         parked = tuple(
@@ -137,18 +138,19 @@ class ProgressMeter:
         """How far each partition is copied, and what can't be: refused topics count as parked partitions."""
         view = self._driver.view
         ends = view.source_ends if now - view.ends_read_at < ENDS_S else {}
-        views = dict(view.partitions)
+        views, starts = dict(view.partitions), view.source_starts
+        seen_since = time.time() - ENDS_S
         standings = []
         for key in partitions:
-            one = views.get(key, PartitionView())
-            end = ends.get((key.topic, key.partition), UNKNOWN)
-            if one.receipt is None:
+            one, at = views.get(key), key[1:]
+            end = ends.get(at, UNKNOWN)
+            receipt = one.receipt if one is not None else None
+            if one is None or receipt is None:
                 standings.append(Standing(key, UNKNOWN, end, parked=False))
                 continue
-            if end > UNKNOWN or time.time() - one.seen_at < ENDS_S:
-                end = max(end, one.receipt.source_end)
-            start = view.source_starts.get((key.topic, key.partition), 0)
-            standings.append(Standing(key, one.receipt.upstream, end, one.receipt.state == "parked", start))
+            if end > UNKNOWN or one.seen_at > seen_since:
+                end = max(end, receipt.source_end)
+            standings.append(Standing(key, receipt.upstream, end, receipt.state == "parked", starts.get(at, 0)))
         refused = [PartitionKey(self._driver.name, topic, UNKNOWN) for topic in self._driver.topics.refused]
         return standings + [Standing(key, UNKNOWN, UNKNOWN, parked=True) for key in refused]
 

@@ -12,7 +12,7 @@ from typing import Any
 from sparkmirror.engine.snapshot import Snapshot
 from sparkmirror.events import Event
 from sparkmirror.page.changes import Changes, Delta
-from sparkmirror.page.rows import Wanted, rows_of
+from sparkmirror.page.rows import Rows, Wanted
 from sparkmirror.page.summary import summary
 
 PERIOD_S = 1.0
@@ -57,6 +57,17 @@ class _Viewer:
         return await self._next.get()
 
 
+class _Table:
+    """What somebody looks at."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self._rows = Rows(wanted)
+        self.changes = Changes()
+
+    def look(self, snapshot: Snapshot) -> Delta:
+        return self.changes.look(self._rows.of(snapshot))
+
+
 class Feed:
     """All browsers that watch one mirror; for one event loop."""
 
@@ -64,7 +75,7 @@ class Feed:
         self._snapshots = snapshots
         self._period_s = period_s
         self._viewers: set[_Viewer] = set()
-        self._tables: dict[Wanted, Changes] = {}
+        self._tables: dict[Wanted, _Table] = {}
         self._history: list[Snapshot] = []
         self._snapshot: Snapshot | None = None
         self._said = ""
@@ -100,7 +111,7 @@ class Feed:
         """Rows of a table that is watched, as they are now; none of one that nobody watches."""
         async with self._tables_in_use:
             table = self._tables.get(wanted)
-            return table.newest(numbers) if table is not None else []
+            return table.changes.newest(numbers) if table is not None else []
 
     async def _run(self) -> None:
         try:
@@ -140,13 +151,15 @@ class Feed:
         wanted = self._wanted()
         for unwatched in self._tables.keys() - wanted:
             del self._tables[unwatched]
-        return {table: self._tables.setdefault(table, Changes()).look(rows_of(table, now)) for table in wanted}
+        for table in wanted - self._tables.keys():
+            self._tables[table] = _Table(table)
+        return {table: self._tables[table].look(now) for table in wanted}
 
     def _open_tables(self) -> None:
         assert self._snapshot is not None  # noqa: S101 - it was made before anybody is welcomed
         for wanted in self._wanted() - self._tables.keys():
-            self._tables[wanted] = Changes()
-            self._tables[wanted].look(rows_of(wanted, self._snapshot))
+            self._tables[wanted] = _Table(wanted)
+            self._tables[wanted].look(self._snapshot)
 
     def _wanted(self) -> set[Wanted]:
         return {viewer.wanted for viewer in list(self._viewers) if viewer.wanted is not None}
@@ -168,7 +181,7 @@ class Feed:
                 key = viewer.wanted, viewer.knows
                 if key not in texts:
                     table = self._tables[viewer.wanted]
-                    delta = deltas[viewer.wanted] if deltas is not None and viewer.knows else table.all()
+                    delta = deltas[viewer.wanted] if deltas is not None and viewer.knows else table.changes.all()
                     texts[key] = _rows_event(viewer.wanted, delta, reset=not viewer.knows)
                 text += texts[key]
             viewer.give(text)

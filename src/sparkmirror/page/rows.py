@@ -32,25 +32,42 @@ class Wanted:
     of: str = ""
 
 
-def rows_of(wanted: Wanted, snapshot: Snapshot) -> dict[str, Row]:
-    """By key; none where the flow, topic or group is not there."""
-    flow = next((flow for flow in snapshot.flows if flow.flow == wanted.flow), None)
-    if flow is None:
-        return {}
-    match wanted.kind:
-        case Kind.TOPICS:
-            return {topic.topic: _topic(topic) for topic in flow.topics}
-        case Kind.PARTITIONS:
-            return {
-                f"{topic.topic}-{one.partition}": _partition(topic, one)
-                for topic in flow.topics
-                if wanted.of in ("", topic.topic)
-                for one in topic.partitions
-            }
-        case Kind.GROUPS:
-            return {group.group: _group(group, snapshot.at_ms) for group in flow.groups}
-        case Kind.POSITIONS:
-            return _positions(flow, wanted.of)
+class Rows:
+    """Those of one table, from snapshot to snapshot; a topic that is the same object as before has the same rows."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted = wanted
+        self._made: dict[str, tuple[Topic, dict[str, Row]]] = {}
+
+    def of(self, snapshot: Snapshot) -> dict[str, Row]:
+        """By key; none where the flow, topic or group is not there."""
+        wanted = self._wanted
+        flow = next((flow for flow in snapshot.flows if flow.flow == wanted.flow), None)
+        if flow is None:
+            return {}
+        match wanted.kind:
+            case Kind.TOPICS:
+                return {topic.topic: _topic(topic) for topic in flow.topics}
+            case Kind.PARTITIONS:
+                return self._partitions(flow)
+            case Kind.GROUPS:
+                return {group.group: _group(group, snapshot.at_ms) for group in flow.groups}
+            case Kind.POSITIONS:
+                return _positions(flow, wanted.of)
+
+    def _partitions(self, flow: Flow) -> dict[str, Row]:
+        made: dict[str, tuple[Topic, dict[str, Row]]] = {}
+        rows: dict[str, Row] = {}
+        for topic in flow.topics:
+            if self._wanted.of not in ("", topic.topic):
+                continue
+            before = self._made.get(topic.topic)
+            if before is None or before[0] is not topic:
+                before = topic, {f"{topic.topic}-{one.partition}": _partition(topic, one) for one in topic.partitions}
+            made[topic.topic] = before
+            rows |= before[1]
+        self._made = made
+        return rows
 
 
 def topic_state(topic: Topic) -> str:
