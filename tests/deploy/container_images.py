@@ -1,0 +1,98 @@
+"""The product's images as podman builds them here, and stand-ins for those that others publish."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import shutil
+from pathlib import Path
+
+from tests.deploy.podman import BASE, ROOT, build, exists
+
+from sparkmirror.demo.cache import cache_root, locked
+from sparkmirror.demo.jars import class_path
+
+DOCKER = ROOT / "deploy" / "docker"
+KAFKA = "localhost/kafka-stand-in"
+PROMETHEUS = "localhost/sparkmirror-prometheus"
+ALERTMANAGER = "localhost/alertmanager-stand-in"
+
+_UPSTREAM = "localhost/prometheus-stand-in"
+_KAFKA_FILE = """
+ARG BASE
+FROM ${BASE}
+COPY jars /opt/kafka
+COPY stand_in_kafka.py /opt/
+ENTRYPOINT ["python3", "/opt/stand_in_kafka.py"]
+HEALTHCHECK NONE
+"""
+_PROMETHEUS_FILE = f"""
+FROM {BASE}
+RUN apt-get update && apt-get install -y --no-install-recommends prometheus prometheus-alertmanager \\
+    && install -d -o nobody /prometheus /alertmanager && rm -r /etc/prometheus/*
+WORKDIR /prometheus
+USER nobody
+ENTRYPOINT ["prometheus"]
+CMD ["--config.file=/etc/prometheus/prometheus.yml", "--storage.tsdb.path=/prometheus"]
+"""
+_ALERTMANAGER_FILE = f"""
+FROM {_UPSTREAM}
+WORKDIR /alertmanager
+ENTRYPOINT ["prometheus-alertmanager"]
+CMD ["--config.file=/etc/alertmanager/alertmanager.yml", "--storage.path=/alertmanager", "--cluster.listen-address="]
+"""
+
+
+@functools.cache
+def sparkmirror_image() -> str:
+    """The name of the image of this checkout, which is built if it isn't there."""
+    tag = f"localhost/sparkmirror:{_digest()}"
+    with locked(cache_root() / "images" / "sparkmirror"):
+        if not exists(tag):
+            build(DOCKER / "Dockerfile", tag)
+    return tag
+
+
+def prometheus_image() -> str:
+    """The image with the configuration, over Debian's Prometheus in the place of prom/prometheus."""
+    _built(_UPSTREAM, {"Dockerfile": _PROMETHEUS_FILE})
+    build(DOCKER / "prometheus" / "Dockerfile", PROMETHEUS, BASE=_UPSTREAM)
+    return PROMETHEUS
+
+
+def alertmanager_image() -> str:
+    """Debian's, in the place of prom/alertmanager."""
+    prometheus_image()
+    _built(ALERTMANAGER, {"Dockerfile": _ALERTMANAGER_FILE})
+    return ALERTMANAGER
+
+
+def kafka_image() -> str:
+    """The demo's broker, in the place of apache/kafka."""
+    context = cache_root() / "images" / "kafka-context"
+    shutil.rmtree(context, ignore_errors=True)
+    (context / "jars").mkdir(parents=True)
+    for jar in class_path().split(":"):
+        shutil.copy(jar, context / "jars")
+    shutil.copy(Path(__file__).with_name("stand_in_kafka.py"), context)
+    (context / "Dockerfile").write_text(_KAFKA_FILE)
+    build(context / "Dockerfile", KAFKA, context=context, BASE=sparkmirror_image())
+    shutil.rmtree(context)
+    return KAFKA
+
+
+def _built(tag: str, files: dict[str, str]) -> None:
+    context = cache_root() / "images" / tag.rpartition("/")[2]
+    context.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (context / name).write_text(text)
+    build(context / "Dockerfile", tag, context=context)
+
+
+def _digest() -> str:
+    """Of all that goes into the image."""
+    copied = [ROOT / "pyproject.toml", *(ROOT / "src").rglob("*"), *DOCKER.glob("*.py"), DOCKER / "Dockerfile"]
+    digest = hashlib.sha256()
+    for path in sorted(path for path in copied if path.is_file() and "__pycache__" not in path.parts):
+        digest.update(str(path.relative_to(ROOT)).encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
