@@ -62,6 +62,16 @@ SAID = [
         "Caught up for 1 min: 40 records on the way, the oldest 0.4 s old.",
     ),
     (
+        flow(state=FlowState.CAUGHT_UP, lag=40, lag_s=2.0, records_per_s=200.0, topics=MOVES),
+        Tone.GOOD,
+        "Caught up for 1 min: 40 records on the way, the oldest 2 s old.",
+    ),
+    (
+        flow(state=FlowState.CAUGHT_UP, lag=40, lag_s=2.0, records_per_s=200.0),
+        Tone.WARNING,
+        "40 records behind, the oldest 2 s old, and nothing moves just now.",
+    ),
+    (
         flow(state=FlowState.CAUGHT_UP, lag=40, lag_s=3.5, records_per_s=200.0),
         Tone.WARNING,
         "40 records behind, the oldest 3.5 s old, and nothing moves just now.",

@@ -22,6 +22,9 @@ KEEPS_UP_S = 10.0
 ON_THE_WAY_S = 3.0
 """A flow that has caught up copies what comes within so long, or something holds it up; `FlowState` waits for 5 s."""
 
+JUST_NOW_S = 1.0
+"""What has waited for less may not have been reported yet, though it is copied."""
+
 _REASON_LENGTH = 160
 
 _STUCK = (PartitionState.PARKED, PartitionState.PAUSED)
@@ -117,7 +120,7 @@ def _headline(flow: Flow) -> Sentence:
             return Sentence(Tone.GOOD, f"Done: all {_partitions(flow)} were copied to their ends")
         case FlowState.CAUGHT_UP if not flow.lag:
             return Sentence(Tone.GOOD, f"Caught up{in_it}: all that can be read at the source is at the target")
-        case FlowState.CAUGHT_UP if flow.lag_s is not None and flow.lag_s <= min(_enough(flow), ON_THE_WAY_S):
+        case FlowState.CAUGHT_UP if _is_on_the_way(flow):
             return Sentence(Tone.GOOD, f"Caught up{in_it}: {_on_the_way(flow)}")
         case FlowState.HELD_UP:
             return Sentence(Tone.BAD, f"Held up{in_it}: {_behind(flow)}, and the rest has caught up")
@@ -130,7 +133,7 @@ def _copying(flow: Flow) -> Sentence:
         return Sentence(Tone.UNKNOWN, f"Copying {rate(flow.records_per_s, 'records')}: {_not_known(flow)}")
     if not flow.lag:
         return Sentence(Tone.WORKING, "Copying: nothing that was seen is left to copy")
-    moves = flow.records_per_s > 0 and any(one.records_per_s > 0 for topic in flow.topics for one in topic.partitions)
+    moves = _moves(flow)
     if moves and flow.lag_s is not None and flow.lag_s <= _enough(flow):
         return Sentence(Tone.GOOD, f"Keeps up at {rate(flow.records_per_s, 'records')}: {_on_the_way(flow)}")
     if not moves:
@@ -140,6 +143,16 @@ def _copying(flow: Flow) -> Sentence:
     if flow.eta_s is not None:
         until = f"{'what can be copied is ' if stuck else ''}caught up in about {duration(flow.eta_s)}"
     return Sentence(Tone.WORKING, f"{_behind(flow).capitalize()}; {rate(flow.records_per_s, 'records')}; {until}")
+
+
+def _is_on_the_way(flow: Flow) -> bool:
+    if flow.lag_s is None or flow.lag_s > min(_enough(flow), ON_THE_WAY_S):
+        return False
+    return flow.lag_s <= JUST_NOW_S or _moves(flow)
+
+
+def _moves(flow: Flow) -> bool:
+    return flow.records_per_s > 0 and any(one.records_per_s > 0 for topic in flow.topics for one in topic.partitions)
 
 
 def _enough(flow: Flow) -> float:
