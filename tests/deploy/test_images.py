@@ -42,9 +42,10 @@ def image() -> str:
 
 def test_it_is_built_from_nothing_and_small() -> None:
     began = time.monotonic()
-    tool.build(DOCKER / "Dockerfile", sparkmirror_tag := "localhost/sparkmirror:fresh", no_cache=True)
+    tool.build(DOCKER / "Dockerfile", tag := "localhost/sparkmirror:fresh", no_cache=True)
     took = time.monotonic() - began
-    size = int(podman("image", "inspect", "--format", "{{.Size}}", sparkmirror_tag).stdout)
+    size = int(podman("image", "inspect", "--format", "{{.Size}}", tag).stdout)
+    podman("rmi", tag)
     print(f"image: {size / 1e6:.0f} MB, built in {took:.0f} s")
     assert size < MAX_BYTES
 
