@@ -102,7 +102,8 @@ def run(
             mirror = Mirror(config, once=once, use_lease=lease, on_progress=show)
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: mirror.stop())
-            with metrics_served(metrics_port, metrics_profile, config, mirror.observer.snapshot):
+            snapshots = mirror.observer.snapshot
+            with metrics_served(metrics_port, metrics_profile, config, snapshots, lambda: mirror.tick_age_s):
                 mirror.run()
 
 

@@ -104,6 +104,7 @@ class Mirror:
         self._stop = threading.Event()
         self._given_session = spark
         self._session: Future[SparkSession] | None = None
+        self._ticked = time.monotonic()
         self.epoch = 0
         """How many epochs were started."""
         self._failures = 0
@@ -134,6 +135,11 @@ class Mirror:
         """
         self._config = config.model_copy(update={"spark": self._config.spark})
         self.roster.change(config, anew)
+
+    @property
+    def tick_age_s(self) -> float:
+        """How long ago the control loop turned last; it does so several times a second unless something holds it up."""
+        return time.monotonic() - self._ticked
 
     def tasks(self, flow: str) -> list[tuple[PartitionKey, ...]]:
         """What each of the tasks that serve a flow copies."""
@@ -506,6 +512,7 @@ class Mirror:
     # --- the end --------------------------------------------------------------------------------
 
     def _show(self, *, now: bool = False) -> None:
+        self._ticked = time.monotonic()
         if self._on_progress is None or (not now and time.monotonic() < self._progress_at):
             return
         began = time.thread_time()
