@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sparkmirror.formats.strimzi_fields import FIELDS
+from sparkmirror.formats.strimzi_fields import FIELDS, OPERATED
 from sparkmirror.formats.strimzi_security import OAUTH_IDLE, OF_TYPES
 
 STATUS = (
@@ -33,7 +33,8 @@ sparkmirror run mirror.yaml --secrets /mnt/secrets --status-file status.yaml
 ```
 
 runs a `KafkaMirrorMaker2` of `kafka.strimzi.io/v1` or `v1beta2` as it is; several in one file, too. All verbs take
-such a file, `sparkmirror config` and `sparkmirror lint` among them.
+such a file, `sparkmirror config` and `sparkmirror lint` among them. On Kubernetes an operator runs the resources
+themselves ([operator.md](deploy/operator.md)).
 
 It may be YAML or JSON, and what `kubectl get kmm2 -o yaml` or `-o json` prints, with `kind: List`; a directory stands
 for all such files in it. Other kinds beside it are passed over, but Secrets and ConfigMaps.
@@ -79,6 +80,13 @@ is below one with `no effect` isn't looked at.
 |---|---|---|---|
 """
 
+_OPERATED_HEAD = """
+`sparkmirror operator` ([operator.md](deploy/operator.md)) makes more of some of them:
+
+| field | under the operator |
+|---|---|
+"""
+
 _AUTHENTICATION_HEAD = """
 Below `tls` there is `trustedCertificates`, each with `secretName` and `certificate` or `pattern`. Below
 `authentication` there are, beside `type`:
@@ -110,6 +118,9 @@ def page() -> str:
         + _FIELDS_HEAD
         + "\n".join(_rows())
         + "\n"
+        + _OPERATED_HEAD
+        + "\n".join(_operated())
+        + "\n"
         + _AUTHENTICATION_HEAD
         + "\n".join(_authentication())
         + "\n"
@@ -125,6 +136,11 @@ def _status() -> Iterator[str]:
 def _rows() -> Iterator[str]:
     for field in FIELDS:
         yield f"| `{field.path}` | {field.versions or 'both'} | {field.effect} | {field.words} |"
+
+
+def _operated() -> Iterator[str]:
+    for path, words in OPERATED.items():
+        yield f"| `{path}` | {words} |"
 
 
 def _authentication() -> Iterator[str]:
