@@ -58,13 +58,13 @@ def file(tmp_path: Path) -> Path:
 
 def test_what_has_changed_is_taken_and_named(file: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    found: list[Taken] = []
-    with WatchedFile(str(file), taken(file), lambda: taken(file), found.append, LOOK_S):
+    result: list[Taken] = []
+    with WatchedFile(str(file), taken(file), lambda: taken(file), result.append, LOOK_S):
         file.write_text(json.dumps(resource("orders|parcels", tasksMax=3)))
-        until(lambda: found and caplog.records)
+        until(lambda: result and caplog.records)
         time.sleep(5 * LOOK_S)
-    assert len(found) == 1
-    assert found[0].config.flows[0].tasks_max == 3
+    assert len(result) == 1
+    assert result[0].config.flows[0].tasks_max == 3
     (line,) = caplog.records
     assert line.__dict__["event"] == "file-changed"
     assert line.getMessage().endswith("flow us->eu: topics, tasks.max")
@@ -73,17 +73,17 @@ def test_what_has_changed_is_taken_and_named(file: Path, caplog: pytest.LogCaptu
 def test_what_cannot_be_run_is_refused_in_one_line_and_then_put_right(
     file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    found: list[Taken] = []
-    with WatchedFile(str(file), taken(file), lambda: taken(file), found.append, LOOK_S):
+    result: list[Taken] = []
+    with WatchedFile(str(file), taken(file), lambda: taken(file), result.append, LOOK_S):
         file.write_text(json.dumps(resource("orders", state="asleep")))
         until(lambda: caplog.records)
-        assert not found
+        assert not result
         (line,) = caplog.records
         assert line.__dict__["event"] == "file-not-taken"
         assert "\n" not in line.getMessage()
         assert "spec.mirrors[0].sourceConnector.state: must be paused, stopped or running" in line.getMessage()
         file.write_text(json.dumps(resource("parcels")))
-        until(lambda: found)
+        until(lambda: result)
 
 
 def test_a_link_that_leads_elsewhere_is_a_change(tmp_path: Path) -> None:
@@ -94,12 +94,12 @@ def test_a_link_that_leads_elsewhere_is_a_change(tmp_path: Path) -> None:
     (tmp_path / "..data").symlink_to("first")
     path = tmp_path / "mirror.yaml"
     path.symlink_to("..data/mirror.yaml")
-    found: list[Taken] = []
-    with WatchedFile(str(path), taken(path), lambda: taken(path), found.append, LOOK_S):
+    result: list[Taken] = []
+    with WatchedFile(str(path), taken(path), lambda: taken(path), result.append, LOOK_S):
         (tmp_path / "..tmp").symlink_to("second")
         os.replace(tmp_path / "..tmp", tmp_path / "..data")
-        until(lambda: found)
-    assert found[0].config.flows[0].topics == ("parcels",)
+        until(lambda: result)
+    assert result[0].config.flows[0].topics == ("parcels",)
 
 
 def test_a_file_that_was_only_touched_is_nothing_new(file: Path, caplog: pytest.LogCaptureFixture) -> None:

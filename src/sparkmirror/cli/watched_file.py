@@ -116,10 +116,10 @@ def _flows(config: MirrorConfig) -> tuple[object, ...]:
 
 
 def _by_flow(values: Iterable[EffectiveValue]) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
+    result: dict[str, dict[str, str]] = {}
     for value in values:
-        found.setdefault(value.flow, {})[value.key] = value.value
-    return found
+        result.setdefault(value.flow, {})[value.key] = value.value
+    return result
 
 
 def _listed(keys: Sequence[str]) -> str:
@@ -130,7 +130,7 @@ def _listed(keys: Sequence[str]) -> str:
 def _stamp(path: str) -> Stamp:
     """Of what a link leads to in the end: Kubernetes replaces a ConfigMap's files by changing a link."""
     try:
-        found = os.stat(path)
+        result = os.stat(path)
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_ino, found.st_size
+    return result.st_mtime_ns, result.st_ino, result.st_size

@@ -76,7 +76,7 @@ def make_plan(resource: Mapping[str, Any], key: Key, contents: Contents) -> Plan
         try:
             return _read(str(file), str(secrets))
         except ConfigError as error:
-            words = "; ".join(f"{one.key}: {one.reason}" if one.key else one.reason for one in error.mistakes)
+            words = "; ".join(f"{item.key}: {item.reason}" if item.key else item.reason for item in error.mistakes)
             raise ConfigError(_without_paths(words, str(secrets)), where=str(key)) from None
 
 
@@ -86,15 +86,15 @@ def _read(file: str, secrets: str) -> Plan:
     clusters, _ = as_connect(reading, config)
     operated = {str(note) for note in reading.notes if _is_operated(note)}
     told = config.warnings if config else [str(note) for note in reading.notes if note.kind != "not needed"]
-    warnings = [line for line in told if line not in operated]
+    warnings = [line for line in told if line not in operated and not _STORAGE.search(line)]
     connectors = [
         WantedConnector(
-            one.name,
-            {name: entry.value.replace(secrets, SECRETS) for name, entry in one.settings.items()},
-            one.state,
+            item.name,
+            {name: entry.value.replace(secrets, SECRETS) for name, entry in item.settings.items()},
+            item.state,
         )
         for cluster in clusters
-        for one in cluster.connectors
+        for item in cluster.connectors
     ]
     return Plan(
         _worker(clusters[0], reading, secrets),
@@ -135,7 +135,7 @@ def worker_arguments(spec: Mapping[str, Any], file: str) -> list[str]:
 
 def _is_operated(note: Note) -> bool:
     field = re.sub(r"\[\d+\]", "[]", note.key.removeprefix("spec."))
-    return any(field == path or field.startswith(f"{path}.") for path in OPERATED) or bool(_STORAGE.search(field))
+    return any(field == path or field.startswith(f"{path}.") for path in OPERATED)
 
 
 def _without_paths(text: str, secrets: str) -> str:

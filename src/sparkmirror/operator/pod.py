@@ -106,8 +106,8 @@ def _container(spec: Mapping[str, Any], name: str, image: str, references: tuple
         "volumeMounts": [
             {"name": "config", "mountPath": CONFIG, "readOnly": True},
             *(
-                {"name": f"object-{number}", "mountPath": f"{SECRETS}/{one}", "readOnly": True}
-                for number, one in enumerate(_directories(references))
+                {"name": f"object-{number}", "mountPath": f"{SECRETS}/{item}", "readOnly": True}
+                for number, item in enumerate(_directories(references))
             ),
             {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - the pod's own
             {"name": "state", "mountPath": _STATE},
@@ -130,17 +130,17 @@ def _probe(path: str, times: Mapping[str, Any]) -> dict[str, Any]:
 
 def _directories(references: tuple[Reference, ...]) -> dict[str, list[Reference]]:
     """What is mounted as one directory: a Secret and a ConfigMap may have the same name."""
-    found: dict[str, list[Reference]] = {}
+    result: dict[str, list[Reference]] = {}
     for reference in references:
-        found.setdefault(reference.name, []).append(reference)
-    return found
+        result.setdefault(reference.name, []).append(reference)
+    return result
 
 
 def _volumes(name: str, references: tuple[Reference, ...], asked: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     yield {"name": "config", "configMap": {"name": f"{component(name)}-config"}}
     kinds = {"Secret": "secret", "ConfigMap": "configMap"}
     for number, objects in enumerate(_directories(references).values()):
-        sources = [{kinds[one.kind]: {"name": one.name}} for one in objects]
+        sources = [{kinds[item.kind]: {"name": item.name}} for item in objects]
         yield {"name": f"object-{number}", "projected": {"sources": sources}}
     yield {"name": "tmp", "emptyDir": {"sizeLimit": asked.get("tmpDirSizeLimit", "1Gi")}}
     yield {"name": "state", "emptyDir": {}}

@@ -31,27 +31,27 @@ Contents = Mapping[Reference, Mapping[str, bytes]]
 
 def mounted_references(spec: Mapping[str, Any], namespace: str) -> tuple[Reference, ...]:
     """Those that the mirror reads, in order. Raises `ConfigError` for one of another namespace: no pod can mount it."""
-    found: dict[Reference, None] = {}
+    result: dict[Reference, None] = {}
     providers = dict(_PROVIDERS)
     texts: list[tuple[str, str]] = []
     for field in _MOUNTED:
         for path, key, value in _walk(spec.get(field), f"spec.{field}"):
             if key == "secretName":
-                found[Reference("Secret", value)] = None
+                result[Reference("Secret", value)] = None
             elif (declared := _DECLARED.fullmatch(key)) and value.rpartition(".")[2] in _CLASSES:
                 providers[declared[1]] = _CLASSES[value.rpartition(".")[2]]
             texts.append((path, value))
     for path, text in texts:
-        for provider, where in _REFERENCE.findall(text):
+        for provider, place in _REFERENCE.findall(text):
             if provider not in providers:
                 continue
-            other, _, name = where.rpartition("/")
+            other, _, name = place.rpartition("/")
             if other not in ("", namespace):
                 kind = providers[provider]
                 reason = f"{kind} {name} is in namespace {other}, and pods can mount their own namespace's only"
                 raise ConfigError(reason, where=namespace, key=path)
-            found[Reference(providers[provider], name)] = None
-    return tuple(found)
+            result[Reference(providers[provider], name)] = None
+    return tuple(result)
 
 
 def logging_reference(spec: Mapping[str, Any]) -> tuple[Reference, str] | None:
@@ -62,14 +62,14 @@ def logging_reference(spec: Mapping[str, Any]) -> tuple[Reference, str] | None:
 
 def pod_references(spec: Mapping[str, Any]) -> tuple[Reference, ...]:
     """Those that pods are given by `externalConfiguration` and `template`; a change of theirs takes new pods, too."""
-    found: dict[Reference, None] = {}
+    result: dict[Reference, None] = {}
     for field in ("externalConfiguration", "template"):
         for path, key, value in _walk(spec.get(field), ""):
             if key == "secretName" or (key == "name" and path.endswith((".secretKeyRef", ".secretRef"))):
-                found[Reference("Secret", value)] = None
+                result[Reference("Secret", value)] = None
             elif key == "name" and path.endswith((".configMapKeyRef", ".configMapRef", ".configMap")):
-                found[Reference("ConfigMap", value)] = None
-    return tuple(found)
+                result[Reference("ConfigMap", value)] = None
+    return tuple(result)
 
 
 def decoded(reference: Reference, manifest: Mapping[str, Any]) -> dict[str, bytes]:

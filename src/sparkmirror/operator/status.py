@@ -40,8 +40,8 @@ class Seen:
 def status_of(seen: Seen, before: Mapping[str, Any], now: datetime | None = None) -> dict[str, Any]:
     """The new status; a condition that says what it said keeps its time. `before`: the status that was there."""
     at = (now or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    old = {_said(one): one.get("lastTransitionTime", at) for one in before.get("conditions") or ()}
-    conditions = [{**one, "lastTransitionTime": old.get(_said(one), at)} for one in _conditions(seen)]
+    old = {_said(item): item.get("lastTransitionTime", at) for item in before.get("conditions") or ()}
+    conditions = [{**item, "lastTransitionTime": old.get(_said(item), at)} for item in _conditions(seen)]
     if seen.paused:
         return {**before, "conditions": conditions, "observedGeneration": seen.generation}
     status: dict[str, Any] = {
@@ -55,7 +55,7 @@ def status_of(seen: Seen, before: Mapping[str, Any], now: datetime | None = None
     }
     connectors = seen.connectors if seen.connectors is not None else before.get("connectors") or []
     if seen.wanted:
-        return status | {"url": rest_url(seen.key), "connectors": [dict(one) for one in connectors]}
+        return status | {"url": rest_url(seen.key), "connectors": [dict(item) for item in connectors]}
     return status | {"connectors": []}
 
 
@@ -69,7 +69,7 @@ def merge_patch(status: Mapping[str, Any], before: Mapping[str, Any]) -> dict[st
 def has_failed(connectors: Iterable[Mapping[str, Any]]) -> bool:
     """Whether a connector, or one of its tasks, has failed."""
     states = [
-        part.get("state") for one in connectors for part in (one.get("connector") or {}, *(one.get("tasks") or ()))
+        part.get("state") for item in connectors for part in (item.get("connector") or {}, *(item.get("tasks") or ()))
     ]
     return "FAILED" in states
 
@@ -83,7 +83,7 @@ def _conditions(seen: Seen) -> list[dict[str, Any]]:
         ready = _condition("NotReady", Trouble("ConnectorsFailed", FAILED_MESSAGE))
     else:
         ready = _condition("Ready")
-    return [ready, *(_condition("Warning", one) for one in dict.fromkeys(seen.warnings))]
+    return [ready, *(_condition("Warning", item) for item in dict.fromkeys(seen.warnings))]
 
 
 def _condition(kind: str, trouble: Trouble | None = None) -> dict[str, Any]:

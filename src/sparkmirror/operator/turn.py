@@ -134,10 +134,10 @@ class Turns:
         uid = resource["metadata"].get("uid")
         for _, kind in reversed(KINDS):
             path = object_path(kind, key.namespace, object_name(kind, key.name))
-            found = self._api.get(path)
-            if found is None or strangers(found, key.name):
+            result = self._api.get(path)
+            if result is None or strangers(result, key.name):
                 continue
-            owners = found["metadata"].get("ownerReferences") or ()
+            owners = result["metadata"].get("ownerReferences") or ()
             if any(owner.get("uid") == uid for owner in owners):
                 self._api.delete(path)
                 log.info(
@@ -155,8 +155,8 @@ class Turns:
                     " would copy twice; have Strimzi leave it alone first (docs/deploy/operator.md)"
                 )
         for _, kind in KINDS:
-            found = self._api.get(object_path(kind, key.namespace, object_name(kind, key.name)))
-            if found is not None and (stranger := strangers(found, object_name(kind, key.name))):
+            result = self._api.get(object_path(kind, key.namespace, object_name(kind, key.name)))
+            if result is not None and (stranger := strangers(result, object_name(kind, key.name))):
                 return stranger
         return ""
 
@@ -237,12 +237,12 @@ class _One:
     def _contents(self) -> Contents:
         """What the Secrets and ConfigMaps hold that pods are given; one that is not there is left out."""
         mounted = mounted_references(self._spec, self._key.namespace)
-        found: dict[Reference, Mapping[str, bytes]] = {}
+        result: dict[Reference, Mapping[str, bytes]] = {}
         for reference in dict.fromkeys((*mounted, *pod_references(self._spec))):
             manifest = self._api.get(object_path(reference.kind, self._key.namespace, reference.name))
             if manifest is not None:
-                found[reference] = decoded(reference, manifest)
-        return found
+                result[reference] = decoded(reference, manifest)
+        return result
 
     def _about_users(self, reason: str) -> str:
         """Of a Secret that is not there: whether a KafkaUser is to make it, and how that is."""
@@ -254,7 +254,7 @@ class _One:
                 user = self._api.get(path)
                 if user is not None:
                     conditions = (user.get("status") or {}).get("conditions") or ()
-                    ready = any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+                    ready = any(item.get("type") == "Ready" and item.get("status") == "True" for item in conditions)
                     return f"; KafkaUser {reference.name} is there and {'Ready' if ready else 'not Ready'}"
         return ""
 
@@ -288,7 +288,7 @@ class _One:
         except RestRefused as refused:
             return replace(seen, trouble=Trouble("ConnectRestException", str(refused)))
         statuses = [shown[name]["status"] for name in sorted(shown)]
-        missing = [one.name for one in plan.connectors if one.name not in shown]
+        missing = [item.name for item in plan.connectors if item.name not in shown]
         trouble = Trouble("ConnectorsMissing", f"not there yet: {', '.join(missing)}") if missing else None
         return replace(seen, connectors=statuses, warnings=warnings, trouble=trouble)
 
@@ -296,7 +296,7 @@ class _One:
         for call in changes(plan.connectors, there, self._memory.put):
             self._rest.do(call)
             log.info("%s: %s", self._key, call.why, extra=Event.CONNECTOR_CHANGED.extra)
-        self._memory.put = {one.name: config_digest(one) for one in plan.connectors}
+        self._memory.put = {item.name: config_digest(item) for item in plan.connectors}
 
     def _levels(self) -> Iterator[Trouble]:
         asked = self._spec.get("logging") or {}
@@ -316,7 +316,7 @@ class _One:
 
     def _obey(self, plan: Plan) -> Iterator[Trouble]:
         """Do what annotations ask for once; what can't be done stays, and is tried again with the next turn."""
-        for command in commands(self._resource, {one.name: one.state for one in plan.connectors}):
+        for command in commands(self._resource, {item.name: item.state for item in plan.connectors}):
             if isinstance(command, CommandRefused):
                 yield Trouble(command.reason, str(command))
                 continue

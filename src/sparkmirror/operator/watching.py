@@ -29,7 +29,7 @@ def cluster_access() -> Access:
 def served_version(api: KubeApi) -> str:
     """The version of the resources that is read. Raises `SetupError` if there are none."""
     try:
-        served = {one for one in VERSIONS if _serves(api, one)}
+        served = {item for item in VERSIONS if _serves(api, item)}
     except KubeRefused as refused:
         raise SetupError(str(refused)) from None
     for version in VERSIONS:
@@ -39,8 +39,8 @@ def served_version(api: KubeApi) -> str:
 
 
 def _serves(api: KubeApi, version: str) -> bool:
-    found = api.get(f"/apis/{GROUP}/{version}")
-    return found is not None and any(one.get("name") == PLURAL for one in found.get("resources") or ())
+    result = api.get(f"/apis/{GROUP}/{version}")
+    return result is not None and any(item.get("name") == PLURAL for item in result.get("resources") or ())
 
 
 def registry(controller: Controller, version: str) -> kopf.OperatorRegistry:
