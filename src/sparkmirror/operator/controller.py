@@ -38,9 +38,10 @@ class Controller:
         with self._lock:
             loop = self._loops.get(key)
             if loop is None:
-                loop = self._loops[key] = _Loop(self._take, key, self._calm_s, self._busy_s)
-                loop.start()
-        loop.wake()
+                self._loops[key] = _Loop(self._take, key, self._calm_s, self._busy_s)
+                self._loops[key].start()
+            else:
+                loop.wake()
 
     def due_in(self, namespace: str) -> None:
         """Something has changed there that any resource of the namespace may read."""
@@ -85,11 +86,12 @@ class _Loop(threading.Thread):
     def run(self) -> None:
         """Take turns until the end."""
         while not self._ended:
-            self._woken.clear()
-            self._woken.wait(self._turn())
+            pause_s = self._turn()
+            self._woken.wait(pause_s)
 
     def _turn(self) -> float:
-        """Take one; how long to wait for the next."""
+        """Take one; how long to wait for the next. What happens from now on takes another."""
+        self._woken.clear()
         try:
             calm = self._take_turn(self._key, self._memory)
         except KubeRefused as refused:

@@ -66,7 +66,6 @@ def make_plan(resource: Mapping[str, Any], key: Key, contents: Contents) -> Plan
     tree = {name: resource.get(name) for name in ("apiVersion", "kind", "spec")} | {"metadata": metadata}
     with TemporaryDirectory() as directory:
         file, secrets = Path(directory, "mirror.json"), Path(directory, "secrets")
-        file.write_text(json.dumps(tree, indent=1))
         secrets.mkdir(mode=0o700)
         for reference, values in contents.items():
             for name, value in values.items():
@@ -74,18 +73,20 @@ def make_plan(resource: Mapping[str, Any], key: Key, contents: Contents) -> Plan
                 place.parent.mkdir(exist_ok=True)
                 place.write_bytes(value)
         try:
-            return _read(str(file), str(secrets))
+            return _read(file, tree, str(secrets))
         except ConfigError as error:
             words = "; ".join(f"{item.key}: {item.reason}" if item.key else item.reason for item in error.mistakes)
             raise ConfigError(_without_paths(words, str(secrets)), where=str(key)) from None
 
 
-def _read(file: str, secrets: str) -> Plan:
-    reading = read([file], secrets)
-    config = None if reading.idle else explain(reading)[0]
-    clusters, _ = as_connect(reading, config)
-    operated = {str(note) for note in reading.notes if _is_operated(note)}
-    told = config.warnings if config else [str(note) for note in reading.notes if note.kind != "not needed"]
+def _read(file: Path, tree: dict[str, Any], secrets: str) -> Plan:
+    file.write_text(json.dumps(tree, indent=1))
+    reading = read([str(file)], secrets)
+    file.write_text(json.dumps(_awake(tree), indent=1))
+    config = explain(read([str(file)], secrets))[0]  # what rests is looked at, too
+    clusters, _ = as_connect(reading, None)
+    operated = {_without_file(str(note), file) for note in reading.notes if _is_operated(note)}
+    told = [_without_file(line, file) for line in config.warnings]
     warnings = [line for line in told if line not in operated and not _STORAGE.search(line)]
     connectors = [
         WantedConnector(
@@ -100,8 +101,29 @@ def _read(file: str, secrets: str) -> Plan:
         _worker(clusters[0], reading, secrets),
         tuple(connectors),
         reading.resources[0].replicas,
-        tuple(dict.fromkeys(_without_file(line, file) for line in warnings)),
+        tuple(dict.fromkeys(warnings)),
     )
+
+
+def _awake(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """The resource as if nothing in it were paused or stopped."""
+    spec = dict(tree["spec"] or {})
+    if isinstance(spec.get("mirrors"), list):
+        spec["mirrors"] = [_awake_mirror(mirror) for mirror in spec["mirrors"]]
+    if spec.get("replicas") == 0:
+        spec["replicas"] = 1
+    return {**tree, "spec": spec}
+
+
+def _awake_mirror(mirror: Any) -> Any:
+    if not isinstance(mirror, dict):
+        return mirror
+    return {
+        name: {key: value for key, value in below.items() if key not in ("state", "pause")}
+        if name.endswith("Connector") and isinstance(below, dict)
+        else below
+        for name, below in mirror.items()
+    }
 
 
 def _worker(cluster: ConnectCluster, reading: Reading, secrets: str) -> dict[str, str]:
@@ -145,5 +167,5 @@ def _without_paths(text: str, secrets: str) -> str:
     return text.replace(secrets, SECRETS)
 
 
-def _without_file(line: str, file: str) -> str:
-    return re.sub(rf"^{re.escape(file)}(, line \d+)?: ", "", line)
+def _without_file(line: str, file: Path) -> str:
+    return re.sub(rf"^{re.escape(str(file))}(, line \d+)?: ", "", line)

@@ -58,6 +58,9 @@ from sparkmirror.operator.status import Seen, Trouble, merge_patch, status_of
 
 log = logging.getLogger(__name__)
 
+NO_EFFECT = "NoEffect"
+"""The reason of a warning about a field that means nothing here."""
+
 _WAITING = ("PodInitializing", "ContainerCreating")
 
 
@@ -127,7 +130,7 @@ class Turns:
         patch = merge_patch(status_of(seen, before), before)
         if patch is not None:
             self._api.merge(f"{path}/status", patch)
-        return seen.trouble is None and not seen.warnings
+        return seen.trouble is None and all(warning.reason == NO_EFFECT for warning in seen.warnings)
 
     def _leave(self, resource: Mapping[str, Any], key: Key) -> None:
         """Remove what was made for a resource that is no longer ours: another operator may take it."""
@@ -221,7 +224,7 @@ class _One:
             wanted = int((deployed.get("spec") or {}).get("replicas") or 0)
             trouble = Trouble("InvalidResourceException", error.reason + self._about_users(error.reason))
             return replace(seen, trouble=trouble, wanted=wanted)
-        seen = replace(seen, wanted=plan.replicas, warnings=[Trouble("NoEffect", line) for line in plan.warnings])
+        seen = replace(seen, wanted=plan.replicas, warnings=[Trouble(NO_EFFECT, line) for line in plan.warnings])
         try:
             self._have(plan, contents, deployed)
         except KubeRefused as refused:
