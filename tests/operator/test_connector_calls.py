@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.connect.in_memory_api import InMemoryApi, in_memory_api
 
@@ -59,6 +59,7 @@ plans = st.lists(
 )
 
 
+@settings(max_examples=20)
 @given(st.lists(plans, min_size=1, max_size=4))
 def test_from_any_plan_to_any_other(turns: list[list[WantedConnector]]) -> None:
     with in_memory_api() as api:

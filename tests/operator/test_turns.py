@@ -14,10 +14,8 @@ from sparkmirror.operator.kube import KubeRefused, object_path
 from sparkmirror.operator.names import CLASS
 from sparkmirror.operator.rest import ConnectRest
 
-OFFSET = {
-    "partition": {"cluster": "us", "partition": 0, "topic": "orders"},
-    "offset": {"offset": 41},
-}
+PARTITION: dict[str, object] = {"cluster": "us", "partition": 0, "topic": "orders"}
+OFFSET: dict[str, object] = {"partition": PARTITION, "offset": {"offset": 41}}
 
 NEGATIVE = json.dumps({"offsets": [{**OFFSET, "offset": {"offset": -1}}]})
 
@@ -216,7 +214,7 @@ def test_a_failed_task(served: ServedApi) -> None:
     ],
 )
 def test_what_cannot_be_obeyed_stays_and_is_told(annotations: dict[str, str], reason: str, served: ServedApi) -> None:
-    api = MemoryApi(resource(**annotations), secret())
+    api = MemoryApi(resource(None, **annotations), secret())
     assert not turns(api, rest(served))()
     assert api.conditions() == [("Ready", ""), ("Warning", reason)]
     assert len(api.annotations) == len(annotations)
@@ -224,10 +222,10 @@ def test_what_cannot_be_obeyed_stays_and_is_told(annotations: dict[str, str], re
 
 
 def test_offsets_are_listed_altered_and_reset(served: ServedApi) -> None:
-    named = {"mirrormaker_connector": SOURCE}
-    api = MemoryApi(resource(stopped, connector_offsets="list", **named), secret(), config_map("offsets", mine="kept"))
+    asked = resource(stopped, connector_offsets="list", mirrormaker_connector=SOURCE)
+    api = MemoryApi(asked, secret(), config_map("offsets", mine="kept"))
     turn = turns(api, rest(served))
-    served.api.worker.alter_offsets(SOURCE, [(OFFSET["partition"], OFFSET["offset"])])
+    served.api.worker.alter_offsets(SOURCE, [(PARTITION, {"offset": 41})])
     assert turn()
     assert api.annotations == {}
     data = api.of("ConfigMap", "offsets")["data"]
@@ -238,13 +236,13 @@ def test_offsets_are_listed_altered_and_reset(served: ServedApi) -> None:
     altered = {**OFFSET, "offset": {"offset": 2**53 + 1}}
     data[entry] = json.dumps({"offsets": [altered]})
     annotations = api.objects[PATH]["metadata"]["annotations"]
-    asked = {"strimzi.io/connector-offsets": "alter", "strimzi.io/mirrormaker-connector": SOURCE}
-    annotations.update(asked)
+    named = {"strimzi.io/connector-offsets": "alter", "strimzi.io/mirrormaker-connector": SOURCE}
+    annotations.update(named)
     assert turn()
-    assert served.api.worker.offsets(SOURCE) == [(altered["partition"], altered["offset"])]
+    assert served.api.worker.offsets(SOURCE) == [(PARTITION, {"offset": 2**53 + 1})]
     assert api.annotations == {}
 
-    annotations.update(asked, **{"strimzi.io/connector-offsets": "reset"})
+    annotations.update(named, **{"strimzi.io/connector-offsets": "reset"})
     assert turn()
     assert served.api.worker.offsets(SOURCE) == []
     assert api.annotations == {}
