@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Annotated
 
@@ -63,5 +64,6 @@ def operator(
         signal.signal(number, lambda *_: stop.set())
     if output is Format.JSON:
         print_line({"class": class_name, "image": image, "version": version, "namespaces": namespace or []})
-    with closing(Controller(turns.take)) as controller:
-        watch(registry(controller, version), cluster_access, namespace or [], stop)
+    # In a thread of its own: in the main one kopf would take our signals, and not hear of `stop`.
+    with closing(Controller(turns.take)) as controller, ThreadPoolExecutor(1, "watch") as pool:
+        pool.submit(watch, registry(controller, version), cluster_access, namespace or [], stop).result()
