@@ -14,7 +14,8 @@ from sparkmirror.cli.logs import LogFormat, set_up_logging
 from sparkmirror.cli.output import Format, Output, print_line
 from sparkmirror.errors import SetupError
 
-_LABEL = "app.kubernetes.io/name=sparkmirror-operator"
+_LABELS = {"app.kubernetes.io/name": "sparkmirror-operator"}
+"""Of the operator's own pods, as the chart has them: whom pods let ask their REST interface."""
 
 
 def operator(
@@ -28,9 +29,10 @@ def operator(
         str,
         typer.Option("--class", help="Only resources whose annotation sparkmirror.io/class has this value."),
     ] = "sparkmirror",
-    label: Annotated[
-        str, typer.Option("--label", help="The label of the operator's own pods, which pods let ask them.")
-    ] = _LABEL,
+    health_port: Annotated[
+        int | None,
+        typer.Option("--health-port", min=1, max=65_535, metavar="PORT", help="Answer /healthz by HTTP on this port."),
+    ] = None,
     output: Output = Format.TEXT,
     log_format: LogFormat = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
@@ -54,10 +56,9 @@ def operator(
     from sparkmirror.operator.rest import ConnectRest
     from sparkmirror.operator.turn import Settings, Turns
 
-    name, _, value = label.partition("=")
     api = KubeApi(cluster_access)
     version = served_version(api)
-    settings = Settings(class_name, image, version, {name: value})
+    settings = Settings(class_name, image, version, _LABELS)
     turns = Turns(api, lambda key: ConnectRest(rest_url(key)), settings)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -66,4 +67,4 @@ def operator(
         print_line({"class": class_name, "image": image, "version": version, "namespaces": namespace or []})
     # In a thread of its own: in the main one kopf would take our signals, and not hear of `stop`.
     with closing(Controller(turns.take)) as controller, ThreadPoolExecutor(1, "watch") as pool:
-        pool.submit(watch, registry(controller, version), cluster_access, namespace or [], stop).result()
+        pool.submit(watch, registry(controller, version), cluster_access, namespace or [], stop, health_port).result()

@@ -69,9 +69,13 @@ def registry(controller: Controller, version: str) -> kopf.OperatorRegistry:
 
 
 def watch(
-    handlers: kopf.OperatorRegistry, access: Callable[[], Access], namespaces: Sequence[str], stop: threading.Event
+    handlers: kopf.OperatorRegistry,
+    access: Callable[[], Access],
+    namespaces: Sequence[str],
+    stop: threading.Event,
+    health_port: int | None = None,
 ) -> None:
-    """Watch until stopped. Without namespaces all of them."""
+    """Watch until stopped. Without namespaces all of them. `/healthz` is answered on the port, if there is one."""
 
     @kopf.on.login(registry=handlers)
     def login(**_: Any) -> Any:
@@ -89,6 +93,7 @@ def watch(
             standalone=True,
             clusterwide=not namespaces,
             namespaces=list(namespaces),
+            liveness_endpoint=f"http://0.0.0.0:{health_port}/healthz" if health_port else None,
             stop_flag=stop,
         )
     )

@@ -123,7 +123,6 @@ spark.kubernetes.container.image.pullPolicy: {{ .Values.image.pullPolicy }}
 spark.kubernetes.authenticate.driver.serviceAccountName: {{ include "sparkmirror.serviceAccount" . }}
 spark.kubernetes.authenticate.executor.serviceAccountName: default
 spark.kubernetes.driver.pod.name: $(SPARKMIRROR_POD_NAME)
-spark.kubernetes.executor.podNamePrefix: {{ include "sparkmirror.fullname" . }}
 spark.kubernetes.executor.podTemplateFile: /etc/sparkmirror/executor/pod.yaml
 spark.driver.host: $(SPARKMIRROR_POD_IP)
 spark.driver.bindAddress: $(SPARKMIRROR_POD_IP)
