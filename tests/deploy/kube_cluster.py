@@ -50,7 +50,20 @@ class KubeCluster:
 
     def apply(self, *manifests: Mapping[str, Any]) -> None:
         """Have these there."""
-        self.kubectl("apply", "-f", "-", given=yaml.safe_dump_all(manifests))
+        self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", given=yaml.safe_dump_all(manifests))
+
+    def define(self, *definitions: Mapping[str, Any]) -> None:
+        """Have these kinds there, and served."""
+        self.apply(*definitions)
+        deadline = time.monotonic() + START_S
+        names = {definition["metadata"]["name"] for definition in definitions}
+        while names:
+            for item in json.loads(self.kubectl("get", "crd", "-o", "json"))["items"]:
+                conditions = (item.get("status") or {}).get("conditions") or ()
+                if any((each["type"], each["status"]) == ("Established", "True") for each in conditions):
+                    names.discard(item["metadata"]["name"])
+            assert time.monotonic() < deadline, names
+            time.sleep(0.2)
 
     def get(self, kind: str, name: str, namespace: str) -> dict[str, Any]:
         """One object; an empty dictionary if it is not there."""

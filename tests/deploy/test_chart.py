@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import threading
@@ -129,12 +130,19 @@ def template(chart: str, *more: str, ok: bool = True) -> str:
 
 
 def played(group: str, version: str, kind: str) -> dict[str, Any]:
-    """A definition of a kind of others, which takes anything."""
+    """A definition of a kind of others: their own from the directory `OTHERS_CRDS`, or one that takes anything."""
     plural = f"{kind.lower()}s"
+    own = Path(os.environ.get("OTHERS_CRDS", "/nowhere"), f"{group}_{plural}.yaml")
+    if own.exists():
+        read: dict[str, Any] = yaml.safe_load(own.read_text())
+        return read
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
+        "metadata": {
+            "name": f"{plural}.{group}",
+            "annotations": {"api-approved.kubernetes.io": "unapproved, it stands in for theirs"},
+        },
         "spec": {
             "group": group,
             "names": {"kind": kind, "plural": plural},
@@ -155,17 +163,13 @@ def played(group: str, version: str, kind: str) -> dict[str, Any]:
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeCluster]:
     with kube_cluster(tmp_path_factory.mktemp("kube")) as running:
         restricted = {"pod-security.kubernetes.io/enforce": "restricted"}
-        running.apply(
+        running.define(
             crd(),
             played("sparkoperator.k8s.io", "v1beta2", "SparkApplication"),
             played("monitoring.coreos.com", "v1", "ServiceMonitor"),
-            {
-                "apiVersion": "v1",
-                "kind": "Namespace",
-                "metadata": {"name": KEY.namespace, "labels": restricted},
-            },
         )
-        running.kubectl("wait", "--for=condition=Established", "crd", "--all")
+        metadata = {"name": KEY.namespace, "labels": restricted}
+        running.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
         yield running
 
 

@@ -33,8 +33,8 @@ OFFSET = {"partition": {"cluster": "us", "partition": 0, "topic": "orders"}, "of
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeCluster]:
     with kube_cluster(tmp_path_factory.mktemp("kube")) as running:
-        running.apply(crd(), {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": KEY.namespace}})
-        running.kubectl("wait", "--for=condition=Established", "crd/kafkamirrormaker2s.kafka.strimzi.io")
+        running.define(crd())
+        running.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": KEY.namespace}})
         yield running
 
 
