@@ -125,3 +125,11 @@ def test_flows_that_come_and_go_are_named(file: Path) -> None:
     more["spec"]["mirrors"] = [other]
     file.write_text(json.dumps(more))
     assert differences(before, taken(file)) == ["flow asia->eu is new", "flow us->eu is no longer there"]
+
+
+def test_each_file_of_a_directory_is_watched(tmp_path: Path, file: Path) -> None:
+    results: list[Taken] = []
+    with WatchedFile(str(tmp_path), taken(tmp_path), lambda: taken(tmp_path), results.append, LOOK_S):
+        file.write_text(json.dumps(resource("parcels")))
+        until(lambda: results)
+    assert results[0].config.flows[0].topics == ("parcels",)

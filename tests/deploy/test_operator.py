@@ -27,7 +27,8 @@ from sparkmirror.operator.watching import cluster_access, registry, served_versi
 
 pytestmark = pytest.mark.full
 
-OFFSET = {"partition": {"cluster": "us", "partition": 0, "topic": "orders"}, "offset": {"offset": 41}}
+PARTITION: dict[str, object] = {"cluster": "us", "partition": 0, "topic": "orders"}
+OFFSET = {"partition": PARTITION, "offset": {"offset": 41}}
 
 
 @pytest.fixture(scope="module")
@@ -210,7 +211,7 @@ def test_annotations_are_obeyed_and_removed(operator: KubeCluster, served: Serve
 
     create(operator, resource(stop))
     until(lambda: is_ready(operator))
-    served.api.worker.alter_offsets(SOURCE, [(dict(OFFSET["partition"]), dict(OFFSET["offset"]))])
+    served.api.worker.alter_offsets(SOURCE, [(PARTITION, {"offset": 41})])
     asked = f"strimzi.io/mirrormaker-connector={SOURCE}"
     annotate(operator, "strimzi.io/connector-offsets=list", asked)
     until(lambda: not left(operator))
@@ -221,7 +222,7 @@ def test_annotations_are_obeyed_and_removed(operator: KubeCluster, served: Serve
     operator.kubectl("patch", "configmap", "offsets", "-n", KEY.namespace, "--type=merge", "-p", changed)
     annotate(operator, "strimzi.io/connector-offsets=alter", asked)
     until(lambda: not left(operator))
-    assert served.api.worker.offsets(SOURCE) == [(OFFSET["partition"], {"offset": 7})]
+    assert served.api.worker.offsets(SOURCE) == [(PARTITION, {"offset": 7})]
     annotate(operator, "strimzi.io/connector-offsets=reset", asked)
     until(lambda: not left(operator))
     assert served.api.worker.offsets(SOURCE) == []

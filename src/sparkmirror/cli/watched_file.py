@@ -14,6 +14,7 @@ from sparkmirror.config import EffectiveValue, MirrorConfig
 from sparkmirror.errors import ConfigError
 from sparkmirror.events import Event
 from sparkmirror.formats import Reading
+from sparkmirror.formats.files import files_below
 
 LOOK_S = 2.0
 """How often it is looked at; it is taken when it has stayed the same from one look to the next."""
@@ -24,7 +25,7 @@ _MOST = 12
 
 log = logging.getLogger(__name__)
 
-Stamp = tuple[int, int, int] | None
+Stamp = tuple[tuple[str, int, int, int], ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +130,11 @@ def _listed(keys: Sequence[str]) -> str:
 
 def _stamp(path: str) -> Stamp:
     """Of what a link leads to in the end: Kubernetes replaces a ConfigMap's files by changing a link."""
+    stamps = []
     try:
-        result = os.stat(path)
-    except OSError:
+        for file in files_below(path):
+            stat = os.stat(file)
+            stamps.append((file, stat.st_mtime_ns, stat.st_ino, stat.st_size))
+    except (OSError, ConfigError):  # it is being replaced
         return None
-    return result.st_mtime_ns, result.st_ino, result.st_size
+    return tuple(stamps)

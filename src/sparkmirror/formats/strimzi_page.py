@@ -20,7 +20,7 @@ STATUS = (
         "labelSelector",
         "`strimzi.io/cluster=<name>,strimzi.io/name=<name>-mirrormaker2,strimzi.io/kind=KafkaMirrorMaker2`.",
     ),
-    ("url", "Not written: `sparkmirror run` has no REST interface."),
+    ("url", "Not written: `sparkmirror run` has no REST interface; the operator writes it."),
     ("autoRestartStatuses", "Not written: nothing is restarted."),
 )
 
@@ -42,6 +42,11 @@ for all such files in it. Other kinds beside it are passed over, but Secrets and
 It is read as the operator reads it: first into the configuration of Connect's workers and connectors, then into the
 keys of an mm2.properties file. So everything in [configuration.md](configuration.md) holds, with the same names.
 `sparkmirror convert mirror.yaml --to properties` prints those keys ([convert.md](convert.md)).
+
+The file, or each of a directory, is watched (every two seconds, through links, as Kubernetes mounts a ConfigMap): a
+change that can be run is taken over by the running mirror, flows that stay the same go on, and a line (`file-changed`)
+says which flows and keys differ. One that can't be run is refused in one line (`file-not-taken`), and what ran goes on.
+`spark.*` settings count from the next start on.
 
 ## Secrets
 
