@@ -147,4 +147,4 @@ def test_from_the_resource_to_records_and_offsets(
 
 def _state(api: MemoryApi) -> str:
     states = {item["name"]: item["connector"]["state"] for item in api.status.get("connectors") or ()}
-    return states.get(SOURCE, "")
+    return str(states.get(SOURCE, ""))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 from operated import CHECKPOINT, KEY, SOURCE, resource
 
 from sparkmirror.connect.worker_properties import read_worker_properties
@@ -18,6 +21,7 @@ from sparkmirror.operator.plan import SECRETS, make_plan, worker_arguments
 from sparkmirror.operator.references import Contents, Reference, digest, mounted_references, pod_references
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "strimzi"
+FIELDS = ("target", "mirrors", "clusters", "source", "sourceConnector", "state", "config", "alias", "tls", "secretName")
 CONTENTS: Contents = {Reference("Secret", "mirror-user"): {"password": b"hush"}}
 
 
@@ -102,6 +106,27 @@ def test_a_resource_that_is_wrong_names_all_that_is() -> None:
     with pytest.raises(ConfigError, match=r"bootstrapServers.*; .*state: must be paused") as error:
         make_plan(resource(break_it), KEY, CONTENTS)
     assert "mirror.json" not in str(error.value)
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-1, 9) | st.sampled_from(["eu", "us", "x", "${strimzisecrets:a/b:c}"]),
+    lambda below: st.lists(below, max_size=2) | st.dictionaries(st.sampled_from(FIELDS), below, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.sampled_from(FIELDS), values) | values)
+def test_whatever_a_spec_is_it_is_read_or_refused(spec: Any) -> None:
+    """Where the API's own definition lets it through."""
+    tree = resource()
+    if isinstance(spec, dict):
+        tree["spec"] |= spec
+    else:
+        tree["spec"] = spec
+    with suppress(ConfigError):
+        if isinstance(tree["spec"], dict):
+            mounted_references(tree["spec"], KEY.namespace)
+        make_plan(tree, KEY, CONTENTS)
 
 
 def test_references() -> None:

@@ -107,7 +107,9 @@ def _read(file: Path, tree: dict[str, Any], secrets: str) -> Plan:
 
 def _awake(tree: Mapping[str, Any]) -> dict[str, Any]:
     """The resource as if nothing in it were paused or stopped."""
-    spec = dict(tree["spec"] or {})
+    if not isinstance(tree["spec"], dict):
+        return dict(tree)
+    spec = dict(tree["spec"])
     if isinstance(spec.get("mirrors"), list):
         spec["mirrors"] = [_awake_mirror(mirror) for mirror in spec["mirrors"]]
     if spec.get("replicas") == 0:

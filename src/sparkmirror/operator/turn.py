@@ -208,7 +208,8 @@ class _One:
     ) -> None:
         self._api, self._rest, self._settings = api, rest, settings
         self._path, self._resource, self._key, self._memory = path, resource, key, memory
-        self._spec: Mapping[str, Any] = resource.get("spec") or {}
+        spec = resource.get("spec")
+        self._spec: Mapping[str, Any] = spec if isinstance(spec, dict) else {}
 
     def turn(self) -> Seen:
         """What was seen, after what could be done was done."""
