@@ -108,14 +108,18 @@ readOnlyRootFilesystem: true
 {{- range .Values.arguments }}
 - {{ . | quote }}
 {{- end }}
-{{- range $key, $value := .Values.spark.settings }}
+{{- $ours := dict -}}
+{{- if gt (int .Values.spark.executors) 0 -}}
+{{- $ours = include (printf "sparkmirror.executors.%s" .Values.form) . | fromYaml -}}
+{{- end -}}
+{{- range $key, $value := merge (deepCopy .Values.spark.settings) $ours }}
 - --spark
 - {{ printf "%s=%v" $key $value | quote }}
 {{- end }}
 {{- end }}
 
 {{- /* What Spark must know to have executors as pods, where the driver is one of ours. */ -}}
-{{- define "sparkmirror.executors" -}}
+{{- define "sparkmirror.executors.deployment" -}}
 spark.master: k8s://https://kubernetes.default.svc
 spark.kubernetes.namespace: {{ .Release.Namespace }}
 spark.kubernetes.container.image: {{ include "sparkmirror.image" . }}
@@ -131,6 +135,13 @@ spark.driver.blockManager.port: "7079"
 spark.executor.instances: {{ .Values.spark.executors | quote }}
 spark.executor.cores: {{ .Values.spark.executor.cores | quote }}
 spark.executor.memory: {{ .Values.spark.executor.memory }}
+spark.authenticate: "true"
+spark.network.crypto.enabled: "true"
+{{- end }}
+
+{{- /* The same where spark-submit was told the rest. */ -}}
+{{- define "sparkmirror.executors.sparkApplication" -}}
+spark.master: k8s://https://kubernetes.default.svc
 spark.authenticate: "true"
 spark.network.crypto.enabled: "true"
 {{- end }}
