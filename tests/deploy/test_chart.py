@@ -96,7 +96,7 @@ def test_ports_and_paths_are_those_of_the_program() -> None:
 VARIANTS: dict[str, list[str]] = {
     "default": [],
     "small": ["--values", str(DEPLOY / "helm" / "sparkmirror" / "values-small.yaml")],
-    "executors": ["--set", "spark.executors=2,secrets={one-user,other-user}"],
+    "executors": ["--set", "spark.executors=2,spark.warmStandby=true,secrets={one-user,other-user}"],
     "resource": ["--set", "config.file=mirror.yaml,config.existingConfigMap=resources"],
     "secret": ["--set", "config.existingSecret=mm2,serviceAccount.create=false"],
     "application": ["--set", "form=sparkApplication,spark.executors=1"],

@@ -24,7 +24,7 @@ from sparkmirror.engine.observer import Observer
 from sparkmirror.engine.progress import FlowProgress, ProgressMeter
 from sparkmirror.engine.publishing import Publishing
 from sparkmirror.engine.roster import Roster, at_once
-from sparkmirror.engine.session import guard_secrets, is_local, local_slots, open_session
+from sparkmirror.engine.session import guard_secrets, is_local, local_slots, open_session, starts_early
 from sparkmirror.engine.surroundings import Surroundings
 from sparkmirror.errors import ClusterUnreachable, ConfigError, CopyIncomplete, SetupError, SparkMirrorError
 from sparkmirror.events import Event
@@ -184,7 +184,7 @@ class Mirror:
                 self._publishing.follow(driver.flow for driver in self.drivers)
                 held = self._held()
                 # On this machine a waiting Spark costs memory only, and no takeover has to wait for it.
-                if self._session is None and (held or (self.drivers and is_local(self._config.spark))):
+                if self._session is None and (held or (self.drivers and starts_early(self._config.spark))):
                     self._session = self._start_session()
                 if not held:
                     self._stand_by(started)

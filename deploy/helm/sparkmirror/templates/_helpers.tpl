@@ -132,6 +132,9 @@ spark.driver.host: $(SPARKMIRROR_POD_IP)
 spark.driver.bindAddress: $(SPARKMIRROR_POD_IP)
 spark.driver.port: "7078"
 spark.driver.blockManager.port: "7079"
+{{- if .Values.spark.warmStandby }}
+spark.sparkmirror.standby.warm: "true"
+{{- end }}
 spark.executor.instances: {{ .Values.spark.executors | quote }}
 spark.executor.cores: {{ .Values.spark.executor.cores | quote }}
 spark.executor.memory: {{ .Values.spark.executor.memory }}
