@@ -133,3 +133,17 @@ def test_each_file_of_a_directory_is_watched(tmp_path: Path, file: Path) -> None
         file.write_text(json.dumps(resource("parcels")))
         until(lambda: results)
     assert results[0].config.flows[0].topics == ("parcels",)
+
+
+def test_a_file_that_is_still_being_written_is_left_until_it_stays_the_same(file: Path) -> None:
+    results: list[Taken] = []
+    with WatchedFile(str(file), taken(file), lambda: taken(file), results.append, 0.3):
+        until_s = time.monotonic() + 1.5
+        number = 0
+        while time.monotonic() < until_s:
+            number += 1
+            file.write_text(json.dumps(resource(f"orders{number}")))
+            time.sleep(0.02)
+            assert not results
+        until(lambda: results)
+    assert [item.config.flows[0].topics for item in results] == [(f"orders{number}",)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -67,8 +67,8 @@ _KINDS = {"list": Reason.LIST, "alter": Reason.ALTER, "reset": Reason.RESET}
 _FLAGS = ("includeTasks", "onlyFailed")
 
 
-def commands(resource: Mapping[str, Any], connectors: Mapping[str, str]) -> Iterator[Command | CommandRefused]:
-    """All that the resource's annotations ask for. `connectors`: those of the plan, with the states they shall have."""
+def commands(resource: Mapping[str, Any], connectors: Collection[str]) -> Iterator[Command | CommandRefused]:
+    """All that the resource's annotations ask for. `connectors`: those of the plan."""
     annotations = annotations_of(resource)
     for annotation, read in ((RESTART, _restart), (RESTART_TASK, _restart_task), (OFFSETS, _offsets)):
         if annotation in annotations:
@@ -78,7 +78,7 @@ def commands(resource: Mapping[str, Any], connectors: Mapping[str, str]) -> Iter
                 yield refused
 
 
-def _restart(_: Mapping[str, Any], annotations: Mapping[str, str], connectors: Mapping[str, str]) -> Command:
+def _restart(_: Mapping[str, Any], annotations: Mapping[str, str], connectors: Collection[str]) -> Command:
     name, _colon, flags = annotations[RESTART].partition(":")
     asked = [flag.strip() for flag in flags.split(",") if flag.strip()]
     unknown = [flag for flag in asked if flag not in _FLAGS]
@@ -91,7 +91,7 @@ def _restart(_: Mapping[str, Any], annotations: Mapping[str, str], connectors: M
     return Restart(Reason.RESTART, call, (RESTART,))
 
 
-def _restart_task(_: Mapping[str, Any], annotations: Mapping[str, str], connectors: Mapping[str, str]) -> Command:
+def _restart_task(_: Mapping[str, Any], annotations: Mapping[str, str], connectors: Collection[str]) -> Command:
     name, _colon, number = annotations[RESTART_TASK].rpartition(":")
     if not number.isdigit():
         text = f"{RESTART_TASK}: write CONNECTOR:NUMBER, and not {annotations[RESTART_TASK]}"
@@ -102,7 +102,7 @@ def _restart_task(_: Mapping[str, Any], annotations: Mapping[str, str], connecto
     return Restart(Reason.RESTART_TASK, call, (RESTART_TASK,))
 
 
-def _offsets(resource: Mapping[str, Any], annotations: Mapping[str, str], connectors: Mapping[str, str]) -> Command:
+def _offsets(resource: Mapping[str, Any], annotations: Mapping[str, str], connectors: Collection[str]) -> Command:
     asked = annotations[OFFSETS]
     if asked not in _KINDS:
         raise CommandRefused(Reason.OFFSETS, f"{OFFSETS}: {asked} is none of {', '.join(_KINDS)}")
@@ -111,9 +111,6 @@ def _offsets(resource: Mapping[str, Any], annotations: Mapping[str, str], connec
         text = f"{OFFSETS} is there without {OFFSETS_OF}: write there which connector's offsets are meant"
         raise CommandRefused(reason, text)
     _known(reason, OFFSETS_OF, name, connectors)
-    if reason is not Reason.LIST and connectors[name] != "stopped":
-        text = f"{name}: its offsets can be changed only while it is stopped: write state: stopped"
-        raise CommandRefused(reason, text)
     if reason is Reason.RESET:
         return Offsets(reason, name, "")
     field, way = ("listOffsets", "toConfigMap") if reason is Reason.LIST else ("alterOffsets", "fromConfigMap")
@@ -137,7 +134,7 @@ def _connector_spec(spec: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return {}
 
 
-def _known(reason: Reason, annotation: str, name: str, connectors: Mapping[str, str]) -> None:
+def _known(reason: Reason, annotation: str, name: str, connectors: Collection[str]) -> None:
     if name not in connectors:
         there = ", ".join(connectors) or "none"
         raise CommandRefused(reason, f"{annotation}: there is no connector {name}; there is {there}")

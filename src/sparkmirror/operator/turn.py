@@ -320,7 +320,7 @@ class _One:
 
     def _obey(self, plan: Plan) -> Iterator[Trouble]:
         """Do what annotations ask for once; what can't be done stays, and is tried again with the next turn."""
-        for command in commands(self._resource, {item.name: item.state for item in plan.connectors}):
+        for command in commands(self._resource, [item.name for item in plan.connectors]):
             if isinstance(command, CommandRefused):
                 yield Trouble(command.reason, str(command))
                 continue
