@@ -19,6 +19,8 @@ class Event(StrEnum):
     CONFIG_WARNING = "config-warning"
     CONNECT_OFFSETS_NOT_KEPT = "connect-offsets-not-kept"
     CONNECTOR_OFFSETS_NOT_STORED = "connector-offsets-not-stored"
+    CONNECTOR_CHANGED = "connector-changed"
+    CONNECTOR_OFFSETS = "connector-offsets"
     CONNECTORS_LED = "connectors-led"
     CONNECTORS_NOT_LED = "connectors-not-led"
     CONNECTORS_NOT_SERVED = "connectors-not-served"
@@ -45,7 +47,10 @@ class Event(StrEnum):
     LOG_LEVEL_CHANGED = "log-level-changed"
     LOOKING_AROUND_FAILED = "looking-around-failed"
     LOSS = "loss"
+    FILE_CHANGED = "file-changed"
+    FILE_NOT_TAKEN = "file-not-taken"
     MIRROR_ENDED = "mirror-ended"
+    OBJECT_REMOVED = "object-removed"
     OFFSET_SYNCS_STRANGE = "offset-syncs-strange"
     PARTITIONS_FENCED = "partitions-fenced"
     PROGRESS = "progress"
@@ -53,6 +58,8 @@ class Event(StrEnum):
     QUOTA_NOT_SYNCED = "quota-not-synced"
     QUOTA_SYNCED = "quota-synced"
     REQUEST_FAILED = "request-failed"
+    RESOURCE_LEFT_ALONE = "resource-left-alone"
+    RESOURCE_NOT_READY = "resource-not-ready"
     REST_LISTENING = "rest-listening"
     RETENTION_RACE = "retention-race"
     SCRATCH_TOPIC_LEFT = "scratch-topic-left"
@@ -70,6 +77,7 @@ class Event(StrEnum):
     TOPIC_CREATED = "topic-created"
     TOPIC_NOT_REPLICATED = "topic-not-replicated"
     TOPIC_REFRESH_FAILED = "topic-refresh-failed"
+    TURN_FAILED = "turn-failed"
 
     @property
     def extra(self) -> dict[str, str]:

@@ -216,6 +216,7 @@ ELSEWHERE = {
     "run": "tests/engine/test_strimzi_examples.py",
     "legacy": "tests/engine/test_legacy_process.py",
     "serve": "tests/connect/test_served.py",
+    "operator": "tests/deploy/test_operator.py",
     "sync-groups": "tests/client/test_group_sync.py",
     "verify": "tests/engine/test_verify.py: JSON lines, of a real Spark",
     "demo": "tests/demo/test_demo_command.py",

@@ -20,7 +20,13 @@ pytestmark = pytest.mark.broker
 
 
 @pytest.mark.parametrize(
-    ("settings", "started"), [({}, True), ({"spark.master": "spark://127.0.0.1:1"}, False)], ids=["local", "cluster"]
+    ("settings", "started"),
+    [
+        ({}, True),
+        ({"spark.master": "spark://127.0.0.1:1"}, False),
+        ({"spark.master": "spark://127.0.0.1:1", "spark.sparkmirror.standby.warm": "true"}, True),
+    ],
+    ids=["local", "cluster", "warm"],
 )
 def test_spark_of_a_standby(
     source_cluster: KafkaCluster,
@@ -31,7 +37,7 @@ def test_spark_of_a_standby(
     settings: Mapping[str, str],
     started: bool,
 ) -> None:
-    alias = f"A{topic_name[-3:].strip('-')}{'l' if started else 'c'}"
+    alias = f"A{topic_name[-3:].strip('-')}{len(settings)}"
     asked = threading.Event()
 
     def no_spark(*_: object) -> SparkSession:

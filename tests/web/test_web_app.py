@@ -70,3 +70,9 @@ def test_a_port_in_use_is_named_with_its_option() -> None:
         address = Listener("http", "127.0.0.1", taken.getsockname()[1])
         with pytest.raises(ConfigError, match="--metrics-port"), listening(address, "command line", "--metrics-port"):
             pass
+
+
+@pytest.mark.parametrize(("age_s", "status"), [(299.0, 200), (301.0, 503)])
+def test_a_control_loop_that_stands_still_is_not_healthy(age_s: float, status: int) -> None:
+    with served(build_app(snapshot, tick_age_s=lambda: age_s)) as port:
+        assert get(port, "/health")[0] == status

@@ -22,6 +22,7 @@ from sparkmirror.cli.log_level import log_level
 from sparkmirror.cli.logs import tell_error
 from sparkmirror.cli.losses import losses
 from sparkmirror.cli.offsets import offsets
+from sparkmirror.cli.operator import operator
 from sparkmirror.cli.output import Format, Output, print_json
 from sparkmirror.cli.pack import pack
 from sparkmirror.cli.run import run
@@ -59,7 +60,7 @@ def version(output: Output = Format.TEXT) -> None:
 
 
 PANELS: dict[str, tuple[Callable[..., None], ...]] = {
-    "Mirror": (run, serve, legacy),
+    "Mirror": (run, serve, legacy, operator),
     "Steer a running mirror": (pause, resume, throttle, log_level),
     "Look": (status, top, doctor, explain, groups, config, lint, verify, losses, version),
     "Set up": (demo, convert, pack),

@@ -147,7 +147,7 @@ def legacy(
         mirror.observer.mode = "legacy"
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: mirror.stop())
-        with metrics_served(metrics_port, metrics_profile, config, mirror.observer.snapshot):
+        with metrics_served(metrics_port, metrics_profile, config, mirror.observer.snapshot, lambda: mirror.tick_age_s):
             mirror.run()
     for parked in (flow.parked for flow in newest if flow.parked):
         warn(f"{len(parked)} partitions could not be copied to the end, first: {parked[0]}")

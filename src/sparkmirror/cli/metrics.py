@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sparkmirror.cluster.tls import server_context
-from sparkmirror.config import ClusterConfig, MirrorConfig
+from sparkmirror.config import ClusterConfig, FlowConfig, MirrorConfig
 from sparkmirror.config.metrics_settings import HTTPS, LISTENERS
 from sparkmirror.config.values import listener_parts
 from sparkmirror.metrics.profile import Profile
@@ -42,9 +42,16 @@ MetricsProfiles = Annotated[
 
 @contextmanager
 def metrics_served(
-    port: int | None, profiles: Collection[Profile] | None, config: MirrorConfig, snapshots: Callable[[], Snapshot]
+    port: int | None,
+    profiles: Collection[Profile] | None,
+    config: MirrorConfig,
+    snapshots: Callable[[], Snapshot],
+    tick_age_s: Callable[[], float] = lambda: 0.0,
+    flows: Callable[[], Sequence[FlowConfig]] | None = None,
 ) -> Iterator[None]:
     """Answer on the port and on the file's listeners while the context is open; without any do nothing.
+
+    `flows`: those that the page's buttons can act on, where they change while it runs.
 
     By the page people may act where they signed in, or from this machine.
 
@@ -62,8 +69,8 @@ def metrics_served(
     from sparkmirror.web.listener import Listener, listening, serving
 
     def app(may_act: Callable[[Request], bool]) -> FastAPI:
-        page = page_router(snapshots, FlowControls(lambda: config.flows), may_act)
-        return build_app(snapshots, profiles or (), [page])
+        page = page_router(snapshots, FlowControls(flows or (lambda: config.flows)), may_act)
+        return build_app(snapshots, profiles or (), [page], tick_age_s)
 
     with ExitStack() as opened:
         if port is not None:

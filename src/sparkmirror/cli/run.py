@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +15,7 @@ from sparkmirror.cli.metrics import MetricsPort, MetricsProfiles, metrics_served
 from sparkmirror.cli.output import Format, Output
 from sparkmirror.cli.progress import ProgressView
 from sparkmirror.cli.status_file import Status
+from sparkmirror.cli.watched_file import Taken, WatchedFile
 from sparkmirror.config import MirrorConfig
 from sparkmirror.engine.installed_spark import require_spark
 from sparkmirror.errors import ConfigError
@@ -69,6 +71,8 @@ def run(
 ) -> None:
     """Mirror what FILE says, until stopped.
 
+    A Strimzi resource that is changed is taken over while it runs; a line says what changed.
+
     Exit codes: 0 done or stopped, 1 something was not copied (--once), 2 the file is wrong,
     3 a cluster can't be reached or can't be a target, or Spark is missing.
 
@@ -102,7 +106,34 @@ def run(
             mirror = Mirror(config, once=once, use_lease=lease, on_progress=show)
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: mirror.stop())
-            with metrics_served(metrics_port, metrics_profile, config, mirror.observer.snapshot):
+
+            def read_again() -> Taken:
+                again = read([file], secrets)
+                if again.idle:
+                    return Taken(again, config.model_copy(update={"flows": (), "beats": ()}), ())
+                return Taken(again, *explain(again, clusters=wanted, overrides=spark_overrides(spark)))
+
+            def take(new: Taken) -> None:
+                check_flows(new.reading, new.config, new.values, wanted)
+                for line in new.config.warnings:
+                    if line not in config.warnings:
+                        warn(line)
+                mirror.change(new.config)
+                status.changes(new.reading, new.config)
+
+            with ExitStack() as opened:
+                opened.enter_context(
+                    metrics_served(
+                        metrics_port,
+                        metrics_profile,
+                        config,
+                        mirror.observer.snapshot,
+                        lambda: mirror.tick_age_s,
+                        lambda: [driver.flow for driver in mirror.drivers],
+                    )
+                )
+                if reading.resources and not once:
+                    opened.enter_context(WatchedFile(file, Taken(reading, config, values), read_again, take))
                 mirror.run()
 
 

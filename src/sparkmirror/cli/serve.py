@@ -10,9 +10,10 @@ from typing import Annotated
 import typer
 
 from sparkmirror.cli.logs import LogFormat, set_up_logging, use_format, warn
-from sparkmirror.cli.metrics import MetricsProfiles
+from sparkmirror.cli.metrics import MetricsPort, MetricsProfiles, metrics_served
 from sparkmirror.cli.output import Format, Output, print_line
 from sparkmirror.cli.progress import ProgressView
+from sparkmirror.config import MirrorConfig
 from sparkmirror.engine.installed_spark import require_spark
 
 File = Annotated[
@@ -26,6 +27,7 @@ def serve(
         str | None,
         typer.Option("--jaas", metavar="FILE", help="The JAAS file of basic authentication, if KAFKA_OPTS names none."),
     ] = None,
+    metrics_port: MetricsPort = None,
     metrics_profile: MetricsProfiles = None,
     output: Output = Format.TEXT,
     log_format: LogFormat = None,
@@ -33,7 +35,8 @@ def serve(
 ) -> None:
     """Answer Kafka Connect's REST interface and run MirrorMaker 2's connectors, until stopped.
 
-    Each process answers /metrics and the live page, /page/, for itself beside it, to the same people.
+    Each process answers /metrics and the live page, /page/, for itself beside it, to the same people; with
+    --metrics-port also on a port of its own, with /health and /ready.
 
     Connectors are put as with a Connect worker: curl -X PUT -H "Content-Type: application/json"
     --data @mm2-msc.json http://localhost:8083/connectors/mm2-msc/config
@@ -77,7 +80,18 @@ def serve(
         page = APIRouter()
         may_act = on_loopback if users is None else lambda _: True
         page.include_router(page_router(worker.snapshots, FlowControls(lambda: worker.flows), may_act), prefix="/page")
-        with ConnectServer(config, worker, users, [metrics, page]):
+        own = MirrorConfig(path=config.path, flows=())
+        with (
+            ConnectServer(config, worker, users, [metrics, page]),
+            metrics_served(
+                metrics_port,
+                metrics_profile,
+                own,
+                worker.snapshots,
+                lambda: worker.tick_age_s,
+                lambda: worker.flows,
+            ),
+        ):
             if output is Format.JSON:
                 print_line({"worker_id": config.worker_id, "listeners": [one.url for one in config.listeners]})
             stopped.wait()

@@ -31,6 +31,12 @@ class Status:
         if self._file is not None:
             self._file.tasks = {flow.name: flow.tasks_max for flow in config.flows}
 
+    def changes(self, reading: Reading, config: MirrorConfig) -> None:
+        """Take what the file, which was changed while it runs, came to."""
+        if self._file is not None:
+            self._file.resources = reading.resources
+        self.runs(config)
+
     def show(self, flows: Sequence[FlowProgress]) -> None:
         """Take the newest progress of all flows."""
         if self._file is not None:

@@ -114,6 +114,11 @@ class ConnectWorker:
         return self._mirror.observer.snapshot
 
     @property
+    def tick_age_s(self) -> float:
+        """How long ago the mirror's control loop turned last."""
+        return self._mirror.tick_age_s
+
+    @property
     def flows(self) -> Sequence[FlowConfig]:
         """Those that this process works on, or stands by for."""
         return [driver.flow for driver in self._mirror.drivers]

@@ -24,7 +24,7 @@ from sparkmirror.engine.observer import Observer
 from sparkmirror.engine.progress import FlowProgress, ProgressMeter
 from sparkmirror.engine.publishing import Publishing
 from sparkmirror.engine.roster import Roster, at_once
-from sparkmirror.engine.session import guard_secrets, is_local, open_session
+from sparkmirror.engine.session import guard_secrets, open_session, starts_early
 from sparkmirror.engine.slots import Slots
 from sparkmirror.engine.surroundings import Surroundings
 from sparkmirror.errors import ClusterUnreachable, ConfigError, CopyIncomplete, SetupError, SparkMirrorError
@@ -102,6 +102,7 @@ class Mirror:
         self._stop = threading.Event()
         self._given_session = spark
         self._session: Future[SparkSession] | None = None
+        self._ticked = time.monotonic()
         self.epoch = 0
         """How many epochs were started."""
         self._failures = 0
@@ -132,6 +133,11 @@ class Mirror:
         """
         self._config = config.model_copy(update={"spark": self._config.spark})
         self.roster.change(config, anew)
+
+    @property
+    def tick_age_s(self) -> float:
+        """How long ago the control loop turned last; it does so several times a second unless something holds it up."""
+        return time.monotonic() - self._ticked
 
     def tasks(self, flow: str) -> list[tuple[PartitionKey, ...]]:
         """What each of the tasks that serve a flow copies."""
@@ -174,7 +180,7 @@ class Mirror:
                 self._publishing.follow(driver.flow for driver in self.drivers)
                 held = self._held()
                 # On this machine a waiting Spark costs memory only, and no takeover has to wait for it.
-                if self._session is None and (held or (self.drivers and is_local(self._config.spark))):
+                if self._session is None and (held or (self.drivers and starts_early(self._config.spark))):
                     self._session = self._start_session()
                 if not held:
                     self._stand_by(started)
@@ -482,6 +488,7 @@ class Mirror:
     # --- the end --------------------------------------------------------------------------------
 
     def _show(self, *, now: bool = False) -> None:
+        self._ticked = time.monotonic()
         if self._on_progress is None or (not now and time.monotonic() < self._progress_at):
             return
         began = time.thread_time()

@@ -18,6 +18,8 @@ from sparkmirror.engine.jvm_output import relay
 from sparkmirror.errors import ConfigError, SetupError
 
 MASTER = "spark.master"
+WARM = "spark.sparkmirror.standby.warm"
+"""Spark hands settings of any name on; this one is for us."""
 WORKER_PYTHON = "spark.pyspark.python"
 ATTEMPTS = 4
 
@@ -47,6 +49,11 @@ _LOCAL_DEFAULTS = {
 def is_local(settings: Mapping[str, str]) -> bool:
     """Whether the tasks run in this process' own JVM, where the slots are ours to set."""
     return settings.get(MASTER, "local").startswith("local")
+
+
+def starts_early(settings: Mapping[str, str]) -> bool:
+    """Whether a process that stands by starts Spark: on a cluster it takes executors, so it must be asked for."""
+    return is_local(settings) or settings.get(WARM, "").strip().lower() == "true"
 
 
 def keeps_secrets(settings: Mapping[str, str]) -> bool:

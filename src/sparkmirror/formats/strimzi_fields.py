@@ -149,6 +149,29 @@ no effect: no record is looked into, so there is nothing to trace
     tracing
 """)
 
+OPERATED = {
+    "target.groupId": "pods of one group are one deployment: one works, the others stand by",
+    "target.configStorageTopic": "where the connectors are kept, in Connect's own records",
+    "target.statusStorageTopic": "where their states are kept, in Connect's own records",
+    "replicas": "so many pods: one works, the others stand by; 0 is none; `kubectl scale` sets it",
+    "resources": "of the container",
+    "livenessProbe": "its times; what is asked is `/health`, whether the control loop turns",
+    "readinessProbe": "its times; what is asked is `/ready`, whether the pod works or stands by",
+    "jvmOptions": "`-Xmx` is `spark.driver.memory`; others have no effect",
+    "metricsConfig": "the names of that exporter, beside sparkmirror's own: port 9404, `tcp-prometheus`, `/metrics`",
+    "logging": "levels: the root's is `sparkmirror`'s, others of loggers below it; inline or from a ConfigMap; at once",
+    "externalConfiguration": "`env` and `volumes`, mounted below `/opt/kafka/external-configuration` as there",
+    "template": "`pod`, `connectContainer`, `apiService`, `podDisruptionBudget`, `serviceAccount`, and of `deployment`"
+    " or `podSet` the metadata",
+    "mirrors[].sourceConnector.listOffsets": "the ConfigMap that `strimzi.io/connector-offsets: list` writes",
+    "mirrors[].checkpointConnector.listOffsets": "the ConfigMap that `strimzi.io/connector-offsets: list` writes",
+    "mirrors[].heartbeatConnector.listOffsets": "the ConfigMap that `strimzi.io/connector-offsets: list` writes",
+    "mirrors[].sourceConnector.alterOffsets": "the ConfigMap that `strimzi.io/connector-offsets: alter` reads; exactly",
+    "mirrors[].checkpointConnector.alterOffsets": "the ConfigMap that `strimzi.io/connector-offsets: alter` reads",
+    "mirrors[].heartbeatConnector.alterOffsets": "the ConfigMap that `strimzi.io/connector-offsets: alter` reads",
+}
+"""Fields that mean something, or something else, where `sparkmirror operator` runs the resource."""
+
 
 def field_of(path: str) -> Field | None:
     """What a path such as `mirrors[].source.alias` comes under; None if Strimzi has no such field."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sparkmirror.formats.strimzi_fields import FIELDS
+from sparkmirror.formats.strimzi_fields import FIELDS, OPERATED
 from sparkmirror.formats.strimzi_security import OAUTH_IDLE, OF_TYPES
 
 STATUS = (
@@ -20,7 +20,7 @@ STATUS = (
         "labelSelector",
         "`strimzi.io/cluster=<name>,strimzi.io/name=<name>-mirrormaker2,strimzi.io/kind=KafkaMirrorMaker2`.",
     ),
-    ("url", "Not written: `sparkmirror run` has no REST interface."),
+    ("url", "Not written: `sparkmirror run` has no REST interface; the operator writes it."),
     ("autoRestartStatuses", "Not written: nothing is restarted."),
 )
 
@@ -33,7 +33,8 @@ sparkmirror run mirror.yaml --secrets /mnt/secrets --status-file status.yaml
 ```
 
 runs a `KafkaMirrorMaker2` of `kafka.strimzi.io/v1` or `v1beta2` as it is; several in one file, too. All verbs take
-such a file, `sparkmirror config` and `sparkmirror lint` among them.
+such a file, `sparkmirror config` and `sparkmirror lint` among them. On Kubernetes an operator runs the resources
+themselves ([operator.md](deploy/operator.md)).
 
 It may be YAML or JSON, and what `kubectl get kmm2 -o yaml` or `-o json` prints, with `kind: List`; a directory stands
 for all such files in it. Other kinds beside it are passed over, but Secrets and ConfigMaps.
@@ -41,6 +42,11 @@ for all such files in it. Other kinds beside it are passed over, but Secrets and
 It is read as the operator reads it: first into the configuration of Connect's workers and connectors, then into the
 keys of an mm2.properties file. So everything in [configuration.md](configuration.md) holds, with the same names.
 `sparkmirror convert mirror.yaml --to properties` prints those keys ([convert.md](convert.md)).
+
+The file, or each of a directory, is watched (every two seconds, through links, as Kubernetes mounts a ConfigMap): a
+change that can be run is taken over by the running mirror, flows that stay the same go on, and a line (`file-changed`)
+says which flows and keys differ. One that can't be run is refused in one line (`file-not-taken`), and what ran goes on.
+`spark.*` settings count from the next start on.
 
 ## Secrets
 
@@ -79,6 +85,13 @@ is below one with `no effect` isn't looked at.
 |---|---|---|---|
 """
 
+_OPERATED_HEAD = """
+`sparkmirror operator` ([operator.md](deploy/operator.md)) makes more of some of them:
+
+| field | under the operator |
+|---|---|
+"""
+
 _AUTHENTICATION_HEAD = """
 Below `tls` there is `trustedCertificates`, each with `secretName` and `certificate` or `pattern`. Below
 `authentication` there are, beside `type`:
@@ -110,6 +123,9 @@ def page() -> str:
         + _FIELDS_HEAD
         + "\n".join(_rows())
         + "\n"
+        + _OPERATED_HEAD
+        + "\n".join(_operated())
+        + "\n"
         + _AUTHENTICATION_HEAD
         + "\n".join(_authentication())
         + "\n"
@@ -125,6 +141,11 @@ def _status() -> Iterator[str]:
 def _rows() -> Iterator[str]:
     for field in FIELDS:
         yield f"| `{field.path}` | {field.versions or 'both'} | {field.effect} | {field.words} |"
+
+
+def _operated() -> Iterator[str]:
+    for path, words in OPERATED.items():
+        yield f"| `{path}` | {words} |"
 
 
 def _authentication() -> Iterator[str]:

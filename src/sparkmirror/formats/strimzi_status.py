@@ -46,7 +46,7 @@ class StatusFile:
 
     def __init__(self, path: str, resources: Sequence[Resource]) -> None:
         self._path = Path(path)
-        self._resources = resources
+        self.resources = resources
         self._worker = f"{socket.gethostname()}:{os.getpid()}"
         self._since: dict[str, tuple[str, str]] = {}
         self._written = ""
@@ -58,12 +58,12 @@ class StatusFile:
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + EVERY_S
             standings = {flow.flow: flow for flow in flows}
-            self._write([self._running(resource, standings) for resource in self._resources])
+            self._write([self._running(resource, standings) for resource in self.resources])
 
     def ended(self, problem: str = "", reason: str = "") -> None:
         """Write it for the last time: nothing runs any more, because of `problem` if there is one."""
         statuses = []
-        for resource in self._resources:
+        for resource in self.resources:
             condition = self._condition(resource, "NotReady" if problem else "Ready", reason, problem)
             statuses.append(self._status(resource, [condition], [], 0))
         self._write(statuses)

@@ -15,6 +15,9 @@ from sparkmirror.metrics.series import CONTENT_TYPE
 
 log = logging.getLogger(__name__)
 
+STALLED_S = 300.0
+"""A control loop that has not turned for so long is taken for stuck: what may hold it up has shorter timeouts."""
+
 _NOT_READY = (FlowState.JOINING, FlowState.STARTING, FlowState.ENDING)
 
 
@@ -35,16 +38,21 @@ def metrics_router(snapshots: Callable[[], Snapshot], profiles: Collection[Profi
 
 
 def build_app(
-    snapshots: Callable[[], Snapshot], profiles: Collection[Profile] = (), routers: Sequence[APIRouter] = ()
+    snapshots: Callable[[], Snapshot],
+    profiles: Collection[Profile] = (),
+    routers: Sequence[APIRouter] = (),
+    tick_age_s: Callable[[], float] = lambda: 0.0,
 ) -> FastAPI:
-    """`/metrics`, `/health`, `/ready` and the routers' paths."""
+    """`/metrics`, `/health`, `/ready` and the routers' paths; `tick_age_s` tells when the control loop turned last."""
     app = FastAPI(title="sparkmirror", docs_url=None, redoc_url=None, openapi_url=None)
     app.include_router(metrics_router(snapshots, profiles))
 
     @app.get("/health")
-    def health() -> dict[str, str]:
-        """Whether the process answers at all."""
-        return {"status": "alive"}
+    def health(response: Response) -> dict[str, str]:
+        """Whether the process answers and its control loop turns; 503 if that has stood still for `STALLED_S`."""
+        stalled = tick_age_s() > STALLED_S
+        response.status_code = 503 if stalled else 200
+        return {"status": "stalled" if stalled else "alive"}
 
     @app.get("/ready")
     def ready(response: Response) -> dict[str, object]:

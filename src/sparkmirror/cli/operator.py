@@ -1,0 +1,70 @@
+"""`sparkmirror operator`: Strimzi's `KafkaMirrorMaker2` on Kubernetes, as pods of ours."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import Annotated
+
+import typer
+
+from sparkmirror.cli.logs import LogFormat, set_up_logging
+from sparkmirror.cli.output import Format, Output, print_line
+from sparkmirror.errors import SetupError
+
+_LABELS = {"app.kubernetes.io/name": "sparkmirror-operator"}
+"""Of the operator's own pods, as the chart has them: whom pods let ask their REST interface."""
+
+
+def operator(
+    image: Annotated[
+        str, typer.Option("--image", envvar="SPARKMIRROR_IMAGE", help="The image of sparkmirror that pods run.")
+    ],
+    namespace: Annotated[
+        list[str] | None, typer.Option("--namespace", "-n", help="Only resources in this namespace; repeatable.")
+    ] = None,
+    class_name: Annotated[
+        str,
+        typer.Option("--class", help="Only resources whose annotation sparkmirror.io/class has this value."),
+    ] = "sparkmirror",
+    health_port: Annotated[
+        int | None,
+        typer.Option("--health-port", min=1, max=65_535, metavar="PORT", help="Answer /healthz by HTTP on this port."),
+    ] = None,
+    output: Output = Format.TEXT,
+    log_format: LogFormat = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
+) -> None:
+    """Run Strimzi's KafkaMirrorMaker2 resources of a Kubernetes cluster, until stopped.
+
+    It takes those with the annotation sparkmirror.io/class, and makes a deployment of sparkmirror serve for each.
+
+    Exit codes: 0 stopped, 2 the command line is wrong, 3 there is no Kubernetes, or it lacks Strimzi's resources.
+
+    Example: sparkmirror operator --image sparkmirror:latest -n kafka
+    """
+    set_up_logging(verbose, log_format)
+    try:
+        from sparkmirror.operator.watching import cluster_access, registry, served_version, watch
+    except ModuleNotFoundError as error:
+        raise SetupError(f"{error.name} is not installed: pip install 'sparkmirror[operator]'") from None
+    from sparkmirror.operator.controller import Controller
+    from sparkmirror.operator.kube import KubeApi
+    from sparkmirror.operator.names import rest_url
+    from sparkmirror.operator.rest import ConnectRest
+    from sparkmirror.operator.turn import Settings, Turns
+
+    api = KubeApi(cluster_access)
+    version = served_version(api)
+    settings = Settings(class_name, image, version, _LABELS)
+    turns = Turns(api, lambda key: ConnectRest(rest_url(key)), settings)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    if output is Format.JSON:
+        print_line({"class": class_name, "image": image, "version": version, "namespaces": namespace or []})
+    # In a thread of its own: in the main one kopf would take our signals, and not hear of `stop`.
+    with closing(Controller(turns.take)) as controller, ThreadPoolExecutor(1, "watch") as pool:
+        pool.submit(watch, registry(controller, version), cluster_access, namespace or [], stop, health_port).result()

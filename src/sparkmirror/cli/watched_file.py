@@ -1,0 +1,140 @@
+"""The file of a run that goes on: looked at every two seconds, and taken over when it has changed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from sparkmirror.config import EffectiveValue, MirrorConfig
+from sparkmirror.errors import ConfigError
+from sparkmirror.events import Event
+from sparkmirror.formats import Reading
+from sparkmirror.formats.files import files_below
+
+LOOK_S = 2.0
+"""How often it is looked at; it is taken when it has stayed the same from one look to the next."""
+
+_SPARK = "*"
+_MOST = 12
+"""So many keys are named in a line."""
+
+log = logging.getLogger(__name__)
+
+Stamp = tuple[tuple[str, int, int, int], ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a file came to."""
+
+    reading: Reading
+    config: MirrorConfig
+    values: tuple[EffectiveValue, ...]
+
+
+class WatchedFile:
+    """A context manager. `read` reads the file anew, `take` has its new state run; both raise `ConfigError`."""
+
+    def __init__(
+        self, path: str, now: Taken, read: Callable[[], Taken], take: Callable[[Taken], None], look_s: float = LOOK_S
+    ) -> None:
+        self._path = path
+        self._now = now
+        self._read = read
+        self._take = take
+        self._look_s = look_s
+        self._stamp = _stamp(path)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="file", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+
+    def _run(self) -> None:
+        before = self._stamp
+        while not self._ended.wait(self._look_s):
+            stamp = _stamp(self._path)
+            if stamp is not None and stamp == before and stamp != self._stamp:
+                self._stamp = stamp
+                self._try()
+            before = stamp
+
+    def _try(self) -> None:
+        try:
+            new = self._read()
+            words = differences(self._now, new)
+            if words:
+                self._take(new)
+        except ConfigError as error:
+            reason = "; ".join(map(str, error.mistakes))
+            log.warning(
+                "%s has changed and is not taken: %s; what ran goes on",
+                self._path,
+                reason,
+                extra=Event.FILE_NOT_TAKEN.extra,
+            )
+            return
+        except Exception:
+            log.exception("%s has changed and can't be taken", self._path, extra=Event.FILE_NOT_TAKEN.extra)
+            return
+        self._now = new
+        if words:
+            log.info("%s has changed: %s", self._path, "; ".join(words), extra=Event.FILE_CHANGED.extra)
+
+
+def differences(before: Taken, after: Taken) -> list[str]:
+    """What differs, in words: flows that come and go, and keys by flow. Secrets' keys are named, never their values."""
+    old, new = _by_flow(before.values), _by_flow(after.values)
+    words = [f"flow {flow} is new" for flow in new if flow not in old and flow != _SPARK]
+    words += [f"flow {flow} is no longer there" for flow in old if flow not in new and flow != _SPARK]
+    for flow in new:
+        if flow not in old:
+            continue
+        keys = [key for key, value in new[flow].items() if old[flow].get(key) != value]
+        keys += [key for key in old[flow] if key not in new[flow]]
+        if keys and flow == _SPARK:
+            words.append(f"{_listed(keys)}: they count from the next start on")
+        elif keys:
+            words.append(f"flow {flow}: {_listed([key.removeprefix(f'{flow}.') for key in keys])}")
+    if not words and _flows(before.config) != _flows(after.config):
+        words.append("what secrets or references stand for")
+    return words
+
+
+def _flows(config: MirrorConfig) -> tuple[object, ...]:
+    return config.flows, config.beats
+
+
+def _by_flow(values: Iterable[EffectiveValue]) -> dict[str, dict[str, str]]:
+    result: dict[str, dict[str, str]] = {}
+    for value in values:
+        result.setdefault(value.flow, {})[value.key] = value.value
+    return result
+
+
+def _listed(keys: Sequence[str]) -> str:
+    more = len(keys) - _MOST
+    return ", ".join(keys[:_MOST]) + (f" and {more} more" if more > 0 else "")
+
+
+def _stamp(path: str) -> Stamp:
+    """Of what a link leads to in the end: Kubernetes replaces a ConfigMap's files by changing a link."""
+    stamps = []
+    try:
+        for file in files_below(path):
+            stat = os.stat(file)
+            stamps.append((file, stat.st_mtime_ns, stat.st_ino, stat.st_size))
+    except (OSError, ConfigError):  # it is being replaced
+        return None
+    return tuple(stamps)

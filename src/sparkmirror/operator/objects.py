@@ -1,0 +1,184 @@
+"""What there shall be in the cluster for a resource: a pure function of the resource and its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sparkmirror.operator.names import (
+    MANAGER,
+    METRICS_PORT,
+    METRICS_PORT_NAME,
+    REST_PORT,
+    Key,
+    api_service,
+    component,
+    labels,
+    selector,
+)
+from sparkmirror.operator.plan import Plan
+from sparkmirror.operator.pod import WORKER_FILE, pod_template
+from sparkmirror.operator.references import Contents, digest, mounted_references
+
+KINDS = (
+    ("v1", "ServiceAccount"),
+    ("v1", "ConfigMap"),
+    ("v1", "Service"),
+    ("networking.k8s.io/v1", "NetworkPolicy"),
+    ("policy/v1", "PodDisruptionBudget"),
+    ("apps/v1", "Deployment"),
+)
+"""In the order in which they are made; the owner's removal removes all of them."""
+_STRATEGIES = {
+    "RollingUpdate": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+    "Recreate": {"type": "Recreate"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What of the desired objects neither the resource nor its plan says."""
+
+    image: str
+    operator_labels: Mapping[str, str]
+    """Of the operator's own pods, which may ask the REST interface."""
+    rolled_at: str = ""
+    """When new pods were last asked for."""
+
+
+def desired_objects(
+    resource: Mapping[str, Any], key: Key, plan: Plan, contents: Contents, around: Circumstances
+) -> list[dict[str, Any]]:
+    """All of them, in the order of `KINDS`. `contents`: what is mounted, and what else takes new pods if it changes."""
+    spec = resource["spec"]
+    return [
+        _object(resource, key, kind, body, spec)
+        for kind, body in zip(
+            KINDS,
+            (
+                {},
+                {"data": {WORKER_FILE: plan.worker_file}},
+                {"spec": _service(key.name)},
+                {"spec": _network_policy(key.name, around.operator_labels)},
+                {"spec": _budget(spec, key.name)},
+                {"spec": _deployment(spec, key, plan, contents, around)},
+            ),
+            strict=True,
+        )
+    ]
+
+
+def object_name(kind: str, name: str) -> str:
+    """What the object of this kind is called."""
+    return {"ConfigMap": f"{component(name)}-config", "Service": api_service(name)}.get(kind, component(name))
+
+
+def offsets_map(resource: Mapping[str, Any], key: Key, name: str, entry: str, text: str) -> dict[str, Any]:
+    """The ConfigMap that a connector's offsets are listed in; other entries of it stay."""
+    metadata = {"name": name, "namespace": key.namespace, "ownerReferences": [owner_of(resource)]}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {entry: text}}
+
+
+def owner_of(resource: Mapping[str, Any]) -> dict[str, Any]:
+    """The reference by which the cluster removes what belonged to a resource that is gone."""
+    metadata = resource["metadata"]
+    return {
+        "apiVersion": resource["apiVersion"],
+        "kind": resource["kind"],
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "controller": False,
+        "blockOwnerDeletion": False,
+    }
+
+
+def _object(
+    resource: Mapping[str, Any], key: Key, kind: tuple[str, str], body: dict[str, Any], spec: Mapping[str, Any]
+) -> dict[str, Any]:
+    asked = _asked_metadata(spec, kind[1])
+    metadata: dict[str, Any] = {
+        "name": object_name(kind[1], key.name),
+        "namespace": key.namespace,
+        "labels": {**(asked.get("labels") or {}), **labels(key.name)},
+        "ownerReferences": [owner_of(resource)],
+    }
+    if asked.get("annotations"):
+        metadata["annotations"] = asked["annotations"]
+    return {"apiVersion": kind[0], "kind": kind[1], "metadata": metadata, **body}
+
+
+def _asked_metadata(spec: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    fields = {
+        "Deployment": ("deployment", "podSet"),
+        "Service": ("apiService",),
+        "PodDisruptionBudget": ("podDisruptionBudget",),
+        "ServiceAccount": ("serviceAccount",),
+    }
+    template = spec.get("template") or {}
+    return next((template[item].get("metadata") or {} for item in fields.get(kind, ()) if template.get(item)), {})
+
+
+def _service(name: str) -> dict[str, Any]:
+    """Pods that are not ready are asked, too: what holds them up may be a connector that wants to be changed."""
+    return {
+        "type": "ClusterIP",
+        "publishNotReadyAddresses": True,
+        "selector": selector(name),
+        "ports": [
+            {"name": "rest-api", "port": REST_PORT, "targetPort": "rest-api", "protocol": "TCP"},
+            {"name": METRICS_PORT_NAME, "port": METRICS_PORT, "targetPort": METRICS_PORT_NAME, "protocol": "TCP"},
+        ],
+    }
+
+
+def _network_policy(name: str, operator_labels: Mapping[str, str]) -> dict[str, Any]:
+    """The REST interface has no passwords: it is for the other pods and the operator, wherever that runs."""
+    return {
+        "podSelector": {"matchLabels": selector(name)},
+        "policyTypes": ["Ingress"],
+        "ingress": [
+            {
+                "from": [
+                    {"podSelector": {"matchLabels": selector(name)}},
+                    {"podSelector": {"matchLabels": dict(operator_labels)}, "namespaceSelector": {}},
+                ],
+                "ports": [{"port": REST_PORT, "protocol": "TCP"}],
+            },
+            {"ports": [{"port": METRICS_PORT, "protocol": "TCP"}]},
+        ],
+    }
+
+
+def _budget(spec: Mapping[str, Any], name: str) -> dict[str, Any]:
+    asked = (spec.get("template") or {}).get("podDisruptionBudget") or {}
+    return {"maxUnavailable": asked.get("maxUnavailable", 1), "selector": {"matchLabels": selector(name)}}
+
+
+def _deployment(
+    spec: Mapping[str, Any], key: Key, plan: Plan, contents: Contents, around: Circumstances
+) -> dict[str, Any]:
+    strategy = ((spec.get("template") or {}).get("deployment") or {}).get("deploymentStrategy", "RollingUpdate")
+    mounted = mounted_references(spec, key.namespace)
+    return {
+        "replicas": plan.replicas,
+        "revisionHistoryLimit": 3,
+        "strategy": _STRATEGIES.get(strategy, _STRATEGIES["RollingUpdate"]),
+        "selector": {"matchLabels": selector(key.name)},
+        "template": pod_template(
+            spec, key, around.image, mounted, digest(contents, plan.worker_file), around.rolled_at
+        ),
+    }
+
+
+def strangers(result: Mapping[str, Any], name: str) -> str:
+    """Why an object of a name of ours is not ours; nothing if it is. Strimzi's own is never touched."""
+    managed = ((result.get("metadata") or {}).get("labels") or {}).get("app.kubernetes.io/managed-by", "")
+    if managed == MANAGER:
+        return ""
+    kind = result.get("kind", "object")
+    return f"{kind} {name} is there and is not ours" + (f": {managed} manages it" if managed else "")
+
+
+STRIMZI_PODS = ("core.strimzi.io", "strimzipodsets")
+"""Group and plural of what Strimzi's operator runs a resource as."""

@@ -1,0 +1,173 @@
+"""What a resource asks for: the worker's file, and connectors with their states. Read as `sparkmirror run` reads it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from javaproperties import join_key_value
+
+from sparkmirror.errors import ConfigError
+from sparkmirror.formats.connect import ConnectCluster
+from sparkmirror.formats.load import explain, read
+from sparkmirror.formats.reading import Note, Reading
+from sparkmirror.formats.split import as_connect
+from sparkmirror.formats.strimzi_fields import OPERATED
+from sparkmirror.operator.names import METRICS_PORT, REST_PORT, Key
+from sparkmirror.operator.references import Contents
+
+SECRETS = "/opt/sparkmirror/secrets"
+"""Where pods have the Secrets and ConfigMaps of the resource, as DIR/<name>/<key>."""
+ADDRESS_VARIABLE = "SPARKMIRROR_POD_IP"
+"""The variable that holds a pod's address, under which the other pods find it."""
+
+_PROVIDERS = "config.providers"
+_PACKAGE = "org.apache.kafka.common.config.provider."
+_ENVIRONMENT, _DIRECTORY = "strimzienv", "strimzidir"
+_STORAGE = re.compile(r"\.config\.(config|status)\.storage\.")
+"""What pods need of a worker, and `sparkmirror run` does not."""
+_JVM_MEMORY = {"-Xmx": "spark.driver.memory"}
+
+
+@dataclass(frozen=True, slots=True)
+class WantedConnector:
+    """One connector as it shall be; `config` names secrets and does not hold them, unless the resource itself does."""
+
+    name: str
+    config: Mapping[str, str]
+    state: str
+    """`running`, `paused` or `stopped`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a resource comes to."""
+
+    worker: Mapping[str, str]
+    connectors: tuple[WantedConnector, ...]
+    replicas: int
+    warnings: tuple[str, ...]
+    """What has no effect, a line each."""
+
+    @property
+    def worker_file(self) -> str:
+        """`connect-distributed.properties`."""
+        return "".join(join_key_value(key, value) + "\n" for key, value in sorted(self.worker.items()))
+
+
+def make_plan(resource: Mapping[str, Any], key: Key, contents: Contents) -> Plan:
+    """Read a resource with what its Secrets and ConfigMaps hold. Raises `ConfigError`, whose words name no file."""
+    metadata = {"name": key.name, "namespace": key.namespace}
+    tree = {name: resource.get(name) for name in ("apiVersion", "kind", "spec")} | {"metadata": metadata}
+    with TemporaryDirectory() as directory:
+        file, secrets = Path(directory, "mirror.json"), Path(directory, "secrets")
+        secrets.mkdir(mode=0o700)
+        for reference, values in contents.items():
+            for name, value in values.items():
+                place = secrets / reference.name / name
+                place.parent.mkdir(exist_ok=True)
+                place.write_bytes(value)
+        try:
+            return _read(file, tree, str(secrets))
+        except ConfigError as error:
+            words = "; ".join(f"{item.key}: {item.reason}" if item.key else item.reason for item in error.mistakes)
+            raise ConfigError(_without_paths(words, str(secrets)), where=str(key)) from None
+
+
+def _read(file: Path, tree: dict[str, Any], secrets: str) -> Plan:
+    file.write_text(json.dumps(tree, indent=1))
+    reading = read([str(file)], secrets)
+    file.write_text(json.dumps(_awake(tree), indent=1))
+    config = explain(read([str(file)], secrets))[0]  # what rests is looked at, too
+    clusters, _ = as_connect(reading, None)
+    operated = {_without_file(str(note), file) for note in reading.notes if _is_operated(note)}
+    told = [_without_file(line, file) for line in config.warnings]
+    warnings = [line for line in told if line not in operated and not _STORAGE.search(line)]
+    connectors = [
+        WantedConnector(
+            item.name,
+            {name: entry.value.replace(secrets, SECRETS) for name, entry in item.settings.items()},
+            item.state,
+        )
+        for cluster in clusters
+        for item in cluster.connectors
+    ]
+    return Plan(
+        _worker(clusters[0], reading, secrets),
+        tuple(connectors),
+        reading.resources[0].replicas,
+        tuple(dict.fromkeys(warnings)),
+    )
+
+
+def _awake(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """The resource as if nothing in it were paused or stopped."""
+    if not isinstance(tree["spec"], dict):
+        return dict(tree)
+    spec = dict(tree["spec"])
+    if isinstance(spec.get("mirrors"), list):
+        spec["mirrors"] = [_awake_mirror(mirror) for mirror in spec["mirrors"]]
+    if spec.get("replicas") == 0:
+        spec["replicas"] = 1
+    return {**tree, "spec": spec}
+
+
+def _awake_mirror(mirror: Any) -> Any:
+    if not isinstance(mirror, dict):
+        return mirror
+    return {
+        name: {key: value for key, value in below.items() if key not in ("state", "pause")}
+        if name.endswith("Connector") and isinstance(below, dict)
+        else below
+        for name, below in mirror.items()
+    }
+
+
+def _worker(cluster: ConnectCluster, reading: Reading, secrets: str) -> dict[str, str]:
+    """The worker's file of all flows: they have one target."""
+    read_settings = cluster.worker.settings if cluster.worker else {}
+    settings = {key: entry.value.replace(secrets, SECRETS) for key, entry in read_settings.items()}
+    names = [name.strip() for name in settings.get(_PROVIDERS, "").split(",") if name.strip()]
+    settings[_PROVIDERS] = ",".join(dict.fromkeys((*names, _ENVIRONMENT, _DIRECTORY)))
+    settings[f"{_PROVIDERS}.{_ENVIRONMENT}.class"] = f"{_PACKAGE}EnvVarConfigProvider"
+    settings[f"{_PROVIDERS}.{_DIRECTORY}.class"] = f"{_PACKAGE}DirectoryConfigProvider"
+    settings["listeners"] = f"http://0.0.0.0:{REST_PORT}"
+    settings["rest.advertised.host.name"] = f"${{{_ENVIRONMENT}:{ADDRESS_VARIABLE}}}"
+    settings["rest.advertised.port"] = str(REST_PORT)
+    spec = reading.resources[0].document.get("spec") or {}
+    jvm = spec.get("jvmOptions") or {}
+    settings |= {key: str(jvm[name]) for name, key in _JVM_MEMORY.items() if jvm.get(name)}
+    return settings
+
+
+def metrics_profiles(spec: Mapping[str, Any]) -> list[str]:
+    """The profiles of metrics that `metricsConfig` asks for."""
+    kinds = {"jmxPrometheusExporter": ["strimzi"], "strimziMetricsReporter": ["strimzi-reporter"]}
+    return kinds.get((spec.get("metricsConfig") or {}).get("type", ""), [])
+
+
+def worker_arguments(spec: Mapping[str, Any], file: str) -> list[str]:
+    """What pods are started with."""
+    more = [word for profile in metrics_profiles(spec) for word in ("--metrics-profile", profile)]
+    return ["serve", file, "--metrics-port", str(METRICS_PORT), *more]
+
+
+def _is_operated(note: Note) -> bool:
+    field = re.sub(r"\[\d+\]", "[]", note.key.removeprefix("spec."))
+    return any(field == path or field.startswith(f"{path}.") for path in OPERATED)
+
+
+def _without_paths(text: str, secrets: str) -> str:
+    """What is said of a missing Secret, without the place where it was looked for."""
+    text = re.sub(rf": neither {re.escape(secrets)}\S* nor a manifest of it", "", text)
+    text = re.sub(rf": there is no file {re.escape(secrets)}\S*", "", text)
+    return text.replace(secrets, SECRETS)
+
+
+def _without_file(line: str, file: Path) -> str:
+    return re.sub(rf"^{re.escape(str(file))}(, line \d+)?: ", "", line)

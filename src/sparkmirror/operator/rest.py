@@ -1,0 +1,58 @@
+"""Requests to the REST interface of a resource's pods."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import urllib.error
+import urllib.request
+from typing import Any
+
+from sparkmirror.operator.connectors import Call
+
+_TIMEOUT_S = 95.0
+"""A little more than pods wait for one another (`connect.forwarding`)."""
+_QUICK_S = 10.0
+
+
+class RestAway(Exception):
+    """Nobody answers."""
+
+
+class RestRefused(Exception):
+    """It is answered that it can't be done; the message is Connect's."""
+
+
+class ConnectRest:
+    """Of one resource; blocking."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+    def get(self, path: str) -> Any:
+        """What is answered, from JSON. Raises `RestAway` and `RestRefused`."""
+        return self.do(Call("GET", path), _QUICK_S)
+
+    def do(self, call: Call, timeout_s: float = _TIMEOUT_S) -> Any:
+        """One request; None where nothing is answered."""
+        data = None if call.body is None else json.dumps(call.body).encode()
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        request = urllib.request.Request(self._url + call.path, data, headers, method=call.method)  # noqa: S310 - http
+        try:
+            with self._opener.open(request, timeout=timeout_s) as answer:
+                text = answer.read()
+                return json.loads(text) if text else None
+        except urllib.error.HTTPError as error:
+            raise RestRefused(_message(error)) from None
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            reason = getattr(error, "reason", error)
+            raise RestAway(f"the REST interface does not answer: {reason}") from None
+
+
+def _message(error: urllib.error.HTTPError) -> str:
+    try:
+        told = json.loads(error.read()).get("message")
+    except (ValueError, AttributeError, OSError):
+        told = None
+    return " ".join(str(told or f"HTTP {error.code}").split())

@@ -1,0 +1,95 @@
+"""The `status` of a resource, as Strimzi's operator writes it: a pure function of what was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from sparkmirror import __version__
+from sparkmirror.formats.connect import PACKAGE, Role
+from sparkmirror.formats.strimzi_status import FAILED_MESSAGE
+from sparkmirror.operator.names import Key, rest_url, selector
+
+
+class Trouble(NamedTuple):
+    """A condition's reason and message."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one turn saw of a resource."""
+
+    key: Key
+    generation: int
+    replicas: int = 0
+    """Pods that there are."""
+    wanted: int = 0
+    connectors: Sequence[Mapping[str, Any]] | None = None
+    """As the REST interface tells them; None where it was not asked."""
+    trouble: Trouble | None = None
+    """Why it is not ready."""
+    warnings: Sequence[Trouble] = field(default=())
+    paused: bool = False
+
+
+def status_of(seen: Seen, before: Mapping[str, Any], now: datetime | None = None) -> dict[str, Any]:
+    """The new status; a condition that says what it said keeps its time. `before`: the status that was there."""
+    at = (now or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    old = {_said(item): item.get("lastTransitionTime", at) for item in before.get("conditions") or ()}
+    conditions = [{**item, "lastTransitionTime": old.get(_said(item), at)} for item in _conditions(seen)]
+    if seen.paused:
+        return {**before, "conditions": conditions, "observedGeneration": seen.generation}
+    status: dict[str, Any] = {
+        "conditions": conditions,
+        "observedGeneration": seen.generation,
+        "connectorPlugins": [
+            {"class": PACKAGE + role.value, "type": "source", "version": __version__} for role in Role
+        ],
+        "labelSelector": ",".join(f"{name}={value}" for name, value in selector(seen.key.name).items()),
+        "replicas": seen.replicas,
+    }
+    connectors = seen.connectors if seen.connectors is not None else before.get("connectors") or []
+    if seen.wanted:
+        return status | {"url": rest_url(seen.key), "connectors": [dict(item) for item in connectors]}
+    return status | {"connectors": []}
+
+
+def merge_patch(status: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What makes the old status the new one, as a JSON merge patch; None where it is the same already."""
+    gone = dict.fromkeys((name for name in before if name not in status), None)
+    changed = {name: value for name, value in status.items() if before.get(name) != value}
+    return {"status": {**changed, **gone}} if changed or gone else None
+
+
+def has_failed(connectors: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether a connector, or one of its tasks, has failed."""
+    states = [
+        part.get("state") for item in connectors for part in (item.get("connector") or {}, *(item.get("tasks") or ()))
+    ]
+    return "FAILED" in states
+
+
+def _conditions(seen: Seen) -> list[dict[str, Any]]:
+    if seen.paused:
+        return [_condition("ReconciliationPaused")]
+    if seen.trouble is not None:
+        ready = _condition("NotReady", seen.trouble)
+    elif has_failed(seen.connectors or ()):
+        ready = _condition("NotReady", Trouble("ConnectorsFailed", FAILED_MESSAGE))
+    else:
+        ready = _condition("Ready")
+    return [ready, *(_condition("Warning", item) for item in dict.fromkeys(seen.warnings))]
+
+
+def _condition(kind: str, trouble: Trouble | None = None) -> dict[str, Any]:
+    told = {"reason": trouble.reason, "message": trouble.message} if trouble else {}
+    return {"type": kind, "status": "True", **told}
+
+
+def _said(condition: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(condition.get(name) for name in ("type", "status", "reason", "message"))

@@ -1,0 +1,381 @@
+"""One turn for one resource: see what is there, have what shall be there, and write the status."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import javaproperties
+
+from sparkmirror.errors import ConfigError
+from sparkmirror.events import Event
+from sparkmirror.operator.commands import (
+    CommandRefused,
+    Offsets,
+    Reason,
+    Restart,
+    asked_offsets,
+    commands,
+    listed_text,
+)
+from sparkmirror.operator.connectors import Call, changes, config_digest
+from sparkmirror.operator.kube import KubeRefused, object_path, resource_path
+from sparkmirror.operator.loggers import wanted_levels
+from sparkmirror.operator.names import (
+    GROUP,
+    PLURAL,
+    ROLL,
+    ROLLED_AT,
+    Key,
+    annotations_of,
+    component,
+    is_ours,
+    is_paused,
+)
+from sparkmirror.operator.objects import (
+    KINDS,
+    STRIMZI_PODS,
+    Circumstances,
+    desired_objects,
+    object_name,
+    offsets_map,
+    strangers,
+)
+from sparkmirror.operator.plan import Plan, make_plan
+from sparkmirror.operator.references import (
+    Contents,
+    Reference,
+    decoded,
+    logging_reference,
+    mounted_references,
+    pod_references,
+)
+from sparkmirror.operator.rest import RestAway, RestRefused
+from sparkmirror.operator.status import Seen, Trouble, merge_patch, status_of
+
+log = logging.getLogger(__name__)
+
+NO_EFFECT = "NoEffect"
+"""The reason of a warning about a field that means nothing here."""
+
+_WAITING = ("PodInitializing", "ContainerCreating")
+
+
+class Api(Protocol):
+    """Kubernetes' API, as `KubeApi` has it."""
+
+    def get(self, path: str) -> dict[str, Any] | None: ...
+    def apply(self, manifest: Mapping[str, Any]) -> dict[str, Any]: ...
+    def merge(self, path: str, patch: Mapping[str, Any]) -> dict[str, Any]: ...
+    def create(self, path: str, manifest: Mapping[str, Any]) -> dict[str, Any]: ...
+    def delete(self, path: str) -> None: ...
+
+
+class Rest(Protocol):
+    """A resource's REST interface, as `ConnectRest` has it."""
+
+    def get(self, path: str) -> Any: ...
+    def do(self, call: Call) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Of the operator."""
+
+    class_name: str
+    image: str
+    version: str
+    """Of the resources that are read, such as `v1`."""
+    operator_labels: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class Memory:
+    """What is remembered of a resource from turn to turn; without it some requests are made once more."""
+
+    put: dict[str, str] = field(default_factory=dict)
+    """By connector the digest of what was put last."""
+    said: str = ""
+    """The trouble that was logged last."""
+
+
+class Turns:
+    """Takes turns for any resource. `rest_of` gives the REST interface of one."""
+
+    def __init__(self, api: Api, rest_of: Callable[[Key], Rest], settings: Settings) -> None:
+        self._api = api
+        self._rest_of = rest_of
+        self._settings = settings
+
+    def take(self, key: Key, memory: Memory) -> bool:
+        """One turn; whether the next may come at leisure. Raises `KubeRefused` where the API can't be asked."""
+        path = resource_path(f"{GROUP}/{self._settings.version}", PLURAL, key.namespace, key.name)
+        resource = self._api.get(path)
+        if resource is None or resource["metadata"].get("deletionTimestamp"):
+            return True
+        if not is_ours(resource, self._settings.class_name):
+            self._leave(resource, key)
+            return True
+        if rival := self._rival(key):
+            self._warn(resource, key, memory, rival)
+            return True
+        seen = _One(self._api, self._rest_of(key), self._settings, path, resource, key, memory).turn()
+        if seen.trouble is not None and seen.trouble.message != memory.said:
+            log.warning("%s: %s", key, seen.trouble.message, extra=Event.RESOURCE_NOT_READY.extra)
+        memory.said = seen.trouble.message if seen.trouble else ""
+        before = resource.get("status") or {}
+        patch = merge_patch(status_of(seen, before), before)
+        if patch is not None:
+            self._api.merge(f"{path}/status", patch)
+        return seen.trouble is None and all(warning.reason == NO_EFFECT for warning in seen.warnings)
+
+    def _leave(self, resource: Mapping[str, Any], key: Key) -> None:
+        """Remove what was made for a resource that is no longer ours: another operator may take it."""
+        uid = resource["metadata"].get("uid")
+        for _, kind in reversed(KINDS):
+            path = object_path(kind, key.namespace, object_name(kind, key.name))
+            result = self._api.get(path)
+            if result is None or strangers(result, key.name):
+                continue
+            owners = result["metadata"].get("ownerReferences") or ()
+            if any(owner.get("uid") == uid for owner in owners):
+                self._api.delete(path)
+                log.info(
+                    "%s: %s is removed: the resource is no longer ours", key, kind, extra=Event.OBJECT_REMOVED.extra
+                )
+
+    def _rival(self, key: Key) -> str:
+        """Why the resource must be left alone though it is ours: somebody else runs it."""
+        group, plural = STRIMZI_PODS
+        for version in ("v1", "v1beta2"):
+            path = resource_path(f"{group}/{version}", plural, key.namespace, component(key.name))
+            if self._api.get(path) is not None:
+                return (
+                    f"Strimzi's own operator runs it (StrimziPodSet {component(key.name)}): two mirrors of one resource"
+                    " would copy twice; have Strimzi leave it alone first (docs/deploy/operator.md)"
+                )
+        for _, kind in KINDS:
+            result = self._api.get(object_path(kind, key.namespace, object_name(kind, key.name)))
+            if result is not None and (stranger := strangers(result, object_name(kind, key.name))):
+                return stranger
+        return ""
+
+    def _warn(self, resource: Mapping[str, Any], key: Key, memory: Memory, reason: str) -> None:
+        """By an event, and not in the status, which is the other one's."""
+        if reason == memory.said:
+            return
+        memory.said = reason
+        log.warning("%s: left alone: %s", key, reason, extra=Event.RESOURCE_LEFT_ALONE.extra)
+        metadata = resource["metadata"]
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        event = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"generateName": f"{key.name}-", "namespace": key.namespace},
+            "involvedObject": {
+                "apiVersion": resource["apiVersion"],
+                "kind": resource["kind"],
+                "name": key.name,
+                "namespace": key.namespace,
+                "uid": metadata.get("uid"),
+            },
+            "type": "Warning",
+            "reason": "LeftAlone",
+            "message": reason,
+            "source": {"component": "sparkmirror-operator"},
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        }
+        self._api.create(object_path("Event", key.namespace), event)
+
+
+class _One:
+    """One resource, in one turn."""
+
+    def __init__(
+        self,
+        api: Api,
+        rest: Rest,
+        settings: Settings,
+        path: str,
+        resource: dict[str, Any],
+        key: Key,
+        memory: Memory,
+    ) -> None:
+        self._api, self._rest, self._settings = api, rest, settings
+        self._path, self._resource, self._key, self._memory = path, resource, key, memory
+        spec = resource.get("spec")
+        self._spec: Mapping[str, Any] = spec if isinstance(spec, dict) else {}
+
+    def turn(self) -> Seen:
+        """What was seen, after what could be done was done."""
+        seen = Seen(self._key, int(self._resource["metadata"].get("generation") or 0))
+        if is_paused(self._resource):
+            return replace(seen, paused=True)
+        deployed = self._api.get(object_path("Deployment", self._key.namespace, component(self._key.name))) or {}
+        seen = replace(seen, replicas=int((deployed.get("status") or {}).get("replicas") or 0))
+        try:
+            contents = self._contents()
+            plan = make_plan(self._resource, self._key, contents)
+        except ConfigError as error:
+            wanted = int((deployed.get("spec") or {}).get("replicas") or 0)
+            trouble = Trouble("InvalidResourceException", error.reason + self._about_users(error.reason))
+            return replace(seen, trouble=trouble, wanted=wanted)
+        seen = replace(seen, wanted=plan.replicas, warnings=[Trouble(NO_EFFECT, line) for line in plan.warnings])
+        try:
+            self._have(plan, contents, deployed)
+        except KubeRefused as refused:
+            if refused.status in (0, 401, 403, 409) or refused.status >= 500:
+                raise
+            return replace(seen, trouble=Trouble("ObjectRefused", str(refused)))
+        if plan.replicas == 0:
+            return seen
+        return self._run(plan, seen)
+
+    # --- what is in Kubernetes ------------------------------------------------------------------
+
+    def _contents(self) -> Contents:
+        """What the Secrets and ConfigMaps hold that pods are given; one that is not there is left out."""
+        mounted = mounted_references(self._spec, self._key.namespace)
+        result: dict[Reference, Mapping[str, bytes]] = {}
+        for reference in dict.fromkeys((*mounted, *pod_references(self._spec))):
+            manifest = self._api.get(object_path(reference.kind, self._key.namespace, reference.name))
+            if manifest is not None:
+                result[reference] = decoded(reference, manifest)
+        return result
+
+    def _about_users(self, reason: str) -> str:
+        """Of a Secret that is not there: whether a KafkaUser is to make it, and how that is."""
+        for reference in mounted_references(self._spec, self._key.namespace) if "is not there" in reason else ():
+            if reference.kind != "Secret" or f"Secret {reference.name} is not there" not in reason:
+                continue
+            for version in (self._settings.version, "v1", "v1beta2"):
+                path = resource_path(f"{GROUP}/{version}", "kafkausers", self._key.namespace, reference.name)
+                user = self._api.get(path)
+                if user is not None:
+                    conditions = (user.get("status") or {}).get("conditions") or ()
+                    ready = any(item.get("type") == "Ready" and item.get("status") == "True" for item in conditions)
+                    return f"; KafkaUser {reference.name} is there and {'Ready' if ready else 'not Ready'}"
+        return ""
+
+    def _have(self, plan: Plan, contents: Contents, deployed: Mapping[str, Any]) -> None:
+        template = ((deployed.get("spec") or {}).get("template") or {}).get("metadata") or {}
+        rolled_at = (template.get("annotations") or {}).get(ROLLED_AT, "")
+        roll = annotations_of(self._resource).get(ROLL, "").lower() == "true"
+        if roll:
+            rolled_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        around = Circumstances(self._settings.image, self._settings.operator_labels, rolled_at)
+        for manifest in desired_objects(self._resource, self._key, plan, contents, around):
+            self._api.apply(manifest)
+        if roll:
+            self._done((ROLL,))
+
+    def _done(self, annotations: Sequence[str]) -> None:
+        """An annotation that was obeyed goes, as with Strimzi."""
+        self._api.merge(self._path, {"metadata": {"annotations": dict.fromkeys(annotations, None)}})
+
+    # --- what runs ------------------------------------------------------------------------------
+
+    def _run(self, plan: Plan, seen: Seen) -> Seen:
+        """Have the connectors in the pods."""
+        try:
+            there = self._rest.get("/connectors?expand=info&expand=status")
+            self._change(plan, there)
+            warnings = [*seen.warnings, *self._levels(), *self._obey(plan)]
+            shown = self._rest.get("/connectors?expand=status")
+        except RestAway as away:
+            return replace(seen, trouble=self._not_up() or Trouble("ConnectUnreachable", str(away)))
+        except RestRefused as refused:
+            return replace(seen, trouble=Trouble("ConnectRestException", str(refused)))
+        statuses = [shown[name]["status"] for name in sorted(shown)]
+        missing = [item.name for item in plan.connectors if item.name not in shown]
+        trouble = Trouble("ConnectorsMissing", f"not there yet: {', '.join(missing)}") if missing else None
+        return replace(seen, connectors=statuses, warnings=warnings, trouble=trouble)
+
+    def _change(self, plan: Plan, there: Mapping[str, Mapping[str, Any]]) -> None:
+        for call in changes(plan.connectors, there, self._memory.put):
+            self._rest.do(call)
+            log.info("%s: %s", self._key, call.why, extra=Event.CONNECTOR_CHANGED.extra)
+        self._memory.put = {item.name: config_digest(item) for item in plan.connectors}
+
+    def _levels(self) -> Iterator[Trouble]:
+        asked = self._spec.get("logging") or {}
+        loggers: Mapping[str, Any] = asked.get("loggers") or {}
+        if external := logging_reference(self._spec):
+            reference, name = external
+            manifest = self._api.get(object_path("ConfigMap", self._key.namespace, reference.name)) or {}
+            if name not in (manifest.get("data") or {}):
+                yield Trouble("LoggingNotFound", f"ConfigMap {reference.name} has no key {name}, which logging names")
+                return
+            loggers = javaproperties.loads(manifest["data"][name])
+        levels = wanted_levels(loggers)
+        now = self._rest.get("/admin/loggers") if levels else {}
+        for name, level in levels.items():
+            if (now.get(name) or {}).get("level") != level:
+                self._rest.do(Call("PUT", f"/admin/loggers/{name}?scope=cluster", {"level": level}))
+
+    def _obey(self, plan: Plan) -> Iterator[Trouble]:
+        """Do what annotations ask for once; what can't be done stays, and is tried again with the next turn."""
+        for command in commands(self._resource, [item.name for item in plan.connectors]):
+            if isinstance(command, CommandRefused):
+                yield Trouble(command.reason, str(command))
+                continue
+            try:
+                if isinstance(command, Restart):
+                    self._rest.do(command.call)
+                    log.info("%s: %s", self._key, command.call.why, extra=Event.CONNECTOR_CHANGED.extra)
+                else:
+                    self._offsets(command)
+                self._done(command.annotations)
+            except CommandRefused as refused:
+                yield Trouble(refused.reason, str(refused))
+            except RestRefused as refused:
+                yield Trouble(command.reason, str(refused))
+
+    def _offsets(self, command: Offsets) -> None:
+        if command.reason is Reason.LIST:
+            text = listed_text(self._rest.get(command.path))
+            self._write_map(command, text)
+            said = f"listed in ConfigMap {command.config_map}"
+        elif command.reason is Reason.ALTER:
+            path = object_path("ConfigMap", self._key.namespace, command.config_map)
+            manifest = self._api.get(path)
+            body = asked_offsets(command, None if manifest is None else manifest.get("data") or {})
+            said = (self._rest.do(Call("PATCH", command.path, body)) or {}).get("message", "altered")
+        else:
+            said = (self._rest.do(Call("DELETE", command.path)) or {}).get("message", "reset")
+        log.info("%s: offsets of %s: %s", self._key, command.connector, said, extra=Event.CONNECTOR_OFFSETS.extra)
+
+    def _write_map(self, command: Offsets, text: str) -> None:
+        """Into the map that is there, whose other keys and owners stay, or into a new one."""
+        namespace = self._key.namespace
+        path = object_path("ConfigMap", namespace, command.config_map)
+        if self._api.get(path) is not None:
+            self._api.merge(path, {"data": {command.entry: text}})
+        else:
+            made = offsets_map(self._resource, self._key, command.config_map, command.entry, text)
+            self._api.create(object_path("ConfigMap", namespace), made)
+
+    def _not_up(self) -> Trouble | None:
+        """Why no pod answers, in the words of the pods or their deployment."""
+        key = self._key
+        path = object_path("Deployment", key.namespace, component(key.name))
+        status = (self._api.get(path) or {}).get("status") or {}
+        if status.get("readyReplicas"):
+            return None
+        labels = f"strimzi.io%2Fname%3D{component(key.name)}"
+        pods = (self._api.get(f"{object_path('Pod', key.namespace)}?labelSelector={labels}") or {}).get("items") or ()
+        for pod in pods:
+            for container in (pod.get("status") or {}).get("containerStatuses") or ():
+                waiting = (container.get("state") or {}).get("waiting") or {}
+                if waiting.get("reason") and waiting["reason"] not in _WAITING:
+                    words = f"pod {pod['metadata']['name']}: {waiting['reason']}: {waiting.get('message', '')}"
+                    return Trouble("PodsNotReady", words.rstrip(": "))
+        for condition in status.get("conditions") or ():
+            if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True":
+                return Trouble("PodsNotReady", str(condition.get("message")))
+        return Trouble("PodsNotReady", "no pod is ready yet")

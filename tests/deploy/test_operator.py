@@ -1,0 +1,292 @@
+"""The operator beside a real API server with its controllers; no node, so that the REST interface is served here."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from operated import CHECKPOINT, KEY, SOURCE, resource, secret
+from tests.connect.served_api import ServedApi, served_api
+from tests.deploy.kube_cluster import KubeCluster, crd, kube_cluster
+
+from sparkmirror.operator.controller import Controller
+from sparkmirror.operator.kube import KubeApi
+from sparkmirror.operator.names import CLASS
+from sparkmirror.operator.rest import ConnectRest
+from sparkmirror.operator.turn import Settings, Turns
+from sparkmirror.operator.watching import cluster_access, registry, served_version, watch
+
+pytestmark = pytest.mark.full
+
+PARTITION: dict[str, object] = {"cluster": "us", "partition": 0, "topic": "orders"}
+OFFSET = {"partition": PARTITION, "offset": {"offset": 41}}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeCluster]:
+    with kube_cluster(tmp_path_factory.mktemp("kube")) as running:
+        running.define(crd())
+        running.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": KEY.namespace}})
+        yield running
+
+
+@pytest.fixture
+def served() -> Iterator[ServedApi]:
+    with served_api() as api:
+        yield api
+
+
+@pytest.fixture
+def operator(cluster: KubeCluster, served: ServedApi, monkeypatch: pytest.MonkeyPatch) -> Iterator[KubeCluster]:
+    """The cluster with an operator; at the end the resource is gone, and all that was made for it."""
+    monkeypatch.setenv("KUBECONFIG", cluster.kubeconfig)
+    api = KubeApi(cluster_access)
+    version = served_version(api)
+    settings = Settings("sparkmirror", "sparkmirror:test", version, {"app": "operator"})
+    turns = Turns(api, lambda _: ConnectRest(served.url), settings)
+    stop = threading.Event()
+    with closing(Controller(turns.take, calm_s=1.0, busy_s=0.5)) as controller:
+        watching = threading.Thread(
+            target=watch, args=(registry(controller, version), cluster_access, [KEY.namespace], stop), daemon=True
+        )
+        watching.start()
+        cluster.apply(secret())
+        try:
+            yield cluster
+            cluster.kubectl("delete", "kmm2", "--all", "-n", KEY.namespace)
+            until(lambda: not cluster.get("deployment", "ours-mirrormaker2", KEY.namespace))
+            until(lambda: not cluster.get("configmap", "ours-mirrormaker2-config", KEY.namespace))
+        finally:
+            stop.set()
+            watching.join(30)
+
+
+def until(true: Callable[[], object], within_s: float = 60.0) -> None:
+    deadline = time.monotonic() + within_s
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def create(cluster: KubeCluster, tree: dict[str, Any]) -> None:
+    metadata = {name: tree["metadata"][name] for name in ("name", "namespace", "annotations")}
+    cluster.apply({**tree, "metadata": metadata})
+
+
+def status(cluster: KubeCluster) -> dict[str, Any]:
+    read: dict[str, Any] = cluster.get("kmm2", KEY.name, KEY.namespace).get("status") or {}
+    return read
+
+
+def conditions(cluster: KubeCluster) -> list[str]:
+    return [item["type"] for item in status(cluster).get("conditions") or ()]
+
+
+def is_ready(cluster: KubeCluster) -> bool:
+    now = cluster.get("kmm2", KEY.name, KEY.namespace)
+    return (now.get("status") or {}).get("observedGeneration") == now["metadata"]["generation"] and conditions(
+        cluster
+    ) == ["Ready"]
+
+
+def annotate(cluster: KubeCluster, *annotations: str) -> None:
+    cluster.kubectl("annotate", "kmm2", KEY.name, "-n", KEY.namespace, *annotations)
+
+
+def left(cluster: KubeCluster) -> set[str]:
+    """The annotations but the class and kubectl's own."""
+    annotations = cluster.get("kmm2", KEY.name, KEY.namespace)["metadata"]["annotations"]
+    return {name for name in annotations if name != CLASS and not name.startswith("kubectl.kubernetes.io/")}
+
+
+def patch(cluster: KubeCluster, spec: dict[str, Any]) -> None:
+    words = json.dumps({"spec": spec})
+    cluster.kubectl("patch", "kmm2", KEY.name, "-n", KEY.namespace, "--type=merge", "-p", words)
+
+
+def deployment(cluster: KubeCluster) -> dict[str, Any]:
+    return cluster.get("deployment", "ours-mirrormaker2", KEY.namespace)
+
+
+def test_from_the_resource_to_the_pods_and_back(operator: KubeCluster, served: ServedApi) -> None:
+    create(operator, resource())
+    until(lambda: is_ready(operator))
+    now = operator.get("kmm2", KEY.name, KEY.namespace)
+    assert not now["metadata"].get("finalizers")
+    assert not left(operator), "nothing is kept in the resource"
+    assert [item["name"] for item in now["status"]["connectors"]] == [CHECKPOINT, SOURCE]
+    made = deployment(operator)
+    assert made["spec"]["replicas"] == 2
+    for kind, name in (
+        ("service", "ours-mirrormaker2-api"),
+        ("pdb", "ours-mirrormaker2"),
+        ("networkpolicy", "ours-mirrormaker2"),
+        ("serviceaccount", "ours-mirrormaker2"),
+    ):
+        assert operator.get(kind, name, KEY.namespace)["metadata"]["ownerReferences"][0]["name"] == KEY.name
+    columns = operator.kubectl("get", "kmm2", "-n", KEY.namespace, "--no-headers").split()
+    assert "True" in columns
+    version = made["metadata"]["resourceVersion"]
+    time.sleep(3)
+    assert deployment(operator)["metadata"]["generation"] == 1, f"applied again and again since {version}"
+
+
+def test_kubectl_scale(operator: KubeCluster, served: ServedApi) -> None:
+    create(operator, resource())
+    until(lambda: is_ready(operator))
+    operator.kubectl("scale", "kmm2", KEY.name, "-n", KEY.namespace, "--replicas=3")
+    until(lambda: deployment(operator)["spec"]["replicas"] == 3)
+    until(lambda: status(operator)["replicas"] == 3)
+    words = ("get", "kmm2", KEY.name, "-n", KEY.namespace, "--subresource=scale", "-o", "json")
+    scale = json.loads(operator.kubectl(*words))
+    assert scale["status"] == {
+        "replicas": 3,
+        "selector": "strimzi.io/cluster=ours,strimzi.io/name=ours-mirrormaker2,strimzi.io/kind=KafkaMirrorMaker2",
+    }
+    pods = json.loads(
+        operator.kubectl("get", "pods", "-n", KEY.namespace, "-l", scale["status"]["selector"], "-o", "json")
+    )
+    assert len(pods["items"]) == 3
+    operator.kubectl("scale", "kmm2", KEY.name, "-n", KEY.namespace, "--replicas=0")
+    until(lambda: status(operator).get("replicas") == 0)
+    until(lambda: "url" not in status(operator))
+
+
+def test_the_older_version(operator: KubeCluster, served: ServedApi) -> None:
+    if "v1beta2" not in operator.kubectl("get", "crd", "kafkamirrormaker2s.kafka.strimzi.io", "-o", "jsonpath={.spec}"):
+        pytest.skip("the definition has no v1beta2")
+    tree = resource()
+    tree["apiVersion"] = "kafka.strimzi.io/v1beta2"
+    tree["spec"] = {
+        "replicas": 1,
+        "connectCluster": "eu",
+        "clusters": [
+            {"alias": "us", "bootstrapServers": "us:9092"},
+            {"alias": "eu", "bootstrapServers": "eu:9092"},
+        ],
+        "mirrors": [{"sourceCluster": "us", "targetCluster": "eu", "sourceConnector": {}, "topicsPattern": "orders"}],
+    }
+    create(operator, tree)
+    until(lambda: is_ready(operator))
+    assert set(served.api.worker.connectors) == {SOURCE}
+
+
+def test_a_renewed_secret_takes_new_pods(operator: KubeCluster, served: ServedApi) -> None:
+    create(operator, resource())
+    until(lambda: is_ready(operator))
+    before = deployment(operator)["metadata"]["generation"]
+    operator.apply(secret(password="new"))
+    until(lambda: deployment(operator)["metadata"]["generation"] > before)
+
+
+def test_paused_and_gone_on(operator: KubeCluster, served: ServedApi) -> None:
+    create(operator, resource())
+    until(lambda: is_ready(operator))
+    annotate(operator, "strimzi.io/pause-reconciliation=true")
+    until(lambda: conditions(operator) == ["ReconciliationPaused"])
+    patch(operator, {"replicas": 5})
+    time.sleep(3)
+    assert deployment(operator)["spec"]["replicas"] == 2
+    annotate(operator, "strimzi.io/pause-reconciliation-")
+    until(lambda: deployment(operator)["spec"]["replicas"] == 5)
+    until(lambda: is_ready(operator))
+
+
+def test_annotations_are_obeyed_and_removed(operator: KubeCluster, served: ServedApi) -> None:
+    def stop(spec: dict[str, Any]) -> None:
+        spec["mirrors"][0]["sourceConnector"] |= {
+            "state": "stopped",
+            "listOffsets": {"toConfigMap": {"name": "offsets"}},
+            "alterOffsets": {"fromConfigMap": {"name": "offsets"}},
+        }
+
+    create(operator, resource(stop))
+    until(lambda: is_ready(operator))
+    served.api.worker.alter_offsets(SOURCE, [(PARTITION, {"offset": 41})])
+    asked = f"strimzi.io/mirrormaker-connector={SOURCE}"
+    annotate(operator, "strimzi.io/connector-offsets=list", asked)
+    until(lambda: not left(operator))
+    entry = "us--eu.MirrorSourceConnector.json"
+    data = operator.get("configmap", "offsets", KEY.namespace)["data"]
+    assert json.loads(data[entry]) == {"offsets": [OFFSET]}
+    changed = json.dumps({"data": {entry: json.dumps({"offsets": [{**OFFSET, "offset": {"offset": 7}}]})}})
+    operator.kubectl("patch", "configmap", "offsets", "-n", KEY.namespace, "--type=merge", "-p", changed)
+    annotate(operator, "strimzi.io/connector-offsets=alter", asked)
+    until(lambda: not left(operator))
+    assert served.api.worker.offsets(SOURCE) == [(PARTITION, {"offset": 7})]
+    annotate(operator, "strimzi.io/connector-offsets=reset", asked)
+    until(lambda: not left(operator))
+    assert served.api.worker.offsets(SOURCE) == []
+    annotate(operator, f"strimzi.io/restart-connector={CHECKPOINT}")
+    until(lambda: not left(operator))
+    assert served.api.worker.restarted == [f"{CHECKPOINT} include_tasks=False only_failed=False"]
+    annotate(operator, "strimzi.io/manual-rolling-update=true")
+    until(lambda: not left(operator))
+    assert "sparkmirror.io/rolled-at" in deployment(operator)["spec"]["template"]["metadata"]["annotations"]
+    annotate(operator, "strimzi.io/restart-connector=nobody")
+    until(lambda: conditions(operator) == ["Ready", "Warning"])
+    assert left(operator) == {"strimzi.io/restart-connector"}
+
+
+def test_what_is_wrong_and_then_put_right(operator: KubeCluster, served: ServedApi) -> None:
+    create(operator, resource())
+    until(lambda: is_ready(operator))
+    mirrors = resource()["spec"]["mirrors"]
+    patch(operator, {"mirrors": [{**mirrors[0], "source": {**mirrors[0]["source"], "alias": "eu"}}]})
+    until(lambda: conditions(operator) == ["NotReady"])
+    assert "must be two clusters" in status(operator)["conditions"][0]["message"]
+    patch(operator, {"mirrors": mirrors})
+    until(lambda: is_ready(operator))
+
+
+def test_given_up_it_is_left_to_others(operator: KubeCluster, served: ServedApi) -> None:
+    create(operator, resource())
+    until(lambda: is_ready(operator))
+    annotate(operator, f"{CLASS}-")
+    until(lambda: not deployment(operator))
+
+
+def test_without_the_annotation_nothing_happens(operator: KubeCluster, served: ServedApi) -> None:
+    tree = resource()
+    tree["metadata"]["annotations"] = {CLASS: "another"}
+    create(operator, tree)
+    time.sleep(4)
+    assert not deployment(operator)
+    assert not status(operator)
+
+
+def test_the_verb(cluster: KubeCluster) -> None:
+    """As a process; nobody answers where pods would be."""
+    cluster.apply(secret())
+    create(cluster, resource())
+    program = "from sparkmirror.cli import main; main()"
+    words = ["operator", "--image", "sparkmirror:test", "-n", KEY.namespace, "-o", "json", "--log-format", "json"]
+    with subprocess.Popen(
+        [sys.executable, "-c", program, *words],
+        env=os.environ | {"KUBECONFIG": cluster.kubeconfig},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert json.loads(process.stdout.readline())["namespaces"] == [KEY.namespace]
+            until(lambda: conditions(cluster) == ["NotReady"])
+            assert status(cluster)["conditions"][0]["reason"] == "PodsNotReady"
+            process.send_signal(signal.SIGTERM)
+            _, errors = process.communicate(timeout=60)
+            assert process.returncode == 0, errors
+            events = [json.loads(line).get("event") for line in errors.splitlines() if line.startswith("{")]
+            assert "resource-not-ready" in events, errors
+        finally:
+            process.kill()
+    cluster.kubectl("delete", "kmm2", "--all", "-n", KEY.namespace)

@@ -1,0 +1,165 @@
+"""Resources, and a Kubernetes API in memory, for the operator's tests."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sparkmirror.operator.kube import KubeRefused, object_path, resource_path
+from sparkmirror.operator.names import CLASS, GROUP, PLURAL, Key
+from sparkmirror.operator.turn import Memory, Settings, Turns
+
+KEY = Key("kafka", "ours")
+PATH = resource_path(f"{GROUP}/v1", PLURAL, KEY.namespace, KEY.name)
+SOURCE = "us->eu.MirrorSourceConnector"
+CHECKPOINT = "us->eu.MirrorCheckpointConnector"
+PASSWORD = {"secretName": "mirror-user", "password": "password"}
+
+
+def resource(change: Callable[[dict[str, Any]], object] | None = None, **annotations: str) -> dict[str, Any]:
+    """A resource of the operator's class; `change` is given its spec; `a_b` is `strimzi.io/a-b`."""
+    own = {
+        name: f"ours-{name}" for name in ("groupId", "configStorageTopic", "offsetStorageTopic", "statusStorageTopic")
+    }
+    spec: dict[str, Any] = {
+        "replicas": 2,
+        "target": {
+            **own,
+            "alias": "eu",
+            "bootstrapServers": "eu:9092",
+            "authentication": {"type": "scram-sha-512", "username": "mirror", "passwordSecret": PASSWORD},
+        },
+        "mirrors": [
+            {
+                "source": {"alias": "us", "bootstrapServers": "us:9092"},
+                "sourceConnector": {"tasksMax": 2},
+                "checkpointConnector": {},
+                "topicsPattern": "orders.*",
+            }
+        ],
+    }
+    if change is not None:
+        change(spec)
+    named = {f"strimzi.io/{name.replace('_', '-')}": value for name, value in annotations.items()}
+    return {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "KafkaMirrorMaker2",
+        "metadata": {
+            "name": KEY.name,
+            "namespace": KEY.namespace,
+            "uid": "0815",
+            "generation": 3,
+            "annotations": {CLASS: "sparkmirror", **named},
+        },
+        "spec": spec,
+    }
+
+
+def secret(name: str = "mirror-user", **values: str) -> dict[str, Any]:
+    data = {key: base64.b64encode(value.encode()).decode() for key, value in (values or {"password": "hush"}).items()}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": KEY.namespace}, "data": data}
+
+
+def config_map(name: str, **data: str) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": KEY.namespace}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+class MemoryApi:
+    """Objects by their paths; what is applied replaces what was there, as if one manager had all fields."""
+
+    def __init__(self, *objects: Mapping[str, Any]) -> None:
+        self.objects: dict[str, dict[str, Any]] = {}
+        self.refused: dict[str, KubeRefused] = {}
+        """What is answered for requests to change paths that begin so."""
+        self.changes = 0
+        self._numbers = itertools.count()
+        for item in objects:
+            metadata = item["metadata"]
+            path = (
+                PATH
+                if item["kind"] == "KafkaMirrorMaker2"
+                else object_path(item["kind"], KEY.namespace, metadata["name"])
+            )
+            self.objects[path] = copy.deepcopy(dict(item))
+
+    def get(self, path: str) -> dict[str, Any] | None:
+        bare, _, query = path.partition("?")
+        if query:
+            items = [value for name, value in self.objects.items() if name.startswith(f"{bare}/")]
+            return {"items": copy.deepcopy(items)}
+        return copy.deepcopy(self.objects.get(bare))
+
+    def apply(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
+        metadata = manifest["metadata"]
+        path = object_path(manifest["kind"], metadata["namespace"], metadata["name"])
+        self._refuse(path)
+        kept = {"status": self.objects[path]["status"]} if "status" in self.objects.get(path, {}) else {}
+        self.objects[path] = copy.deepcopy({**manifest, **kept})
+        return self.objects[path]
+
+    def merge(self, path: str, patch: Mapping[str, Any]) -> dict[str, Any]:
+        self._refuse(path)
+        target = self.objects[path.removesuffix("/status")]
+        _merge(target, patch)
+        return target
+
+    def create(self, path: str, manifest: Mapping[str, Any]) -> dict[str, Any]:
+        metadata = manifest["metadata"]
+        name = metadata.get("name") or f"{metadata['generateName']}{next(self._numbers)}"
+        self._refuse(path)
+        self.objects[f"{path}/{name}"] = copy.deepcopy(dict(manifest))
+        return self.objects[f"{path}/{name}"]
+
+    def delete(self, path: str) -> None:
+        self.changes += 1
+        self.objects.pop(path, None)
+
+    def _refuse(self, path: str) -> None:
+        self.changes += 1
+        for begin, refusal in self.refused.items():
+            if path.startswith(begin):
+                raise refusal
+
+    def of(self, kind: str, name: str) -> dict[str, Any]:
+        """An object that must be there."""
+        return self.objects[object_path(kind, KEY.namespace, name)]
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """The resource's."""
+        return dict(self.objects[PATH].get("status") or {})
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """The resource's, but its class."""
+        annotations = dict(self.objects[PATH]["metadata"]["annotations"])
+        annotations.pop(CLASS, None)
+        return annotations
+
+    def conditions(self) -> list[tuple[str, str]]:
+        """Types and reasons."""
+        return [(item["type"], item.get("reason", "")) for item in self.status["conditions"]]
+
+
+def _merge(target: dict[str, Any], patch: Mapping[str, Any]) -> None:
+    for key, value in patch.items():
+        if value is None:
+            target.pop(key, None)
+        elif isinstance(value, Mapping):
+            below = target.setdefault(key, {})
+            _merge(below, value)
+        else:
+            target[key] = copy.deepcopy(value)
+
+
+SETTINGS = Settings("sparkmirror", "sparkmirror:test", "v1", {"app": "operator"})
+
+
+def turns(api: MemoryApi, rest: Any) -> Callable[[], bool]:
+    """Turns of the one resource, with one memory."""
+    memory, taken = Memory(), Turns(api, lambda _: rest, SETTINGS)
+    return lambda: taken.take(KEY, memory)
