@@ -103,6 +103,16 @@ class Stage:
         assert done.returncode == code
         return done.stdout.lower()
 
+    def wait_until_told(self, text: str, verb: str, *words: str, code: int = 0) -> None:
+        """Until a verb prints it: what it reads is published every five seconds."""
+
+        def is_told() -> bool:
+            command = [mp.COMMAND, *verb.split(), str(self.file(self.ports[0])), *words]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+            return done.returncode == code and text in done.stdout.lower()
+
+        mp.wait_for(is_told, 30, f"{verb} tells {text}")
+
     @contextmanager
     def paused(self, topics: str) -> Iterator[None]:
         """They are left alone for the length of the context."""
@@ -226,8 +236,8 @@ def test_a_forgotten_pause(stage: Stage) -> None:
         stage.alerts.wait_until_firing("FlowNoProgress", flow=FLOW)
         stage.alerts.wait_until_firing("LagOverObjective", flow=FLOW)
         stage.alerts.wait_until_firing("GroupSyncLate", flow=FLOW, group=LIVE_GROUP)
-        assert "(paused)" in stage.sparkmirror("status")
-        assert "catching up" in stage.sparkmirror("groups")
+        stage.wait_until_told("(paused)", "status")
+        stage.wait_until_told("catching up", "groups")
         assert stage.alerts.firing("GroupSyncLate") == [{"flow": FLOW, "group": LIVE_GROUP}]
     for name in ("FlowNoProgress", "LagOverObjective"):
         stage.alerts.wait_until_over(name, flow=FLOW)
@@ -253,8 +263,8 @@ def test_a_source_that_hangs(stage: Stage) -> None:
     broker.pause()
     try:
         stage.alerts.wait_until_firing("FlowNoProgress", flow=FLOW)
-        assert "lag not known" in stage.sparkmirror("status")
-        assert "timed out" in stage.sparkmirror("doctor", "--wait", "0", code=1)
+        stage.wait_until_told("lag not known", "status")
+        stage.wait_until_told("timed out", "doctor", "--wait", "0", code=1)
     finally:
         broker.resume()
     stage.alerts.wait_until_over("FlowNoProgress", flow=FLOW)
@@ -267,7 +277,7 @@ def test_a_record_that_is_too_large(stage: Stage) -> None:
     stage.produce(LARGE, 1, size=20_000)
     stage.produce(LARGE, 10)
     stage.alerts.wait_until_firing("PartitionsParked", flow=FLOW, cause="too-large")
-    assert "max.message.bytes=5000" in stage.sparkmirror("status")
+    stage.wait_until_told("max.message.bytes=5000", "status")
     mp.alter_topic(stage.target.bootstrap_servers, f"A.{LARGE}", {"max.message.bytes": "100000"})
     mp.wait_for(lambda: stage.copied(LARGE) == before + 11, 90, "it is tried again")
     stage.alerts.wait_until_over("PartitionsParked", flow=FLOW, cause="too-large")
@@ -279,6 +289,7 @@ def test_a_topic_that_the_target_refuses(stage: Stage) -> None:
     name = f"alerts-{'x' * 241}"
     mp.create_topic(stage.source.bootstrap_servers, name, 1)
     stage.alerts.wait_until_firing("TopicsRefused", flow=FLOW)
+    stage.wait_until_told(name, "topics list")
     (line,) = [line for line in stage.sparkmirror("topics list").splitlines() if line.startswith(name)]
     assert "refused" in line
     lt.delete_topic(stage.source, name)
@@ -293,7 +304,7 @@ def test_a_retention_that_is_too_short(stage: Stage) -> None:
         mp.alter_topic(here, SHORT, {"retention.ms": str(2 * 3_600_000)})
         stage.produce(SHORT, 100)
         stage.alerts.wait_until_firing("RetentionWillWin", flow=FLOW)
-        assert f"{SHORT}-0: the source will delete" in stage.sparkmirror("doctor", "--wait", "0", code=1)
+        stage.wait_until_told(f"{SHORT}-0: the source will delete", "doctor", "--wait", "0", code=1)
         mp.alter_topic(here, SHORT, {"retention.ms": str(7 * 86_400_000)})
         stage.alerts.wait_until_over("RetentionWillWin", flow=FLOW)
     assert stage.alerts.fired() - {"LagOverObjective"} == {"RetentionWillWin"}
@@ -360,7 +371,7 @@ def test_a_group_that_is_in_use_at_the_target(stage: Stage) -> None:
         stage.commit(BULK_GROUP, BULK, 20_100)
         stage.alerts.wait_until_firing("GroupWouldReread", **late)
         stage.alerts.wait_until_firing("GroupSyncLate", **late)
-        assert "it has members at b" in stage.sparkmirror("groups")
+        stage.wait_until_told("it has members at b", "groups")
         assert stage.alerts.fired() == {"GroupWouldReread", "GroupSyncLate"}
         leader = stage.role("leader")
         stage.kill([leader])
