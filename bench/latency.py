@@ -140,16 +140,17 @@ class _Timed:
 
 def _wait_for_start(arena: Arena, mirror: RunningMirror, route: Route, idle: Sequence[str]) -> _Start:
     """Until the mirror has copied all there was; the many idle topics are looked at last, and less often."""
-    _wait_for_records(arena, mirror, [route.target_topic], 1, _FIRST_POLL_S)
+    wait_for_records(arena, mirror, [route.target_topic], 1, _FIRST_POLL_S)
     first_record_s = time.monotonic() - mirror.started
-    _wait_for_records(arena, mirror, [route.target_topic], FIRST_RECORDS, _FIRST_POLL_S)
+    wait_for_records(arena, mirror, [route.target_topic], FIRST_RECORDS, _FIRST_POLL_S)
     if idle:
         records = route.workload.idle_partitions * IDLE_RECORDS
-        _wait_for_records(arena, mirror, [route.remote(topic) for topic in idle], records, _IDLE_POLL_S)
+        wait_for_records(arena, mirror, [route.remote(topic) for topic in idle], records, _IDLE_POLL_S)
     return _Start(first_record_s, time.monotonic() - mirror.started)
 
 
-def _wait_for_records(arena: Arena, mirror: RunningMirror, topics: Sequence[str], records: int, every_s: float) -> None:
+def wait_for_records(arena: Arena, mirror: RunningMirror, topics: Sequence[str], records: int, every_s: float) -> None:
+    """Until the target's `topics` have so many in all. Raises ContenderFailed if they have not in time."""
     deadline = time.monotonic() + START_TIMEOUT_S
     while (copied := sum(sum(arena.target.end_offsets(topic).values()) for topic in topics)) < records:
         mirror.check()

@@ -22,10 +22,11 @@ import psutil
 from bench.arena import Arena
 from bench.company import IDLE_RECORDS, create_idle
 from bench.contenders import Route, RunningMirror, SparkMirror, Tuning
-from bench.copying import START_TIMEOUT_S
 from bench.datasets import Dataset, dataset
+from bench.latency import wait_for_records
 from bench.tuning import Say, default_tuning
 from bench.workloads import WORKLOADS, Workload
+from sparkmirror.demo.ports import free_ports
 from sparkmirror.metrics.profile import Profile
 
 SCRAPE_EVERY_S = 5.0
@@ -121,7 +122,7 @@ def _copy_once(arena: Arena, data: Dataset, label: str, course: Course, *, first
         return sum(arena.target.end_offsets(route.target_topic).values())
 
     with _running(arena, route, default_tuning(SparkMirror())) as (mirror, watcher):
-        _wait(mirror, copied, int(data.records * WARM_SHARE))
+        wait_for_records(arena, mirror, [route.target_topic], int(data.records * WARM_SHARE), _POLL_S)
         watched = first_watched
         while True:
             span = _span(mirror, watcher, copied, data.bytes_per_record, LOAD_WINDOW_S, watched=watched)
@@ -139,12 +140,10 @@ def _idle(arena: Arena, say: Say) -> Course:
     names = create_idle(arena.source, workload.name, IDLE_PARTITIONS)
     route = Route.through(arena, workload, workload.name, "idle")
 
-    def copied() -> int:
-        return sum(sum(arena.target.end_offsets(route.remote(name)).values()) for name in names)
-
     with _running(arena, route, default_tuning(SparkMirror())) as (mirror, watcher):
         say(f"copying to {IDLE_PARTITIONS:,} partitions")
-        _wait(mirror, copied, IDLE_PARTITIONS * IDLE_RECORDS)
+        topics = [route.remote(name) for name in names]
+        wait_for_records(arena, mirror, topics, IDLE_PARTITIONS * IDLE_RECORDS, _POLL_S)
         time.sleep(SETTLING_S)
         for number in range(IDLE_WINDOWS):
             say(f"idle, window {number + 1} of {IDLE_WINDOWS}")
@@ -187,7 +186,7 @@ def _span(
 @contextmanager
 def _running(arena: Arena, route: Route, tuning: Tuning) -> Iterator[tuple[RunningMirror, _Watcher]]:
     """A mirror at work and who can watch it; afterwards nothing of it is left at the target."""
-    contender = _Watched(_free_port())
+    contender = _Watched(*free_ports(1))
     account = arena.accounting.open(f"mirror-{route.label}")
     arena.settle()
     directory = arena.directory / f"mirror-{route.label}"
@@ -196,15 +195,6 @@ def _running(arena: Arena, route: Route, tuning: Tuning) -> Iterator[tuple[Runni
             yield mirror, _Watcher(contender.port, f"{route.source_alias}->{route.target_alias}")
     finally:
         arena.target.delete_topics()
-
-
-def _wait(mirror: RunningMirror, copied: Callable[[], int], records: int) -> None:
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while (now := copied()) < records:
-        mirror.check()
-        if time.monotonic() > deadline:
-            raise mirror.failure(f"has copied {now} of {records} records within {START_TIMEOUT_S:.0f} s")
-        time.sleep(_POLL_S)
 
 
 class _Watcher:
@@ -246,13 +236,6 @@ class _Watcher:
             return len(connection.getresponse().read())
         finally:
             connection.close()
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
 
 
 def markdown(courses: Sequence[Course]) -> str:

@@ -97,18 +97,21 @@ class Stage:
 
     def sparkmirror(self, verb: str, *words: str, code: int = 0) -> str:
         """What a verb prints for the mirror's file, in lower case."""
+        done = self._run(verb, *words)
+        assert done.returncode == code
+        return done.stdout.lower()
+
+    def _run(self, verb: str, *words: str) -> subprocess.CompletedProcess[str]:
         command = [mp.COMMAND, *verb.split(), str(self.file(self.ports[0])), *words]
         done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
         print(verb, *words, done.returncode, done.stdout, done.stderr)
-        assert done.returncode == code
-        return done.stdout.lower()
+        return done
 
     def wait_until_told(self, text: str, verb: str, *words: str, code: int = 0) -> None:
         """Until a verb prints it: what it reads is published every five seconds."""
 
         def is_told() -> bool:
-            command = [mp.COMMAND, *verb.split(), str(self.file(self.ports[0])), *words]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+            done = self._run(verb, *words)
             return done.returncode == code and text in done.stdout.lower()
 
         mp.wait_for(is_told, 30, f"{verb} tells {text}")

@@ -15,7 +15,7 @@ from sparkmirror.cli.output import Format, Output, print_line
 from sparkmirror.errors import SetupError
 
 _LABELS = {"app.kubernetes.io/name": "sparkmirror-operator"}
-"""Of the operator's own pods, as the chart has them: whom pods let ask their REST interface."""
+"""Labels of the operator's own pods, as the chart has them: mirrors' pods let these ask their REST interface."""
 
 
 def operator(

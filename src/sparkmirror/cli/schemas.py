@@ -104,7 +104,7 @@ def check(
 
 
 def _registry(config: MirrorConfig, flow: FlowConfig, side: Side, url: str) -> Registry:
-    """As the file says, with the command line's address. Raises `ConfigError`."""
+    """The registry of the file, at the command line's address if it has one. Raises `ConfigError`."""
     found: RegistryConfig = getattr(config.schemas.get(flow.name, SchemasConfig()), side)
     if url:
         try:

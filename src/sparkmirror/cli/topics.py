@@ -151,7 +151,7 @@ def _lag(topic: snapshot.Topic) -> int | None:
 
 
 def chosen_topics(names: str) -> Callable[[str], bool]:
-    """Whether `--topics` chooses a topic. Raises `ConfigError` if it names none, or is no list of patterns."""
+    """Tell whether `--topics` chooses a topic. Raises `ConfigError` if it names none, or is no list of patterns."""
     patterns = [pattern.strip() for pattern in names.split(",") if pattern.strip()]
     if not patterns:
         raise ConfigError("name the topics", where="--topics", key=names)

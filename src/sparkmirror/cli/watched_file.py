@@ -30,7 +30,7 @@ Stamp = tuple[tuple[str, int, int, int], ...] | None
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a file came to."""
+    """One state of the file: what was read, and the configuration made of it."""
 
     reading: Reading
     config: MirrorConfig
@@ -94,7 +94,7 @@ class WatchedFile:
 
 
 def differences(before: Taken, after: Taken) -> list[str]:
-    """What differs, in words: flows that come and go, and keys by flow. Secrets' keys are named, never their values."""
+    """Differences in words: flows that come and go, keys by flow. Secrets' keys are named, never their values."""
     old, new = _by_flow(before.values), _by_flow(after.values)
     words = [f"flow {flow} is new" for flow in new if flow not in old and flow != _SPARK]
     words += [f"flow {flow} is no longer there" for flow in old if flow not in new and flow != _SPARK]
@@ -129,7 +129,7 @@ def _listed(keys: Sequence[str]) -> str:
 
 
 def _stamp(path: str) -> Stamp:
-    """Of what a link leads to in the end: Kubernetes replaces a ConfigMap's files by changing a link."""
+    """The stamp of the files behind all links: Kubernetes replaces a ConfigMap's files by changing a link."""
     stamps = []
     try:
         for file in files_below(path):

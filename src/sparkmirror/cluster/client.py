@@ -6,7 +6,7 @@ Blocking by design: one thread beside a pump's loop asks, and only `dial` is for
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from sparkmirror.cluster.sign_in import sign_in
 from sparkmirror.cluster.tls import ssl_context
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.wire.fetch import FetchAnswer, FetchedPartition, FetchSession
 from sparkmirror.wire.rpc import BrokerUnreachable, RpcConnection, UnsupportedBroker
 from sparkmirror.wire.topic_ids import NO_ID
 
@@ -110,6 +111,14 @@ class ClusterClient:
         """Ask one broker, in no newer version than `newest`; after an error its connection is not used again (R11)."""
         try:
             return self.broker(node_id).call(request, newest=newest)
+        except ConnectionError:
+            self.hang_up(node_id)
+            raise
+
+    def fetch(self, node_id: int, session: FetchSession) -> tuple[FetchAnswer, Iterator[FetchedPartition]]:
+        """Ask one broker for what a session wants; after an error its connection is not used again, as in `ask`."""
+        try:
+            return session.read(self.broker(node_id).exchange_raw([session.request(0)]))
         except ConnectionError:
             self.hang_up(node_id)
             raise

@@ -33,7 +33,7 @@ def places(start: int, end: int, count: int) -> list[int]:
 def log_ends(
     client: ClusterClient, topics: Mapping[str, TopicLeaders], *, read_committed: bool
 ) -> dict[TopicPartition, tuple[int, int]]:
-    """Where each partition's log begins, and where it ends for a consumer. Raises `RangeUnread`."""
+    """Start and end of each partition's log, as a consumer sees them. Raises `RangeUnread`."""
     ends = {}
     for leader, partitions in _by_leader(topics).items():
         first = list_offsets(client, leader, partitions, EARLIEST)
@@ -76,8 +76,7 @@ def _of_leader(
     pending: dict[TopicPartition, int],
     read_committed: bool,
 ) -> Iterator[tuple[TopicPartition, LogBatch, int]]:
-    connection = client.broker(leader)
-    version = connection.version(fetch.API_KEY, fetch.VERSIONS, "Fetch")
+    version = client.broker(leader).version(fetch.API_KEY, fetch.VERSIONS, "Fetch")
     while pending:
         session = fetch.FetchSession(
             version,
@@ -91,11 +90,7 @@ def _of_leader(
         )
         for (topic, index), offset in pending.items():
             session.want(topic, topic_ids[topic], index, fetch.FetchPosition(offset, -1, -1))
-        try:
-            head, parts = session.read(connection.exchange_raw([session.request(0)]))
-        except ConnectionError:
-            client.hang_up(leader)
-            raise
+        head, parts = client.fetch(leader, session)
         if head.throttle_ms:
             time.sleep(min(head.throttle_ms / 1000, _LONGEST_THROTTLE_S))
         first = next(iter(pending))

@@ -66,7 +66,7 @@ def answered(part: fetch.FetchedPartition, offset: int) -> Iterator[tuple[LogBat
 
 
 def readable_end(part: fetch.FetchedPartition, *, read_committed: bool) -> int:
-    """Where a consumer stops for now."""
+    """The offset at which a consumer stops for now."""
     return part.last_stable_offset if read_committed and part.last_stable_offset >= 0 else part.high_watermark
 
 
@@ -74,9 +74,8 @@ def _fetch(
     client: ClusterClient, topic: TopicLeaders, partition: int, offset: int, read_committed: bool, most: int
 ) -> fetch.FetchedPartition:
     leader = topic.partitions[partition].leader
-    connection = client.broker(leader)
     session = fetch.FetchSession(
-        connection.version(fetch.API_KEY, fetch.VERSIONS, "Fetch"),
+        client.broker(leader).version(fetch.API_KEY, fetch.VERSIONS, "Fetch"),
         client_id=client.client_id,
         max_wait_ms=0,
         min_bytes=0,
@@ -86,11 +85,7 @@ def _fetch(
         incremental=False,
     )
     session.want(topic.name, topic.topic_id, partition, fetch.FetchPosition(offset, -1, -1))
-    try:
-        head, parts = session.read(connection.exchange_raw([session.request(0)]))
-    except ConnectionError:
-        client.hang_up(leader)
-        raise
+    head, parts = client.fetch(leader, session)
     if head.throttle_ms:
         time.sleep(min(head.throttle_ms / 1000, _LONGEST_THROTTLE_S))
     part = next(parts, None)

@@ -80,8 +80,7 @@ def last_batches(
     Control batches are skipped and foreign batches stepped over, up to a bound (R9b). A log end of 0 or
     below the log start gives None. `floors`: offsets below which there is nothing to look for.
     """
-    connection = client.broker(leader)
-    version = connection.version(fetch.API_KEY, fetch.VERSIONS, "Fetch")
+    version = client.broker(leader).version(fetch.API_KEY, fetch.VERSIONS, "Fetch")
     searches = {where: BackwardSearch(end, floors.get(where, 0), wrote) for where, end in ends.items()}
     looking = dict(searches)
     for _ in range(_MAX_STEPS):
@@ -99,11 +98,7 @@ def last_batches(
         )
         for (topic, index), search in looking.items():
             session.want(topic, topic_ids[topic], index, fetch.FetchPosition(search.asks, -1, -1))
-        try:
-            head, parts = session.read(connection.exchange_raw([session.request(0)]))
-        except ConnectionError:
-            client.hang_up(leader)
-            raise
+        head, parts = client.fetch(leader, session)
         if head.error:
             raise TailUnread(*next(iter(looking)), head.error)
         if head.throttle_ms:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Generic, NamedTuple, TypeVar
 
+from sparkmirror.engine.waits import Goal
+
 LIVE_S = 5.0
 """A partition has caught up while no record waits for longer: pumps report, and ends are read, every few seconds."""
 
@@ -37,13 +39,6 @@ class Standing(NamedTuple, Generic[Key]):
         return max(self.end - max(self.position, self.start), 0)
 
 
-class _Goal(NamedTuple):
-    """The end that a partition had when it was seen to lag."""
-
-    end: int
-    since_s: float
-
-
 class CatchingUp(Generic[Key]):
     """Watches one flow's partitions; `look` once in a while, all of them each time.
 
@@ -52,7 +47,7 @@ class CatchingUp(Generic[Key]):
     """
 
     def __init__(self) -> None:
-        self._goals: dict[Key, _Goal] = {}
+        self._goals: dict[Key, Goal] = {}
         self._caught_up: set[Key] = set()
 
     def look(self, standings: Iterable[Standing[Key]], now_s: float) -> str:
@@ -60,13 +55,13 @@ class CatchingUp(Generic[Key]):
         unknown = behind = parked = False
         seen = set()
         for one in standings:
-            key, position, end, is_parked, _ = one
+            key, position, end, is_parked, start = one
             seen.add(key)
             parked |= is_parked
             if position <= UNKNOWN or end <= UNKNOWN:
                 unknown |= not is_parked
                 self._caught_up.discard(key)
-            elif position >= end:  # most of the time most are: nothing is asked twice of them
+            elif position >= end or start >= end:
                 self._goals.pop(key, None)
                 self._caught_up.add(key)
             elif not self._reaches(one, now_s):
@@ -76,15 +71,12 @@ class CatchingUp(Generic[Key]):
         return "finding out" if unknown else "copying" if behind else "held up" if parked else "caught up"
 
     def _reaches(self, one: Standing[Key], now_s: float) -> bool:
-        """Whether a partition has caught up."""
+        """Whether a partition that lags has caught up all the same."""
         goal = self._goals.get(one.key)
-        if not one.lag:
-            self._goals.pop(one.key, None)
-            self._caught_up.add(one.key)
-        elif goal is None:
-            self._goals[one.key] = _Goal(one.end, now_s)
+        if goal is None:
+            self._goals[one.key] = Goal(one.end, now_s)
         elif one.position >= goal.end:
-            self._goals[one.key] = _Goal(one.end, now_s)
+            self._goals[one.key] = Goal(one.end, now_s)
             self._caught_up.add(one.key)
         elif now_s - goal.since_s > LIVE_S:
             self._caught_up.discard(one.key)

@@ -8,7 +8,7 @@ from typing import Generic, NamedTuple, TypeVar
 Key = TypeVar("Key", bound=Hashable)
 
 
-class _Goal(NamedTuple):
+class Goal(NamedTuple):
     """The end that a partition had when it was seen to lag."""
 
     end: int
@@ -19,7 +19,7 @@ class Waits(Generic[Key]):
     """Watches partitions; one whose records come and go all the time lags in each look, and nothing waits for long."""
 
     def __init__(self) -> None:
-        self._goals: dict[Key, _Goal] = {}
+        self._goals: dict[Key, Goal] = {}
 
     def since_s(self, key: Key, position: int, end: int, now_s: float) -> float:
         """When one of those that wait now was seen to wait: not before the oldest of them came, or later than that.
@@ -28,7 +28,7 @@ class Waits(Generic[Key]):
         """
         goal = self._goals.get(key)
         if goal is None or position >= goal.end:  # what was there then is copied
-            goal = self._goals[key] = _Goal(end, now_s)
+            goal = self._goals[key] = Goal(end, now_s)
         return goal.since_s
 
     def forget(self, key: Key) -> None:
