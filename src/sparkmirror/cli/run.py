@@ -101,7 +101,7 @@ def run(
 
             def show(flows: Sequence[FlowProgress]) -> None:
                 view.show(flows)
-                status.show(flows)
+                status.show(mirror.observer.snapshot)
 
             mirror = Mirror(config, once=once, use_lease=lease, on_progress=show)
             for number in (signal.SIGTERM, signal.SIGINT):

@@ -11,6 +11,7 @@ from sparkmirror.connect.server_paths import without_paths
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.beats import HEARTBEATS
 from sparkmirror.engine.mirror import Mirror
+from sparkmirror.engine.snapshot import Flow
 from sparkmirror.formats.connect import Role
 
 GROUP_DUTIES = ("checkpoints", "group offsets", "share groups")
@@ -53,8 +54,7 @@ def flow_state(mirror: Mirror, flow: str) -> FlowState:
     driver = next((one for one in mirror.drivers if one.name == flow), None)
     if driver is None:
         return FlowState(copying=flow in mirror.copying, restarting=restarting, failure=failure)
-    views = list(driver.view.partitions.items())
-    reports = [report for report in list(driver.view.pumps.values()) if not report.ended]
+    seen = next((one for one in mirror.observer.snapshot().flows if one.flow == flow), None)
     return FlowState(
         there=True,
         held=driver.held(),
@@ -64,11 +64,15 @@ def flow_state(mirror: Mirror, flow: str) -> FlowState:
         failure=failure,
         standing_by=driver.standing_by,
         trouble=mirror.troubles.get(flow, ""),
-        waiting=next((report.waiting for report in reports if report.waiting), ""),
-        failing=driver.failing,
+        waiting=seen.waiting if seen is not None else "",
+        failing={duty.duty: duty.failing for duty in seen.duties if duty.failing} if seen is not None else {},
         tasks=mirror.tasks(flow),
-        parked={key: one.receipt.reason for key, one in views if one.receipt and one.receipt.state == "parked"},
+        parked=_parked(seen) if seen is not None else {},
     )
+
+
+def _parked(flow: Flow) -> dict[PartitionKey, str]:
+    return {PartitionKey(flow.flow, topic.topic, one.partition): one.reason for topic, one in flow.parked}
 
 
 def connector_status(spec: ConnectorSpec, part: Part, flow: FlowState, worker_id: str) -> ConnectorStatus:

@@ -513,10 +513,12 @@ class FlowDriver:
                 receipts = {(key.topic, key.partition): view.receipt for key, view in views if view.receipt}
                 done = self.done_topics.partitions
                 self._lookout.look([*((key.topic, key.partition) for key in self.partitions()), *done], receipts)
-                self.view.source_ends, self.view.source_starts = self._lookout.ends, self._lookout.starts
+                self.view.take_look(self._lookout.ends, self._lookout.starts)
                 self.view.forecast = self._lookout.forecast
-                self.view.ends_read_at = time.monotonic()
+                source, target = self._opened(self._source), self._opened(self._target)
+                self.view.admin_connections = source.connections, target.connections
             except Exception as error:  # the lag is that of the pumps then
+                self.view.ends_trouble = str(error)
                 log.debug("flow %s: the source's offsets can't be read: %s", self.name, error)
 
     def _tick(self) -> None:

@@ -108,7 +108,7 @@ class ProgressMeter:
             if receipt.state == "parked"
         )
         parked += tuple(f"{topic}: {why}" for topic, why in sorted(self._driver.topics.refused.items()))
-        waiting = next((report.waiting for report in live if report.waiting), "")
+        waiting = next((report.waiting for report in live if report.waiting), "") or self._unread(now)
         return FlowProgress(
             flow=self._driver.name,
             state=state or self._state(len(known), len(partitions), self._catching_up.look(standings, now)),
@@ -133,6 +133,15 @@ class ProgressMeter:
             failing=tuple(f"{duty}: {why}" for duty, why in sorted(self._driver.failing.items())),
             memory_bytes=max((report.memory_bytes for report in live), default=0),
         )
+
+    def _unread(self, now: float) -> str:
+        """How long the source has been silent about its logs' ends, if that is too long for them to be known."""
+        view = self._driver.view
+        silent_s = now - view.ends_read_at
+        if not ENDS_S <= silent_s < float("inf"):
+            return view.ends_trouble
+        words = f"cluster {self._driver.flow.source.alias} has not told the ends of its logs for {silent_s:,.0f} s"
+        return f"{words}: {view.ends_trouble}" if view.ends_trouble else words
 
     def _standings(self, partitions: Iterable[PartitionKey], now: float) -> list[Standing[PartitionKey]]:
         """How far each partition is copied, and what can't be: refused topics count as parked partitions."""

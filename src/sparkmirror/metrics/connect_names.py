@@ -85,6 +85,9 @@ def _clients(families: Families, flow: Flow, profiles: Collection[Profile]) -> N
         _connections(families, prefix, of, sum(pump.connections[1] for pump in flow.pumps))
         text = "32 MiB, Kafka's default, without what was fetched and is not acknowledged; by records' mean size."
         families.declare(f"{prefix}_buffer_available_bytes", "gauge", text).add(of, _free(flow))
+    asked = flow.source.admin_connections + flow.target.admin_connections
+    for prefix, _, of in clients(flow, profiles, "admin_client"):
+        families.declare(f"{prefix}_connection_count", "gauge", "Open connections of the duties.").add(of, asked)
 
 
 def _connections(families: Families, prefix: str, of: str, count: int) -> None:

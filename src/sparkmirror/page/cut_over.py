@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from sparkmirror.engine.snapshot import Flow, Group, PartitionState, Role
 from sparkmirror.page.sentences import OLD_S, is_old, short, unknown_partitions
-from sparkmirror.page.words import count, duration
+from sparkmirror.page.words import cannot, count, duration
 from sparkmirror.sync.group_standing import GroupState
 
 WRITERS = "Whether its writers have stopped can't be seen from here: stop them, then look again."
@@ -75,8 +75,8 @@ def _against(flow: Flow) -> Iterator[str]:
         yield f"{count(parked, 'partition')} {'is' if parked == 1 else 'are'} parked"
     if paused := sum(one.state is PartitionState.PAUSED for topic in flow.topics for one in topic.partitions):
         yield f"{count(paused, 'partition')} {'is' if paused == 1 else 'are'} paused"
-    if refused := sum(bool(topic.refused) for topic in flow.topics):
-        yield f"{count(refused, 'topic')} can't be copied at all"
+    if refused := [topic for topic in flow.topics if topic.refused]:
+        yield f"{count(len(refused), 'topic')} {cannot(refused)}"
     if late := sum(topic.late for topic in flow.topics):
         yield f"writers that were said to have moved wrote {count(late, 'record')} at the source"
     if any(loss.is_loss and loss.entries for loss in flow.losses):
