@@ -24,8 +24,8 @@ from typer.testing import CliRunner
 from sparkmirror.cli import control, doctor, explain, groups, losses, offsets, schemas, status, top, topics
 from sparkmirror.cli.app import PANELS, app
 from sparkmirror.doctor.explanation import Explanation, Mark, Step
+from sparkmirror.durable.losses import Loss, LossKind
 from sparkmirror.engine.status_topic import Status
-from sparkmirror.offsets.losses import Loss, LossKind
 from sparkmirror.schemas import Check
 from sparkmirror.sync.moved_writers import Moved
 from sparkmirror.sync.translator import Translation

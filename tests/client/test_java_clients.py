@@ -10,6 +10,7 @@ import pytest
 from java_oracle import JavaOracle
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
+from tests.mm2.offset_sync_store import OffsetSyncStore
 
 from sparkmirror import client as ours
 from sparkmirror.client import MirrorClient
@@ -18,8 +19,7 @@ from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.config.model import HeartbeatConfig, OffsetSyncConfig
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.offsets.mirror_records import Checkpoint, Heartbeat, OffsetSync
-from sparkmirror.offsets.offset_sync_store import OffsetSyncStore
+from sparkmirror.mm2.records import Checkpoint, Heartbeat, OffsetSync
 from sparkmirror.policy import DefaultReplicationPolicy, compile_java
 from sparkmirror.sync.heartbeats import Heartbeats
 from sparkmirror.sync.internal_topic import InternalTopic

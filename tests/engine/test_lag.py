@@ -24,7 +24,7 @@ from sparkmirror.demo import KafkaCluster
 from sparkmirror.engine.catching_up import Standing
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.engine.snapshot import FlowState, Partition, PartitionState
-from sparkmirror.pump.control import Control, control_topic
+from sparkmirror.messages.control import Control, control_topic
 
 
 @given(position=st.integers(0, 100), end=st.integers(0, 100), start=st.integers(0, 100))

@@ -34,7 +34,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.listeners import plain
-from sparkmirror.offsets.connect_offsets import STRIMZIS_TOPIC
+from sparkmirror.mm2.connect_offsets import STRIMZIS_TOPIC
 
 pytestmark = pytest.mark.broker
 

@@ -19,16 +19,16 @@ from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig, FetchConfig, FlowConfig
 from sparkmirror.config.model import OffsetSyncConfig
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.offsets.identity import Identity
-from sparkmirror.offsets.losses import losses_topic
-from sparkmirror.offsets.mirror_records import OffsetSync
-from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import segments_topic
+from sparkmirror.durable.claim_log import SegmentLog
+from sparkmirror.durable.claims import segments_topic
+from sparkmirror.durable.identity import Identity
+from sparkmirror.durable.losses import losses_topic
+from sparkmirror.messages.control import Control, Epoch, control_topic
+from sparkmirror.messages.orders import FlowOrder, PumpOrder, Receipt, RouteOrder
+from sparkmirror.messages.receipts import read_reports, receipts_topic
+from sparkmirror.mm2.records import OffsetSync
 from sparkmirror.policy import DefaultReplicationPolicy
-from sparkmirror.pump.control import Control, Epoch, control_topic
-from sparkmirror.pump.orders import FlowOrder, PumpOrder, Receipt, RouteOrder
 from sparkmirror.pump.pump import pump
-from sparkmirror.pump.receipts import read_reports, receipts_topic
 from sparkmirror.sync.offset_syncs import LastCopied, OffsetSyncEmitter
 
 pytestmark = pytest.mark.broker

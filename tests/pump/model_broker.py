@@ -18,19 +18,19 @@ from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchB
 
 from sparkmirror.cluster.topic_log import Entry, TopicLog
 from sparkmirror.config import LossPolicy
-from sparkmirror.offsets.arbitration import Evidence, Ruling, arbitrate, unsettled
-from sparkmirror.offsets.evidence import LogProbe
-from sparkmirror.offsets.foreign_notes import ForeignNotes
-from sparkmirror.offsets.identity import Identity, Producer
-from sparkmirror.offsets.losses import LossLedger
-from sparkmirror.offsets.matching import Seen, StoredBatch
-from sparkmirror.offsets.matching import TargetLog as Reach
-from sparkmirror.offsets.position import Doubt, LogTail, ProducerState, TargetReading, appended
-from sparkmirror.offsets.route import NOTHING_KNOWN, Bearings, Refusal, Remembered, Route
-from sparkmirror.offsets.segment_log import SegmentLog, settling
-from sparkmirror.offsets.segments import Segment
-from sparkmirror.offsets.sentinel import look_for_losses
-from sparkmirror.offsets.settling import Settler, Superseded
+from sparkmirror.durable.claim_log import SegmentLog, settling
+from sparkmirror.durable.claims import Segment
+from sparkmirror.durable.identity import Identity, Producer
+from sparkmirror.durable.losses import LossLedger
+from sparkmirror.position.arbitration import Evidence, Ruling, arbitrate, unsettled
+from sparkmirror.position.decision import Doubt, LogTail, ProducerState, TargetReading, appended
+from sparkmirror.position.foreign_notes import ForeignNotes
+from sparkmirror.position.log_probe import LogProbe
+from sparkmirror.position.loss_detection import look_for_losses
+from sparkmirror.position.matching import Seen, StoredBatch
+from sparkmirror.position.matching import TargetLog as Reach
+from sparkmirror.position.route import NOTHING_KNOWN, Bearings, Refusal, Remembered, Route
+from sparkmirror.position.settling import Settler, Superseded
 from sparkmirror.wire.batches import SEQUENCE_MODULUS, batch_headers
 from sparkmirror.wire.produce import Ack
 from sparkmirror.wire.topic_partition import TopicPartition

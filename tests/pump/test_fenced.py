@@ -17,14 +17,14 @@ from model_broker import FRESH_MS, SOURCE_ID, TARGET_ID, Source
 from model_pump import World
 
 from sparkmirror.config import ClusterConfig, FlowConfig
-from sparkmirror.offsets.reading import PositionReader
-from sparkmirror.offsets.route import Bearings, Refusal, Route
-from sparkmirror.offsets.segment_log import SegmentLog
+from sparkmirror.durable.claim_log import SegmentLog
+from sparkmirror.messages.control import ControlState
+from sparkmirror.messages.orders import FlowOrder, FlowReport, PumpOrder, Receipt, RouteOrder
+from sparkmirror.position.reader import PositionReader
+from sparkmirror.position.route import Bearings, Refusal, Route
 from sparkmirror.pump import pump as pump_module
-from sparkmirror.pump.control import ControlState
 from sparkmirror.pump.dialer import Dialer
 from sparkmirror.pump.loop import Loop
-from sparkmirror.pump.orders import FlowOrder, FlowReport, PumpOrder, Receipt, RouteOrder
 from sparkmirror.pump.pump import _Run
 from sparkmirror.pump.source_leg import SourceLeg
 from sparkmirror.pump.target_leg import TargetLeg

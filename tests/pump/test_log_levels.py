@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from sparkmirror.cli.app import app
 from sparkmirror.cluster.topic_log import Entry
 from sparkmirror.log_levels import AskedLevels, is_settable
-from sparkmirror.pump.control import Control, ControlState
+from sparkmirror.messages.control import Control, ControlState
 from sparkmirror.task_lines import set_up_task_logging
 
 PACKAGE = "sparkmirror.levels_of_a_test"

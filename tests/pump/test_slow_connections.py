@@ -14,13 +14,13 @@ from model_pump import World
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import Entry
 from sparkmirror.config import ClusterConfig, FlowConfig
-from sparkmirror.offsets.reading import PositionReader
-from sparkmirror.offsets.route import Bearings, Refusal, Route
+from sparkmirror.messages.control import ControlState
+from sparkmirror.messages.orders import FlowOrder, Receipt, RouteOrder
+from sparkmirror.position.reader import PositionReader
+from sparkmirror.position.route import Bearings, Refusal, Route
 from sparkmirror.pump import flow_pump as flow_pump_module
-from sparkmirror.pump.control import ControlState
 from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.loop import Loop
-from sparkmirror.pump.orders import FlowOrder, Receipt, RouteOrder
 
 
 class Flow:

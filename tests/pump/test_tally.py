@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.offsets.cause import Cause, cause_of_error, cause_of_loss
-from sparkmirror.offsets.losses import LossKind
+from sparkmirror.durable.losses import LossKind
+from sparkmirror.messages.figures import LATENCY_BOUNDS_S, LegTotals, Totals
+from sparkmirror.position.cause import Cause, cause_of_error, cause_of_loss
 from sparkmirror.pump import tally
 from sparkmirror.pump.batch import Batch
-from sparkmirror.pump.figures import LATENCY_BOUNDS_S, LegTotals, Totals
 from sparkmirror.pump.tally import SAMPLE_S, Tally, Window
 from sparkmirror.pump.verdicts import TABLE, Verdict
 from sparkmirror.wire.buffers import FramePool

@@ -30,8 +30,8 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.config.model import SslConfig, TopicSyncConfig
 from sparkmirror.demo import Authority, KafkaCluster
+from sparkmirror.durable.losses import losses_topic
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.offsets.losses import losses_topic
 from sparkmirror.policy import IdentityReplicationPolicy
 from sparkmirror.sync.topic_acls import TopicAclSync, remote_acl
 from sparkmirror.sync.topic_configs import TopicConfigSync

@@ -15,8 +15,8 @@ from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.connect.model import Offset
 from sparkmirror.formats.connect import Role
-from sparkmirror.offsets.connect_offsets import java_partition, offsets_topics
-from sparkmirror.offsets.stored_offsets import stored_entries
+from sparkmirror.mm2.connect_offsets import java_partition, offsets_topics
+from sparkmirror.mm2.stored_offsets import stored_entries
 
 _ORDER: Mapping[Role, tuple[str, ...]] = {
     Role.SOURCE: ("cluster", "partition", "topic"),

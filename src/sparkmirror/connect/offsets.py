@@ -13,8 +13,8 @@ from sparkmirror.connect.offset_store import OffsetStore
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.formats.connect import Role
-from sparkmirror.sync.altered_offsets import AlteredOffsets, NotAltered
 from sparkmirror.sync.topic_rules import topic_rules
+from sparkmirror.takeover.altered_offsets import AlteredOffsets, NotAltered
 from sparkmirror.wire.topic_partition import TopicPartition
 
 SETTLED_S = 30.0

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from sparkmirror.durable.losses import Loss
 from sparkmirror.engine.snapshot import Flow
-from sparkmirror.offsets.losses import Loss
-from sparkmirror.pump.control import DoneTopic
+from sparkmirror.messages.control import DoneTopic
 
 
 class Mark(StrEnum):

@@ -16,6 +16,12 @@ from sparkmirror.cluster.broker_versions import producer_state_ms, see_that_brok
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
+from sparkmirror.durable.claim_log import SegmentLog
+from sparkmirror.durable.claims import segments_topic
+from sparkmirror.durable.identity import Identity
+from sparkmirror.durable.known_topics import TopicMemory
+from sparkmirror.durable.losses import Loss, LossLedger, losses_topic
+from sparkmirror.durable.progress import StandingLog, Stood
 from sparkmirror.engine.assignment import PartitionKey, PartitionLoad
 from sparkmirror.engine.done_topics import DoneTopics
 from sparkmirror.engine.duties import LAST_TURNS_S, Duties
@@ -33,23 +39,17 @@ from sparkmirror.engine.weaknesses import Weaknesses
 from sparkmirror.errors import ConfigError, SparkMirrorError
 from sparkmirror.events import Event
 from sparkmirror.log_levels import asked_levels
-from sparkmirror.offsets.identity import Identity
-from sparkmirror.offsets.losses import Loss, LossLedger, losses_topic
-from sparkmirror.offsets.route import Route
-from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import segments_topic
-from sparkmirror.offsets.standing import StandingLog, Stood
-from sparkmirror.offsets.topic_memory import TopicMemory
-from sparkmirror.pump.control import TICK_S, Control, ControlState, Epoch, Leader, Phase, control_topic
-from sparkmirror.pump.orders import AddedRoutes, FlowOrder, FlowReport, Receipt, RouteOrder
+from sparkmirror.messages.control import TICK_S, Control, ControlState, Epoch, Leader, Phase, control_topic
+from sparkmirror.messages.orders import AddedRoutes, FlowOrder, FlowReport, Receipt, RouteOrder
+from sparkmirror.messages.receipts import read_reports, receipts_topic
+from sparkmirror.position.route import Route
 from sparkmirror.pump.quiet import GRACE_S
-from sparkmirror.pump.receipts import read_reports, receipts_topic
-from sparkmirror.sync.group_takeover import GroupTakeover
 from sparkmirror.sync.other_flows import OtherFlows
-from sparkmirror.sync.takeover import Takeover
 from sparkmirror.sync.topic_rules import group_filter, topic_rules
 from sparkmirror.sync.topic_sentinel import TopicSentinel
 from sparkmirror.sync.topics import TopicDuty, TopicSync
+from sparkmirror.takeover.from_mm1 import GroupTakeover
+from sparkmirror.takeover.from_mm2 import Takeover
 from sparkmirror.wire.topic_partition import TopicPartition
 
 CONNECT_TIMEOUT_S = 15.0

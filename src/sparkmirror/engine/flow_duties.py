@@ -8,10 +8,11 @@ from types import MappingProxyType
 
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.config import FlowConfig
+from sparkmirror.durable.claim_expiry import SegmentsTidy
 from sparkmirror.engine.duties import Duty, Schedule
-from sparkmirror.offsets.mirror_records import Checkpoint
+from sparkmirror.messages.orders import Receipt
+from sparkmirror.mm2.records import Checkpoint
 from sparkmirror.policy import GroupFilter
-from sparkmirror.pump.orders import Receipt
 from sparkmirror.sync.checkpoints import Checkpoints
 from sparkmirror.sync.client_quotas import ClientQuotaSync
 from sparkmirror.sync.connect_offsets import ConnectOffsets
@@ -21,7 +22,6 @@ from sparkmirror.sync.group_standing import GroupStanding
 from sparkmirror.sync.group_watch import GroupWatch, Whereabouts
 from sparkmirror.sync.heartbeats import Heartbeats
 from sparkmirror.sync.offset_syncs import LastCopied, OffsetSyncEmitter
-from sparkmirror.sync.segments_tidy import SegmentsTidy
 from sparkmirror.sync.share_group_offsets import ShareGroupOffsets
 from sparkmirror.sync.standing import Standing
 from sparkmirror.sync.topic_acls import TopicAclSync

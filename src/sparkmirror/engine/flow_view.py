@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.forecast import Forecast
-from sparkmirror.pump.figures import PartitionFigures, Totals
-from sparkmirror.pump.orders import FlowReport, Receipt
+from sparkmirror.messages.figures import PartitionFigures, Totals
+from sparkmirror.messages.orders import FlowReport, Receipt
 from sparkmirror.wire.topic_partition import TopicPartition
 
 

@@ -36,10 +36,10 @@ from kafka.errors import (
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kafka.structs import MemberState
 
+from sparkmirror.clock import now_s
 from sparkmirror.cluster.admin import build_client, check_access, client_settings
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.events import Event as LogEvent
-from sparkmirror.pump.clock import now_s
 
 logger = logging.getLogger(__name__)
 

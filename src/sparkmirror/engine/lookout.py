@@ -11,7 +11,7 @@ from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.config import FlowConfig
 from sparkmirror.engine.forecast import WARN_MINUTES, Forecast, Forecaster, Standing
 from sparkmirror.events import Event
-from sparkmirror.pump.orders import Receipt
+from sparkmirror.messages.orders import Receipt
 from sparkmirror.wire.topic_partition import TopicPartition
 
 RETENTION_S = 300.0

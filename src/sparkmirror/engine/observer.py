@@ -13,6 +13,7 @@ from importlib.metadata import version
 from typing import NamedTuple
 
 from sparkmirror import __version__
+from sparkmirror.durable.losses import Loss
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.catching_up import UNKNOWN
 from sparkmirror.engine.flow_driver import FlowDriver
@@ -39,9 +40,8 @@ from sparkmirror.engine.snapshot import (
 )
 from sparkmirror.engine.surroundings import Surroundings
 from sparkmirror.engine.waits import Waits
-from sparkmirror.offsets.losses import Loss
-from sparkmirror.pump.figures import Latencies, LegTotals, PartitionFigures, Totals
-from sparkmirror.pump.orders import Receipt
+from sparkmirror.messages.figures import Latencies, LegTotals, PartitionFigures, Totals
+from sparkmirror.messages.orders import Receipt
 from sparkmirror.pump.pump import resident_bytes
 from sparkmirror.pump.tally import SAMPLE_S
 from sparkmirror.sync.group_standing import GroupState

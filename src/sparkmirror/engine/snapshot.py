@@ -13,8 +13,8 @@ from functools import cache
 
 from pydantic import TypeAdapter
 
-from sparkmirror.offsets.cause import Cause as Cause
-from sparkmirror.pump.figures import LATENCY_BOUNDS_S as LATENCY_BOUNDS_S
+from sparkmirror.messages.figures import LATENCY_BOUNDS_S as LATENCY_BOUNDS_S
+from sparkmirror.position.cause import Cause as Cause
 from sparkmirror.sync.group_standing import GroupState
 
 ELSEWHERE = "another process works on it"

@@ -20,7 +20,7 @@ from sparkmirror.cluster.topic_log import Entry, TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.engine.snapshot import Flow, Group, Role, Topic
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.pump.status_topic import status_topic
+from sparkmirror.messages.status_topic import status_topic
 
 VERSION = 1
 """Of the records; a reader leaves out those of any other."""

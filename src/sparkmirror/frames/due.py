@@ -16,8 +16,8 @@ from sparkmirror.frames.log_reader import LogChanged, RangeReader
 from sparkmirror.frames.ranges import RANGE_BYTES, LogPlan
 from sparkmirror.frames.report import Model
 from sparkmirror.frames.task import Answer
-from sparkmirror.pump.orders import Receipt
-from sparkmirror.pump.receipts import read_reports, receipts_topic
+from sparkmirror.messages.orders import Receipt
+from sparkmirror.messages.receipts import read_reports, receipts_topic
 from sparkmirror.wire.batches import MAGIC
 from sparkmirror.wire.topic_partition import TopicPartition
 

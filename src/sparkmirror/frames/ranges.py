@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from sparkmirror.frames.report import Model
-from sparkmirror.offsets.map_keeper import ByOthers
-from sparkmirror.offsets.offset_map import OffsetMap, Twice
+from sparkmirror.translation.map_keeper import ByOthers
+from sparkmirror.translation.offset_map import OffsetMap, Twice
 
 RANGE_BYTES = 64 << 20
 """What a task reads of the source, about."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel
 
-from sparkmirror.pump.orders import FlowReport
+from sparkmirror.messages.orders import FlowReport
 
 MINUTE_MS = 60_000
 FORGOTTEN_MS = 2 * 86_400_000

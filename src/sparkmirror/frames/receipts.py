@@ -19,8 +19,8 @@ from sparkmirror.config.model import REVEAL
 from sparkmirror.engine.session import guard_secrets
 from sparkmirror.errors import ClusterUnreachable, SetupError
 from sparkmirror.frames.receipt_minutes import Beginnings, Minute, PartitionMinutes, Reading, minutes, readings
-from sparkmirror.pump.orders import FlowReport
-from sparkmirror.pump.receipts import read_reports, receipts_topic
+from sparkmirror.messages.orders import FlowReport
+from sparkmirror.messages.receipts import read_reports, receipts_topic
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSource

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Set
 
 from sparkmirror.cluster.admin import INVALID_REPLICATION_FACTOR, TOPIC_ALREADY_EXISTS, refusal
 from sparkmirror.cluster.scratch_topic import PREFIX
+from sparkmirror.durable.identity import transactional_ids
 from sparkmirror.lint.findings import Rule, Severity, Spot
 from sparkmirror.lint.probe import FlowProbe, Side, lease_group, missing, named_groups
 from sparkmirror.lint.rights import allowed, principal
-from sparkmirror.offsets.identity import transactional_ids
 from sparkmirror.sync.other_flows import refusal_of_second
 from sparkmirror.sync.refused_properties import exclusion, property_refusal
 from sparkmirror.sync.unknown_properties import lacking

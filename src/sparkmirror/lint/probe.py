@@ -24,16 +24,16 @@ from sparkmirror.cluster.permissions import cluster_operations, group_operations
 from sparkmirror.cluster.quorum_clock import clock_skew_s
 from sparkmirror.cluster.transactions import TransactionalId
 from sparkmirror.config import ClusterConfig, FlowConfig
+from sparkmirror.durable.claims import segments_topic
+from sparkmirror.durable.identity import transactional_ids
+from sparkmirror.durable.losses import losses_topic
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.lint.rights import EVERYTHING
-from sparkmirror.offsets.connect_offsets import offsets_topics
-from sparkmirror.offsets.identity import transactional_ids
-from sparkmirror.offsets.losses import losses_topic
-from sparkmirror.offsets.segments import segments_topic
+from sparkmirror.messages.control import control_topic
+from sparkmirror.messages.receipts import receipts_topic
+from sparkmirror.messages.status_topic import status_topic
+from sparkmirror.mm2.connect_offsets import offsets_topics
 from sparkmirror.policy.sample_names import names_like
-from sparkmirror.pump.control import control_topic
-from sparkmirror.pump.receipts import receipts_topic
-from sparkmirror.pump.status_topic import status_topic
 from sparkmirror.sync.other_flows import OtherFlows
 from sparkmirror.sync.refused_properties import refused_properties
 from sparkmirror.sync.topic_properties import config_change, creation_configs

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from sparkmirror.engine.snapshot import Flow, FlowState, PartitionState, Role
-from sparkmirror.offsets.cause import Cause
+from sparkmirror.position.cause import Cause
 
 SOURCE = "MirrorSourceConnector"
 CHECKPOINT = "MirrorCheckpointConnector"

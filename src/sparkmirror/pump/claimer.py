@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from itertools import chain
 
-from sparkmirror.offsets.identity import Identity
-from sparkmirror.offsets.route import Bearings, Route
-from sparkmirror.offsets.segments import AnnouncedBatch, Segment, joined
+from sparkmirror.durable.claims import AnnouncedBatch, Segment, joined
+from sparkmirror.durable.identity import Identity
+from sparkmirror.position.route import Bearings, Route
 from sparkmirror.pump.batch import Batch, Claim
 from sparkmirror.wire.splice import Run
 

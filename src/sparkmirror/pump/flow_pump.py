@@ -9,29 +9,29 @@ import random
 from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import chain
 
+from sparkmirror.clock import now_s, wall_ms
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.topic_configs import topic_configs
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig
-from sparkmirror.offsets.cause import Cause
-from sparkmirror.offsets.losses import LossLedger, losses_topic
-from sparkmirror.offsets.reading import PositionReader
-from sparkmirror.offsets.route import Bearings, Refusal, Remembered, Route
-from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import Segment, segments_topic
-from sparkmirror.offsets.settling import Superseded
+from sparkmirror.durable.claim_log import SegmentLog
+from sparkmirror.durable.claims import Segment, segments_topic
+from sparkmirror.durable.losses import LossLedger, losses_topic
+from sparkmirror.messages.control import ControlState
+from sparkmirror.messages.figures import PartitionFigures
+from sparkmirror.messages.orders import FlowOrder, Receipt, RouteOrder
+from sparkmirror.position.cause import Cause
+from sparkmirror.position.reader import PositionReader
+from sparkmirror.position.route import Bearings, Refusal, Remembered, Route
+from sparkmirror.position.settling import Superseded
 from sparkmirror.pump.background import Background
 from sparkmirror.pump.batch import Claim
-from sparkmirror.pump.clock import now_s, wall_ms
-from sparkmirror.pump.control import ControlState
 from sparkmirror.pump.dialer import Dialer
-from sparkmirror.pump.figures import PartitionFigures
 from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.leg import Leg
 from sparkmirror.pump.limits import FETCH_BYTES, SMALLEST_FETCH_BYTES, Lane, Limits
 from sparkmirror.pump.loop import Loop
-from sparkmirror.pump.orders import FlowOrder, Receipt, RouteOrder
 from sparkmirror.pump.partition import PartitionCopy, Stage
 from sparkmirror.pump.receipt_of import STATES, receipt_of
 from sparkmirror.pump.refused import LIMITS, Refused

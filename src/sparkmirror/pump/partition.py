@@ -15,12 +15,12 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 
-from sparkmirror.offsets.cause import Cause, cause_of_error
-from sparkmirror.offsets.identity import Identity
-from sparkmirror.offsets.losses import LossKind
-from sparkmirror.offsets.route import NOTHING_KNOWN, Bearings, Refusal, Remembered, Route
-from sparkmirror.offsets.segments import Segment
-from sparkmirror.offsets.sentinel import TELL_US
+from sparkmirror.durable.claims import Segment
+from sparkmirror.durable.identity import Identity
+from sparkmirror.durable.losses import LossKind
+from sparkmirror.position.cause import Cause, cause_of_error
+from sparkmirror.position.loss_detection import TELL_US
+from sparkmirror.position.route import NOTHING_KNOWN, Bearings, Refusal, Remembered, Route
 from sparkmirror.pump.backlog import Backlog, Outcome
 from sparkmirror.pump.batch import Batch
 from sparkmirror.pump.claimer import Claimer

@@ -11,15 +11,15 @@ import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from sparkmirror.clock import now_s, wall_ms
 from sparkmirror.events import Event
 from sparkmirror.log_levels import asked_levels
-from sparkmirror.pump.clock import now_s, wall_ms
-from sparkmirror.pump.control import SILENCE_S, ControlState
-from sparkmirror.pump.figures import PartitionFigures
+from sparkmirror.messages.control import SILENCE_S, ControlState
+from sparkmirror.messages.figures import PartitionFigures
+from sparkmirror.messages.orders import FlowOrder, FlowReport, PumpOrder, Receipt
 from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.line import Line
 from sparkmirror.pump.loop import Loop
-from sparkmirror.pump.orders import FlowOrder, FlowReport, PumpOrder, Receipt
 from sparkmirror.task_lines import set_up_task_logging
 from sparkmirror.wire.topic_partition import TopicPartition
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 
+from sparkmirror.clock import wall_ms
+from sparkmirror.messages.figures import LATENCY_BOUNDS_S, Latencies, LegTotals, PartitionFigures, Totals
 from sparkmirror.policy.replication import HEARTBEATS
 from sparkmirror.pump.batch import Batch
-from sparkmirror.pump.clock import wall_ms
-from sparkmirror.pump.figures import LATENCY_BOUNDS_S, Latencies, LegTotals, PartitionFigures, Totals
 from sparkmirror.wire.topic_partition import TopicPartition
 
 SAMPLE_S = 30.0

@@ -6,10 +6,10 @@ from collections import defaultdict
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import FlowConfig
-from sparkmirror.offsets.adopted import AdoptedMap, Translated
-from sparkmirror.offsets.mirror_records import OffsetSync
+from sparkmirror.mm2.records import OffsetSync
+from sparkmirror.mm2.stored_syncs import read_syncs, syncs_place
+from sparkmirror.mm2.synced_map import AdoptedMap, Translated
 from sparkmirror.policy import ReplicationPolicy
-from sparkmirror.sync.stored_syncs import read_syncs, syncs_place
 from sparkmirror.wire.topic_partition import TopicPartition
 
 

@@ -14,7 +14,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.groups import Committed, Groups, ListedGroup, Offsets
 from sparkmirror.config import FlowConfig
-from sparkmirror.offsets.mirror_records import Checkpoint
+from sparkmirror.mm2.records import Checkpoint
 from sparkmirror.sync.checkpoints import PROTOCOLS, TYPES
 from sparkmirror.sync.group_standing import GroupStanding, GroupState, standing
 from sparkmirror.wire.topic_partition import TopicPartition

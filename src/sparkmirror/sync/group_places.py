@@ -9,9 +9,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sparkmirror.offsets.map_keeper import NOTHING_YET
 from sparkmirror.sync.group_standing import GroupStanding, standing
 from sparkmirror.sync.places import Place, Places
+from sparkmirror.translation.map_keeper import NOTHING_YET
 from sparkmirror.wire.topic_partition import TopicPartition
 
 

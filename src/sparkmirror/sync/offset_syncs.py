@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from sparkmirror.clock import now_s
 from sparkmirror.config import FlowConfig
-from sparkmirror.offsets.offset_syncs import SyncQueues
+from sparkmirror.mm2.offset_sync_queues import SyncQueues
+from sparkmirror.mm2.stored_syncs import syncs_place
 from sparkmirror.policy import ReplicationPolicy
-from sparkmirror.pump.clock import now_s
 from sparkmirror.sync.internal_topic import InternalTopic
-from sparkmirror.sync.stored_syncs import syncs_place
 
 
 class LastCopied(NamedTuple):

@@ -13,11 +13,11 @@ from typing import NamedTuple
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.config import FlowConfig
-from sparkmirror.offsets.map_keeper import NOTHING_YET, MapKeeper, PartitionMap, Reached, Unmapped
-from sparkmirror.offsets.target_reading import by_topic
+from sparkmirror.messages.orders import Receipt
 from sparkmirror.policy import ReplicationPolicy
-from sparkmirror.pump.orders import Receipt
+from sparkmirror.position.target_reading import by_topic
 from sparkmirror.sync.before_us import BeforeUs
+from sparkmirror.translation.map_keeper import NOTHING_YET, MapKeeper, PartitionMap, Reached, Unmapped
 from sparkmirror.wire.topic_partition import TopicPartition
 
 

@@ -17,8 +17,8 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.groups import Groups
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
+from sparkmirror.durable.losses import losses_topic
 from sparkmirror.events import Event
-from sparkmirror.offsets.losses import losses_topic
 from sparkmirror.sync.access_memory import AccessMemory
 from sparkmirror.sync.acl_rules import of_copies, of_groups, of_one_copy, while_mirrored
 from sparkmirror.sync.topic_rules import TopicRules
