@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import Entry, TopicLog
+from sparkmirror.cluster.topic_log import LogEntry, TopicLog
 from sparkmirror.config import ClusterConfig
 from sparkmirror.durable import claim_expiry as segments_tidy
 from sparkmirror.durable.claim_expiry import retract_expired
@@ -38,9 +38,9 @@ class InventedLog(TopicLog):
     def partitions(self) -> int:
         return self._homes
 
-    def read_some(self, partition: int, offset: int, *, wait_ms: int = 0) -> tuple[list[Entry], int, bool]:
+    def read_some(self, partition: int, offset: int, *, wait_ms: int = 0) -> tuple[list[LogEntry], int, bool]:
         entries = self._entries[partition]
-        found = [Entry(at, *entries[at]) for at in range(offset, min(offset + 2, len(entries)))]
+        found = [LogEntry(at, *entries[at]) for at in range(offset, min(offset + 2, len(entries)))]
         return found, offset + len(found), offset + len(found) < len(entries)
 
     def append(

@@ -29,7 +29,7 @@ from sparkmirror.messages.receipts import read_reports, receipts_topic
 from sparkmirror.mm2.records import OffsetSync
 from sparkmirror.policy import DefaultReplicationPolicy
 from sparkmirror.pump.pump import pump
-from sparkmirror.sync.offset_syncs import LastCopied, OffsetSyncEmitter
+from sparkmirror.sync.offset_syncs import CopiedTo, OffsetSyncEmitter
 
 pytestmark = pytest.mark.broker
 
@@ -54,7 +54,7 @@ class PumpedFlow:
             fetch=FetchConfig(isolation_level="read_committed"),
             offset_sync=OffsetSyncConfig(offset_syncs_topic_replication_factor=1, offset_lag_max=0),
         )
-        self.heard: dict[str, LastCopied] = {}
+        self.heard: dict[str, CopiedTo] = {}
         self.reached: dict[str, int] = {}
         """Source offsets below which nothing is left, by topic."""
         self._client = ClusterClient(self.config.target, "test")
@@ -95,7 +95,7 @@ class PumpedFlow:
     def remote(self, topic: str) -> str:
         return f"{self.config.source.alias}.{topic}"
 
-    def last_copied(self) -> list[LastCopied]:
+    def last_copied(self) -> list[CopiedTo]:
         """As a driver learns it from the receipts topic."""
         entries, self._offset = self._receipts.read(0, self._offset)
         for report in read_reports(entries):
@@ -105,7 +105,7 @@ class PumpedFlow:
 
     def hear(self, receipt: Receipt) -> None:
         self.reached[receipt.source_topic] = receipt.upstream
-        self.heard[receipt.source_topic] = LastCopied(
+        self.heard[receipt.source_topic] = CopiedTo(
             receipt.source_topic, receipt.partition, receipt.last_upstream, receipt.last_downstream
         )
 

@@ -11,7 +11,7 @@ from resources import read_resource
 from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
-from sparkmirror.cli.status_file import Status
+from sparkmirror.cli.status_file import RunStatus
 from sparkmirror.engine import snapshot
 from sparkmirror.formats.strimzi_status import FAILED_MESSAGE, FlowStatus, StatusFile
 
@@ -125,7 +125,7 @@ def test_it_is_made_from_the_snapshot_now_and_then(tmp_path: Path) -> None:
         asked.append(1)
         return snapshot.Snapshot(process, 0, (flow,))
 
-    with Status(reading, str(tmp_path / "status.yaml")) as file:
+    with RunStatus(reading, str(tmp_path / "status.yaml")) as file:
         file.show(now)
         file.show(now)
         shown = status(tmp_path)

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from sparkmirror.cluster.topic_log import Entry
+from sparkmirror.cluster.topic_log import LogEntry
 from sparkmirror.messages.control import ControlState, Epoch, Leader
 from sparkmirror.messages.orders import RouteOrder
 
 
-def said(key: str, value: Any, offset: int = 0) -> Entry:
-    return Entry(offset, key.encode(), json.dumps(value).encode())
+def said(key: str, value: Any, offset: int = 0) -> LogEntry:
+    return LogEntry(offset, key.encode(), json.dumps(value).encode())
 
 
-def epoch(incarnation: str, number: int, phase: str = "running") -> Entry:
+def epoch(incarnation: str, number: int, phase: str = "running") -> LogEntry:
     return said("epoch", {"incarnation": incarnation, "number": number, "phase": phase})
 
 
@@ -125,7 +125,7 @@ def test_paused_topics_match_in_full() -> None:
 
 def test_a_tombstone_takes_a_pause_or_a_throttle_away() -> None:
     state = told()
-    assert state.apply([Entry(9, b"pause", None), Entry(10, b"throttle", None)])
+    assert state.apply([LogEntry(9, b"pause", None), LogEntry(10, b"throttle", None)])
     assert (state.paused, state.bytes_per_second) == ((), None)
     assert state.leader
     assert state.last_epoch
@@ -141,18 +141,18 @@ def test_the_throttle_is_as_said(rate: float | None) -> None:
 # --- what makes no sense ------------------------------------------------------------------------------
 
 NONSENSE = {
-    "no key": Entry(9, None, b"{}"),
-    "not UTF-8": Entry(9, b"\xff", b"{}"),
-    "not JSON": Entry(9, b"pause", b"{"),
-    "value not UTF-8": Entry(9, b"pause", b"\xff\xfe\xff"),
+    "no key": LogEntry(9, None, b"{}"),
+    "not UTF-8": LogEntry(9, b"\xff", b"{}"),
+    "not JSON": LogEntry(9, b"pause", b"{"),
+    "value not UTF-8": LogEntry(9, b"pause", b"\xff\xfe\xff"),
     "a list": said("pause", ["orders"]),
     "a number": said("throttle", 5),
     "another key": said("weather", {"sunny": True}),
-    "no leader": Entry(9, b"leader", None),
+    "no leader": LogEntry(9, b"leader", None),
     "leader without a name": said("leader", {"host": "h"}),
     "leader in a list": said("leader", ["a"]),
     "leader of a wrong type": said("leader", {"incarnation": "b", "pid": "many"}),
-    "no epoch": Entry(9, b"epoch", None),
+    "no epoch": LogEntry(9, b"epoch", None),
     "epoch without a number": said("epoch", {"incarnation": "a", "phase": "running"}),
     "epoch of another phase": said("epoch", {"incarnation": "a", "number": 4, "phase": "dreaming"}),
     "not a regex": said("pause", {"topics": ["fine", "("]}),
@@ -162,7 +162,7 @@ NONSENSE = {
 
 
 @pytest.mark.parametrize("entry", NONSENSE.values(), ids=NONSENSE)
-def test_nonsense_is_left_out(entry: Entry) -> None:
+def test_nonsense_is_left_out(entry: LogEntry) -> None:
     state = told()
     before = everything(state)
     assert not state.apply([entry])

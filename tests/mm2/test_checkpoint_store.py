@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import Entry, LogUnavailable, TopicLog
+from sparkmirror.cluster.topic_log import LogEntry, LogUnavailable, TopicLog
 from sparkmirror.config import ClusterConfig
 from sparkmirror.mm2.checkpoint_store import CheckpointStore
 from sparkmirror.mm2.records import Checkpoint
@@ -21,10 +21,10 @@ class InventedLog(TopicLog):
         self.entries = list(entries)
         self.error = error
 
-    def read_some(self, partition: int, offset: int, *, wait_ms: int = 0) -> tuple[list[Entry], int, bool]:
+    def read_some(self, partition: int, offset: int, *, wait_ms: int = 0) -> tuple[list[LogEntry], int, bool]:
         if self.error:
             raise LogUnavailable(self.topic, "it can't be read", self.error)
-        found = [Entry(at, *self.entries[at]) for at in range(offset, min(offset + 2, len(self.entries)))]
+        found = [LogEntry(at, *self.entries[at]) for at in range(offset, min(offset + 2, len(self.entries)))]
         return found, offset + len(found), offset + len(found) < len(self.entries)
 
     def append(

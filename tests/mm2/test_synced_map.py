@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkmirror.mm2.records import OffsetSync
-from sparkmirror.mm2.synced_map import AdoptedMap, Translated
+from sparkmirror.mm2.synced_map import AdoptedMap, SyncedOffset
 
 
 def adopted(*pins: tuple[int, int], begins: int = 1_000) -> AdoptedMap:
@@ -18,27 +18,27 @@ def adopted(*pins: tuple[int, int], begins: int = 1_000) -> AdoptedMap:
     ("upstream", "found"),
     [
         (99, None),
-        (100, Translated(200, True)),
-        (150, Translated(250, True)),
-        (200, Translated(300, True)),
-        (210, Translated(301, False)),
-        (220, Translated(310, True)),
-        (500, Translated(311, False)),
+        (100, SyncedOffset(200, True)),
+        (150, SyncedOffset(250, True)),
+        (200, SyncedOffset(300, True)),
+        (210, SyncedOffset(301, False)),
+        (220, SyncedOffset(310, True)),
+        (500, SyncedOffset(311, False)),
     ],
 )
-def test_between_and_behind_pins(upstream: int, found: Translated | None) -> None:
+def test_between_and_behind_pins(upstream: int, found: SyncedOffset | None) -> None:
     """From 200 on there are gaps at the source."""
     assert adopted((100, 200), (200, 300), (220, 310)).downstream(upstream) == found
 
 
 def test_what_was_copied_again_is_read_where_it_is_newest() -> None:
     again = adopted((100, 100), (150, 150), (120, 151), (160, 191))
-    assert again.downstream(110) == Translated(101, False)
-    assert again.downstream(130) == Translated(161, True)
+    assert again.downstream(110) == SyncedOffset(101, False)
+    assert again.downstream(130) == SyncedOffset(161, True)
 
 
 def test_pins_of_our_time_and_of_a_topic_before_do_not_count() -> None:
-    assert adopted((100, 100), (2000, 1000)).downstream(2000) == Translated(101, False)
+    assert adopted((100, 100), (2000, 1000)).downstream(2000) == SyncedOffset(101, False)
     assert adopted((100, 500), (130, 10)).downstream(100) is None
 
 

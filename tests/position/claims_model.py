@@ -18,8 +18,8 @@ from sparkmirror.durable.claims import AnnouncedBatch, Segment
 from sparkmirror.durable.identity import Identity
 from sparkmirror.position.arbitration import Ruling, arbitrate, unsettled
 from sparkmirror.position.decision import Doubt, Position, ProducerState, TargetReading, appended, decide
-from sparkmirror.position.matching import Seen, StoredBatch, TargetLog
-from sparkmirror.position.route import Bearings, Route
+from sparkmirror.position.matching import MatchedLog, StoredBatch, TargetLog
+from sparkmirror.position.route import Bearings, PartitionPair
 from sparkmirror.pump.batch import Claim
 from sparkmirror.pump.claimer import Claimer
 from sparkmirror.wire.batches import DELETE_HORIZON_BIT, HEADER_SIZE, TIMESTAMP_TYPE_BIT
@@ -130,15 +130,15 @@ class Target:
             self.start, len(self.log), state, None, len(self.log), self.start < len(self.log), len(self.log)
         )
 
-    def seen(self, claim: Segment) -> Seen:
+    def seen(self, claim: Segment) -> MatchedLog:
         """As a probe gathers it: from where the claim should be to the first batch that ends behind it."""
         batches = []
         for one in self.stored:
             if one.offset + one.span > max(claim.downstream, self.start) and one.sequence + one.span > claim.sequence:
                 batches.append(one)
                 if one.sequence + one.span >= claim.sequence + claim.announced:
-                    return Seen(tuple(batches), one.offset + one.span)
-        return Seen(tuple(batches), len(self.log))
+                    return MatchedLog(tuple(batches), one.offset + one.span)
+        return MatchedLog(tuple(batches), len(self.log))
 
     def ruling(self) -> Ruling:
         claims = list(self.claims.values())
@@ -236,7 +236,7 @@ class Pump:
     confirmed: list[Segment] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.claimer = Claimer(Route("orders", "us.orders", 0), IDENTITY, self.incarnation)
+        self.claimer = Claimer(PartitionPair("orders", "us.orders", 0), IDENTITY, self.incarnation)
 
     def look(self) -> None:
         """Its position is read."""

@@ -22,7 +22,7 @@ from sparkmirror.durable.claims import AnnouncedBatch, Segment, joined
 from sparkmirror.durable.identity import Identity
 from sparkmirror.durable.losses import Loss, LossLedger
 from sparkmirror.position.reader import PositionReader
-from sparkmirror.position.route import NOTHING_KNOWN, Bearings, Refusal, Remembered, Route
+from sparkmirror.position.route import NOTHING_KNOWN, Bearings, PartitionPair, Refusal, Remembered
 from sparkmirror.wire import produce
 from sparkmirror.wire.batches import CODEC_MASK, batch_headers
 from sparkmirror.wire.splice import Run
@@ -153,7 +153,7 @@ class Flow:
         self.topic, self.target_topic = topic, f"us.{topic}"
         self.segments_topic, self.losses_topic = f"segments.{topic}", f"losses.{topic}"
         self.policy = LossPolicy()
-        self.route = Route(self.topic, self.target_topic, 0)
+        self.route = PartitionPair(self.topic, self.target_topic, 0)
         source.create(self.topic)
         target.create(self.target_topic)
         for internal in (self.segments_topic, self.losses_topic):
@@ -231,10 +231,10 @@ class Flow:
 
 
 def read_all(
-    reader: PositionReader, routes: list[Route], remembered: Remembered = NOTHING_KNOWN
-) -> dict[Route, Bearings | Refusal]:
+    reader: PositionReader, routes: list[PartitionPair], remembered: Remembered = NOTHING_KNOWN
+) -> dict[PartitionPair, Bearings | Refusal]:
     """What is handed out in groups, together."""
-    found: dict[Route, Bearings | Refusal] = {}
+    found: dict[PartitionPair, Bearings | Refusal] = {}
     reader.read(dict.fromkeys(routes, remembered), found.update)
     return found
 

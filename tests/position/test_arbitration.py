@@ -16,7 +16,7 @@ from tests.position.steps import steps_of
 from sparkmirror.durable.claims import Segment
 from sparkmirror.position.arbitration import ONE_PUMP, Ruling, arbitrate, unsettled
 from sparkmirror.position.decision import Position
-from sparkmirror.position.matching import Match, Seen, TargetLog, matches
+from sparkmirror.position.matching import Match, MatchedLog, TargetLog, matches
 from sparkmirror.wire.splice import Run
 
 ONE, OTHER = 1 << 40, 1 << 50
@@ -252,7 +252,7 @@ def test_what_comes_is_claimed_where_more_was_announced_than_was_appended() -> N
 def test_what_is_above_the_high_watermark_is_waited_for() -> None:
     one = claim(ONE, 0, dense, [12, 13])
     target = a_target([one], dense, [12, 13])
-    seen = Seen(tuple(target.stored[:1]), 10)
+    seen = MatchedLog(tuple(target.stored[:1]), 10)
     ruling = arbitrate([one], {one.key: seen}, TargetLog(0, 12, 12))
     assert ruling.wait
     assert ruling.undecided
@@ -263,7 +263,7 @@ def test_what_is_above_the_high_watermark_is_waited_for() -> None:
 
 def test_a_claim_is_not_taken_back_for_what_is_above_the_high_watermark() -> None:
     """That may still vanish, and the claim's own batch come in its place."""
-    ruling = arbitrate([claim(ONE, 0, dense)], {(0, ONE): Seen((), 0)}, TargetLog(0, 5, 5))
+    ruling = arbitrate([claim(ONE, 0, dense)], {(0, ONE): MatchedLog((), 0)}, TargetLog(0, 5, 5))
     assert ruling.wait
     assert ruling.false == ()
 
@@ -282,7 +282,7 @@ def test_a_claim_is_not_taken_back_for_what_is_above_the_high_watermark() -> Non
 )
 def test_an_emptied_log_has_held_whole_batches_only(log_start: int, there: list[Match]) -> None:
     """Where it ends inside one, somebody else's records are in the count."""
-    found = matches(claim(ONE, 0, [10], [11, 12, 13]), Seen((), log_start), TargetLog(log_start, log_start, None))
+    found = matches(claim(ONE, 0, [10], [11, 12, 13]), MatchedLog((), log_start), TargetLog(log_start, log_start, None))
     assert [match for match, _ in found] == there
 
 

@@ -11,7 +11,7 @@ from tests.position.copied_flow import Flow, announced, built, flow_between
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.durable.claims import Segment
 from sparkmirror.position.log_probe import LogProbe
-from sparkmirror.position.matching import Match, Seen, TargetLog, matches
+from sparkmirror.position.matching import Match, MatchedLog, TargetLog, matches
 from sparkmirror.wire.batches import CODEC_MASK, CODECS, TIMESTAMP_TYPE_BIT
 from sparkmirror.wire.splice import Run
 
@@ -54,7 +54,7 @@ def probe_of(flow: Flow) -> LogProbe:
     return LogProbe(flow.target.client, leader, {flow.target_topic: found.topic_id}, flow.identity)
 
 
-def seen(flow: Flow, claim: Segment, log_start: int = 0) -> Seen:
+def seen(flow: Flow, claim: Segment, log_start: int = 0) -> MatchedLog:
     where = flow.route.target
     return probe_of(flow).evidence({where: [claim]}, {where: log_start})[where][claim.key]
 
@@ -94,7 +94,7 @@ def test_batches_that_the_broker_altered_are_known_again(sent: Sent, setting: st
         assert {CODECS[one.attributes & CODEC_MASK] for one in stored} == {"zstd"}
     else:
         assert all(one.attributes & TIMESTAMP_TYPE_BIT for one in stored)
-    found = matches(sent.claim, Seen(stored, 20), TargetLog(0, 20, 20))
+    found = matches(sent.claim, MatchedLog(stored, 20), TargetLog(0, 20, 20))
     assert [one.match for one in found] == [Match.LIKELY if "zstd" in setting else Match.SURE] * 2
     assert matches(sent.rival, seen(flow, sent.rival), TargetLog(0, 20, 20))[0].match < Match.POSSIBLE
     assert_settled(sent)

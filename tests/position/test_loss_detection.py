@@ -20,11 +20,11 @@ from sparkmirror.position.loss_detection import (
     target_recreated,
     target_truncated,
 )
-from sparkmirror.position.route import Route
+from sparkmirror.position.route import PartitionPair
 from sparkmirror.wire.splice import Run
 from sparkmirror.wire.topic_ids import NO_ID
 
-ROUTE = Route("orders", "us.orders", 3)
+ROUTE = PartitionPair("orders", "us.orders", 3)
 OLD, NEW, TARGET = b"o" * 16, b"n" * 16, b"t" * 16
 COPIED = Position(20, 70, 25, False, 4, OLD, None)
 """Twenty records, the source's up to offset 69; what comes next lands at 25."""

@@ -32,7 +32,7 @@ from sparkmirror.durable.losses import LossKind, LossLedger
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.position.cause import Cause
 from sparkmirror.position.decision import Position
-from sparkmirror.position.route import Bearings, Refusal, Remembered, Route
+from sparkmirror.position.route import Bearings, PartitionPair, Refusal, Remembered
 from sparkmirror.position.settling import Settler
 from sparkmirror.takeover import altered_offsets
 from sparkmirror.takeover.altered_offsets import AlteredOffsets
@@ -415,7 +415,7 @@ def test_one_partition_that_is_searched_in_vain_holds_up_no_other(
     for _ in range(4):
         flow.target.append(flow.target_topic, 1)
     monkeypatch.setattr(log_tail, "_MAX_STEPS", 2)
-    other = Route(flow.topic, flow.target_topic, 1)
+    other = PartitionPair(flow.topic, flow.target_topic, 1)
     found = read_all(flow.reader(), [flow.route, other])
     refused = found[flow.route]
     assert isinstance(refused, Refusal)

@@ -26,7 +26,7 @@ from sparkmirror.durable.claims import Segment
 from sparkmirror.messages.control import ControlState
 from sparkmirror.messages.orders import FlowOrder, Receipt, RouteOrder
 from sparkmirror.position.reader import PositionReader
-from sparkmirror.position.route import Bearings, Refusal, Route
+from sparkmirror.position.route import Bearings, PartitionPair, Refusal
 from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.loop import Loop
 from sparkmirror.wire.batches import batch_headers
@@ -197,9 +197,11 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     claims: list[Segment] = []
 
     def read(
-        _: PositionReader, routes: Mapping[Route, object], ready: Callable[[Mapping[Route, Bearings | Refusal]], None]
+        _: PositionReader,
+        routes: Mapping[PartitionPair, object],
+        ready: Callable[[Mapping[PartitionPair, Bearings | Refusal]], None],
     ) -> None:
-        found: dict[Route, Bearings | Refusal] = {}
+        found: dict[PartitionPair, Bearings | Refusal] = {}
         for route in routes:
             world = World(Source([(10, FRESH_MS)] * 4))
             world.target.claims = [

@@ -22,7 +22,7 @@ from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.messages.control import ControlState
 from sparkmirror.messages.orders import FlowOrder, Receipt, RouteOrder
 from sparkmirror.position.reader import PositionReader
-from sparkmirror.position.route import Bearings, Refusal, Route
+from sparkmirror.position.route import Bearings, PartitionPair, Refusal
 from sparkmirror.pump import partition as partition_module
 from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.loop import Loop
@@ -151,8 +151,8 @@ def refusing(monkeypatch: pytest.MonkeyPatch, loop: Loop) -> Iterator[Refusing]:
 
     def read(
         reader: PositionReader,
-        routes: Mapping[Route, object],
-        ready: Callable[[Mapping[Route, Bearings | Refusal]], None],
+        routes: Mapping[PartitionPair, object],
+        ready: Callable[[Mapping[PartitionPair, Bearings | Refusal]], None],
     ) -> None:
         by_reader[id(reader)].readings += 1
         world = World(Source([(10, FRESH_MS)] * 4))

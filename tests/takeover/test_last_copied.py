@@ -15,7 +15,7 @@ from kafka.admin import NewTopic
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.position.route import Route
+from sparkmirror.position.route import PartitionPair
 from sparkmirror.takeover import last_copied
 from sparkmirror.takeover.last_copied import LastCopied, LastCopiedReader, Ours, Untold
 from sparkmirror.takeover.log_bounds import Bounds, by_target_leader, read_bounds
@@ -39,7 +39,7 @@ class Partition:
 
     def __init__(self, source: KafkaCluster, target: KafkaCluster, topic: str) -> None:
         self._clusters = source, target
-        self._route = Route(topic, f"A.{topic}", 0)
+        self._route = PartitionPair(topic, f"A.{topic}", 0)
         self.source, self.target = (
             ClusterClient(ClusterConfig(alias=alias, bootstrap_servers=(cluster.bootstrap_servers,)), "test")
             for alias, cluster in (("A", source), ("B", target))
@@ -69,7 +69,7 @@ class Partition:
             return untold
 
 
-def _fails(_: Route, reason: str) -> None:
+def _fails(_: PartitionPair, reason: str) -> None:
     pytest.fail(reason)
 
 

@@ -37,9 +37,9 @@ from sparkmirror.mm2.records import OffsetSync
 from sparkmirror.mm2.stored_offsets import read_stored_offsets
 from sparkmirror.policy import DefaultReplicationPolicy
 from sparkmirror.position.reader import PositionReader
-from sparkmirror.position.route import Bearings, Refusal, Route
+from sparkmirror.position.route import Bearings, PartitionPair, Refusal
 from sparkmirror.sync.connect_offsets import ConnectOffsets
-from sparkmirror.sync.places import Place, Places
+from sparkmirror.sync.places import Places, TranslatedOffset
 from sparkmirror.takeover import our_progress as foreign_ends
 from sparkmirror.takeover.from_mm2 import Takeover
 from sparkmirror.takeover.log_bounds import BothLogs
@@ -71,7 +71,7 @@ class Mirrored:
         self.flow = self.flow.model_copy(
             update={"connect": self.flow.connect.model_copy(update={"offset_storage_replication_factor": 1})}
         )
-        self.route = Route(self.topic, f"{self.alias}.{self.topic}", 0)
+        self.route = PartitionPair(self.topic, f"{self.alias}.{self.topic}", 0)
         self.offsets_topic = f"mm2-offsets.{self.alias}.internal"
         self.syncs_topic = f"mm2-offset-syncs.{self.flow.target.alias}.internal"
         self.source.create(self.topic, 1)
@@ -263,7 +263,7 @@ def test_an_offset_sync_tells_what_equal_records_do_not(mirrored: Mirrored) -> N
     topic = f"{mirrored.topic}-same"
     mirrored.source.create(topic, 1)
     mirrored.target.create(f"{mirrored.alias}.{topic}", 1)
-    mirrored.topic, mirrored.route = topic, Route(topic, f"{mirrored.alias}.{topic}", 0)
+    mirrored.topic, mirrored.route = topic, PartitionPair(topic, f"{mirrored.alias}.{topic}", 0)
     # Records a millisecond apart tell themselves apart; these have the same times again and again.
     for _ in range(3):
         mirrored.source.send(topic, same)
@@ -283,7 +283,7 @@ def test_many_partitions_cost_few_requests(mirrored: Mirrored, monkeypatch: pyte
     """Only those whose tails must be read are asked about one by one; there were a dozen requests for each."""
     many, unread = 60, 5
     topic = f"{mirrored.topic}-many"
-    routes = [Route(topic, f"{mirrored.alias}.{topic}", partition) for partition in range(many)]
+    routes = [PartitionPair(topic, f"{mirrored.alias}.{topic}", partition) for partition in range(many)]
     mirrored.source.create(topic, many)
     mirrored.target.create(routes[0].target_topic, many)
     copied, more = built([b"first", b"second"]), built([b"third"])
@@ -553,10 +553,10 @@ def test_groups_from_before_go_by_mirror_makers_own_syncs(mirrored: Mirrored) ->
     places.refresh([where])
     behind = places.of(where, 7)
     places.close()
-    assert isinstance(behind, Place)
+    assert isinstance(behind, TranslatedOffset)
     assert behind.offset == 10, "where the target's log starts now"
     unknown = found.pop(0)
     assert isinstance(unknown, Unmapped)
     assert "this flow began at offset 40 of the source and 45 of the target" in unknown.reason
-    offsets = {upstream: place.offset for upstream, place in found.items() if isinstance(place, Place)}
+    offsets = {upstream: place.offset for upstream, place in found.items() if isinstance(place, TranslatedOffset)}
     assert offsets == {2: 2, 7: 7, 12: 12, 20: 13, 30: 35, 39: 36, 40: 45}

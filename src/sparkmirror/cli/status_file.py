@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sparkmirror.engine.snapshot import Flow, Snapshot
 
 
-class Status:
+class RunStatus:
     """A context manager; without a path it does nothing."""
 
     def __init__(self, reading: Reading, path: str | None) -> None:

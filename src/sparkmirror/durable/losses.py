@@ -14,7 +14,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from sparkmirror.cluster.topic_log import Entry, TopicLog
+from sparkmirror.cluster.topic_log import LogEntry, TopicLog
 
 
 class LossKind(StrEnum):
@@ -173,7 +173,7 @@ def _overrules(newer: Loss, known: Loss) -> bool:
     return both and newer.first < known.end and known.first < newer.end
 
 
-def read_losses(entries: Iterable[Entry]) -> Iterable[Loss]:
+def read_losses(entries: Iterable[LogEntry]) -> Iterable[Loss]:
     """Losses from the ledger's records, the newest word on each; what another version wrote is left out."""
     found: dict[bytes, Loss] = {}
     for _, key, value in entries:

@@ -50,7 +50,7 @@ class PartitionView:
         self.bytes_per_s = self.records_per_s = 0.0
 
 
-class Settled(NamedTuple):
+class EndedEpoch(NamedTuple):
     """What an epoch that has ended has copied."""
 
     epoch: int
@@ -89,7 +89,7 @@ class FlowView:
     epochs: Counter[str] = field(default_factory=Counter)
     """How many epochs have ended, by why."""
 
-    settled: Settled | None = None
+    settled: EndedEpoch | None = None
     """The newest epoch that has ended, until reports of a later one come: receipts know more than the last reports."""
 
     @property
@@ -127,7 +127,7 @@ class FlowView:
         if self.settled is not None:
             self._close()
         all_of_them = list(receipts)
-        self.settled = Settled(epoch, sum(one.records for one in all_of_them), sum(one.bytes for one in all_of_them))
+        self.settled = EndedEpoch(epoch, sum(one.records for one in all_of_them), sum(one.bytes for one in all_of_them))
 
     def take_look(self, ends: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int]) -> None:
         """The source's logs were looked at just now."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sparkmirror.engine.assignment import PartitionKey
-from sparkmirror.engine.catching_up import UNKNOWN, CatchingUp, Standing
+from sparkmirror.engine.catching_up import UNKNOWN, CatchingUp, PartitionLag
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.loss_watch import summed_up
 from sparkmirror.sync.group_standing import counted
@@ -143,7 +143,7 @@ class ProgressMeter:
         words = f"cluster {self._driver.flow.source.alias} has not told the ends of its logs for {silent_s:,.0f} s"
         return f"{words}: {view.ends_trouble}" if view.ends_trouble else words
 
-    def _standings(self, partitions: Iterable[PartitionKey], now: float) -> list[Standing[PartitionKey]]:
+    def _standings(self, partitions: Iterable[PartitionKey], now: float) -> list[PartitionLag[PartitionKey]]:
         """How far each partition is copied, and what can't be: refused topics count as parked partitions."""
         view = self._driver.view
         ends = view.source_ends if now - view.ends_read_at < ENDS_S else {}
@@ -155,13 +155,13 @@ class ProgressMeter:
             end = ends.get(at, UNKNOWN)
             receipt = one.receipt if one is not None else None
             if one is None or receipt is None:
-                standings.append(Standing(key, UNKNOWN, end, parked=False))
+                standings.append(PartitionLag(key, UNKNOWN, end, parked=False))
                 continue
             if end > UNKNOWN or one.seen_at > seen_since:
                 end = max(end, receipt.source_end)
-            standings.append(Standing(key, receipt.upstream, end, receipt.state == "parked", starts.get(at, 0)))
+            standings.append(PartitionLag(key, receipt.upstream, end, receipt.state == "parked", starts.get(at, 0)))
         refused = [PartitionKey(self._driver.name, topic, UNKNOWN) for topic in self._driver.topics.refused]
-        return standings + [Standing(key, UNKNOWN, UNKNOWN, parked=True) for key in refused]
+        return standings + [PartitionLag(key, UNKNOWN, UNKNOWN, parked=True) for key in refused]
 
     def _state(self, known: int, partitions: int, state: str) -> str:
         if not self._driver.flow.copies:

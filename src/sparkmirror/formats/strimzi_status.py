@@ -15,7 +15,7 @@ import yaml
 
 from sparkmirror import __version__
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats.connect import PACKAGE, Role
+from sparkmirror.formats.connect import PACKAGE, ConnectorRole
 from sparkmirror.formats.reading import Resource
 
 EVERY_S = 5.0
@@ -24,7 +24,7 @@ EVERY_S = 5.0
 FAILED_MESSAGE = "One or more connectors are in FAILED state"
 """The operator's own words, which scripts look for."""
 
-_KINDS = {role.value: "source" for role in Role}
+_KINDS = {role.value: "source" for role in ConnectorRole}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,16 +90,16 @@ class StatusFile:
         return self._status(resource, [ready, *warnings], connectors, 1)
 
     def _connector(self, flow: str, name: str, wanted: str, status: FlowStatus | None) -> dict[str, Any]:
-        role = Role(name.rpartition(".")[2])
+        role = ConnectorRole(name.rpartition(".")[2])
         state, trace = "RUNNING", ""
         if wanted != "running":
             state = wanted.upper()
         elif status is None or _waits(status):
             state = "UNASSIGNED"
-        elif role is Role.SOURCE and status.parked:
+        elif role is ConnectorRole.SOURCE and status.parked:
             state, trace = "FAILED", "\n".join(status.parked)
         partitions = status.partitions if status is not None and state in ("RUNNING", "FAILED") else 0
-        count = min(self.tasks.get(flow, 1), partitions) if role is Role.SOURCE else int(state == "RUNNING")
+        count = min(self.tasks.get(flow, 1), partitions) if role is ConnectorRole.SOURCE else int(state == "RUNNING")
         shown = {"state": state, "worker_id": self._worker} | ({"trace": trace} if trace else {})
         tasks = [{"id": number, "state": "RUNNING", "worker_id": self._worker} for number in range(count)]
         return {"name": name, "connector": shown, "tasks": tasks, "type": _KINDS[role.value]}
@@ -122,7 +122,7 @@ class StatusFile:
             "observedGeneration": int((resource.document.get("metadata") or {}).get("generation") or 0),
             "connectors": connectors,
             "connectorPlugins": [
-                {"class": PACKAGE + role.value, "type": "source", "version": __version__} for role in Role
+                {"class": PACKAGE + role.value, "type": "source", "version": __version__} for role in ConnectorRole
             ],
             "labelSelector": f"strimzi.io/cluster={name},strimzi.io/name={name}-mirrormaker2,"
             "strimzi.io/kind=KafkaMirrorMaker2",

@@ -25,7 +25,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from sparkmirror.cluster.topic_log import Entry, TopicLog
+from sparkmirror.cluster.topic_log import LogEntry, TopicLog
 from sparkmirror.events import Event
 from sparkmirror.log_levels import LEVELS, is_settable
 from sparkmirror.messages.orders import AddedRoutes
@@ -133,7 +133,7 @@ class ControlState:
         self.log_levels: dict[str, str] = {}
         """By package."""
 
-    def apply(self, entries: Iterable[Entry]) -> bool:
+    def apply(self, entries: Iterable[LogEntry]) -> bool:
         """Take records in order; whether anything changed that a pump must act on."""
         changed = False
         for offset, key, value in entries:

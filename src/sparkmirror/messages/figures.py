@@ -8,11 +8,11 @@ LATENCY_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.
 """Upper bounds of the latency histogram's buckets; one more holds what took longer."""
 
 
-class _Value(BaseModel):
+class _Figures(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class LegTotals(_Value):
+class LegTotals(_Figures):
     """What went over the connections to one side, since the pump began."""
 
     bytes: int = 0
@@ -35,7 +35,7 @@ class LegTotals(_Value):
         )
 
 
-class Latencies(_Value):
+class Latencies(_Figures):
     """Records by the time from their timestamp to their acknowledgement (`LATENCY_BOUNDS_S`), and the sum of that."""
 
     counts: tuple[int, ...] = (0,) * (len(LATENCY_BOUNDS_S) + 1)
@@ -46,7 +46,7 @@ class Latencies(_Value):
         return Latencies(counts=counts, sum_ms=self.sum_ms + other.sum_ms)
 
 
-class Totals(_Value):
+class Totals(_Figures):
     """All that only grows."""
 
     source: LegTotals = LegTotals()
@@ -64,7 +64,7 @@ class Totals(_Value):
         )
 
 
-class PartitionFigures(_Value):
+class PartitionFigures(_Figures):
     """What was measured of one partition; each spread is (last, least, most, mean) of about the last minute."""
 
     source_topic: str

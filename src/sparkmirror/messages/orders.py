@@ -16,14 +16,14 @@ from sparkmirror.durable.identity import Identity, Producer
 from sparkmirror.durable.losses import LossKind
 from sparkmirror.messages.figures import PartitionFigures, Totals
 from sparkmirror.position.cause import Cause
-from sparkmirror.position.route import Route
+from sparkmirror.position.route import PartitionPair
 
 
-class _Value(BaseModel):
+class _OrderValue(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
-class RouteOrder(_Value):
+class RouteOrder(_OrderValue):
     """One partition to pump."""
 
     source_topic: str
@@ -44,11 +44,11 @@ class RouteOrder(_Value):
     """No predecessor can write there any more (R16), so none has to be waited for."""
 
     @property
-    def route(self) -> Route:
-        return Route(self.source_topic, self.target_topic, self.partition)
+    def route(self) -> PartitionPair:
+        return PartitionPair(self.source_topic, self.target_topic, self.partition)
 
 
-class FlowOrder(_Value):
+class FlowOrder(_OrderValue):
     """One flow's part of a task."""
 
     flow: FlowConfig
@@ -78,7 +78,7 @@ class FlowOrder(_Value):
         return self.model_copy(update={"unclean": True, "routes": routes})
 
 
-class AddedRoutes(_Value):
+class AddedRoutes(_OrderValue):
     """What was added to a flow's orders since an epoch began: all of it, each time something is added.
 
     It travels through the control topic, so it holds no settings, and no secrets.
@@ -93,7 +93,7 @@ class AddedRoutes(_Value):
     """Each task's part of the flow's bandwidth cap, from now on; those of tasks that got nothing, too."""
 
 
-class PumpOrder(_Value):
+class PumpOrder(_OrderValue):
     """All that one Spark task does in one epoch."""
 
     epoch: int
@@ -112,7 +112,7 @@ class PumpOrder(_Value):
 PartitionState = Literal["running", "done", "parked", "waiting"]
 
 
-class Receipt(_Value):
+class Receipt(_OrderValue):
     """What became of one partition in one epoch. Offsets are the next ones, -1 where unknown."""
 
     flow: str
@@ -144,7 +144,7 @@ class Receipt(_Value):
     """What `reason` comes to."""
 
 
-class FlowReport(_Value):
+class FlowReport(_OrderValue):
     """One pump's live figures of one flow. Counts are since the pump started."""
 
     epoch: int

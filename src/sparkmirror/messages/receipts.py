@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import ValidationError
 
-from sparkmirror.cluster.topic_log import Entry, TopicLog
+from sparkmirror.cluster.topic_log import LogEntry, TopicLog
 from sparkmirror.messages.orders import FlowReport
 
 
@@ -20,7 +20,7 @@ def publish(log: TopicLog, reports: Iterable[FlowReport]) -> None:
     log.append(0, [(report.pump.encode(), report.model_dump_json().encode()) for report in reports])
 
 
-def read_reports(entries: Iterable[Entry]) -> Iterator[FlowReport]:
+def read_reports(entries: Iterable[LogEntry]) -> Iterator[FlowReport]:
     """Reports in order; what another version of sparkmirror wrote differently is left out."""
     for _, _, value in entries:
         if value is not None:

@@ -36,7 +36,7 @@ class Heartbeat:
     @classmethod
     def read(cls, key: bytes | None, value: bytes | None) -> Self:
         """Raises `Malformed`."""
-        keys, values = _Reader(key), _Reader(value, versioned=True)
+        keys, values = _RecordReader(key), _RecordReader(value, versioned=True)
         return cls(keys.string(), keys.string(), values.long())
 
 
@@ -62,7 +62,7 @@ class Checkpoint:
     @classmethod
     def read(cls, key: bytes | None, value: bytes | None) -> Self:
         """Raises `Malformed`."""
-        keys, values = _Reader(key), _Reader(value, versioned=True)
+        keys, values = _RecordReader(key), _RecordReader(value, versioned=True)
         return cls(keys.string(), keys.string(), keys.integer(), values.long(), values.long(), values.string())
 
 
@@ -85,7 +85,7 @@ class OffsetSync:
     @classmethod
     def read(cls, key: bytes | None, value: bytes | None) -> Self:
         """Raises `Malformed`."""
-        keys, values = _Reader(key), _Reader(value)
+        keys, values = _RecordReader(key), _RecordReader(value)
         return cls(keys.string(), keys.integer(), values.long(), values.long())
 
 
@@ -97,7 +97,7 @@ def _string(text: str) -> bytes:
     return _SHORT.pack(len(encoded)) + encoded
 
 
-class _Reader:
+class _RecordReader:
     """Takes fields off a record's key or value, one after the other; what follows the last is left, as in Java."""
 
     def __init__(self, content: bytes | None, *, versioned: bool = False) -> None:

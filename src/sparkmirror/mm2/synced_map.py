@@ -14,7 +14,7 @@ from typing import NamedTuple
 from sparkmirror.mm2.records import OffsetSync
 
 
-class Translated(NamedTuple):
+class SyncedOffset(NamedTuple):
     """Where a group that reads upstream from some offset on may read downstream."""
 
     downstream: int
@@ -42,7 +42,7 @@ class AdoptedMap:
             self._upstreams.append(sync.upstream)
             self._downstreams.append(sync.downstream)
 
-    def downstream(self, upstream: int) -> Translated | None:
+    def downstream(self, upstream: int) -> SyncedOffset | None:
         """None if it is before the first pin."""
         index = bisect_right(self._upstreams, upstream) - 1
         if index < 0:
@@ -50,9 +50,9 @@ class AdoptedMap:
         ahead = upstream - self._upstreams[index]
         pinned = self._downstreams[index]
         if not ahead:
-            return Translated(pinned, exact=True)
+            return SyncedOffset(pinned, exact=True)
         if index + 1 < len(self._upstreams):
             distance = self._upstreams[index + 1] - self._upstreams[index]
             if distance == self._downstreams[index + 1] - pinned:
-                return Translated(pinned + ahead, exact=True)
-        return Translated(pinned + 1, exact=False)
+                return SyncedOffset(pinned + ahead, exact=True)
+        return SyncedOffset(pinned + 1, exact=False)

@@ -14,7 +14,7 @@ from sparkmirror.sync.group_standing import GroupState
 WRITERS = "Whether its writers have stopped can't be seen from here: stop them, then look again."
 
 
-class Verdict(StrEnum):
+class CutOverVerdict(StrEnum):
     """Whether to cut over now."""
 
     READY = "ready"
@@ -26,7 +26,7 @@ class Verdict(StrEnum):
 class CutOver:
     """The answer, and what stands against it or is not known."""
 
-    verdict: Verdict
+    verdict: CutOverVerdict
     words: str
     reasons: tuple[str, ...] = ()
 
@@ -35,10 +35,10 @@ def cut_over(flow: Flow, now_ms: int) -> CutOver:
     """The flow's answer. It is `ready` only where every figure that it needs is there."""
     against, unknown = list(_against(flow)), list(_unknown(flow, now_ms))
     if against:
-        return CutOver(Verdict.NOT_YET, f"Not yet: {against[0]}.", (*against, *unknown))
+        return CutOver(CutOverVerdict.NOT_YET, f"Not yet: {against[0]}.", (*against, *unknown))
     if unknown:
-        return CutOver(Verdict.UNKNOWN, f"Not known: {unknown[0]}.", tuple(unknown))
-    return CutOver(Verdict.READY, f"Ready: everything is copied. {_rereads(flow)} {WRITERS}")
+        return CutOver(CutOverVerdict.UNKNOWN, f"Not known: {unknown[0]}.", tuple(unknown))
+    return CutOver(CutOverVerdict.READY, f"Ready: everything is copied. {_rereads(flow)} {WRITERS}")
 
 
 def if_moved(group: Group) -> str:

@@ -26,10 +26,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sparkmirror.durable.claims import ClaimKey, RunsBySequence, Segment, first_of, joined
-from sparkmirror.position.matching import Match, Seen, TargetLog, matches
+from sparkmirror.position.matching import Match, MatchedLog, TargetLog, matches
 from sparkmirror.wire.splice import Run
 
-Evidence = Mapping[ClaimKey, Seen]
+Evidence = Mapping[ClaimKey, MatchedLog]
 """What the log holds where a claim says that its batches are."""
 
 ONE_PUMP = 1 << 32
@@ -61,15 +61,15 @@ class _Judged:
     """A claim, what the log holds there, and what became of each batch that it announces."""
 
     claim: Segment
-    seen: Seen
+    seen: MatchedLog
     sent: bool
     """All of it was: what is not in the log never comes."""
-    pieces: list[_Piece] = field(default_factory=list)
+    pieces: list[_AnnouncedBatch] = field(default_factory=list)
     ahead: list[int] = field(default_factory=list)
     """For each piece how many of the next ones may be in the log, too."""
 
 
-class _Piece(NamedTuple):
+class _AnnouncedBatch(NamedTuple):
     """One announced batch of a claim."""
 
     judged: _Judged
@@ -92,7 +92,7 @@ class _Place:
     confirmed: list[Segment] = field(default_factory=list)
     """If they differ, the target lost what the older ones were confirmed by."""
     starts: list[Segment] = field(default_factory=list)
-    pieces: list[_Piece] = field(default_factory=list)
+    pieces: list[_AnnouncedBatch] = field(default_factory=list)
 
     @property
     def altered(self) -> bool:
@@ -101,11 +101,11 @@ class _Place:
 
 
 @dataclass(slots=True)
-class _Stretch:
+class _Span:
     """Announced batches of one claim that lie in the log one after the other; no pieces: the claim as it is."""
 
     claim: Segment
-    pieces: list[_Piece]
+    pieces: list[_AnnouncedBatch]
     shared: bool
     """Another pump may have sent some of it."""
     lead: int | None = field(init=False)
@@ -143,18 +143,18 @@ class _Stretch:
         begins = self.runs_at(other.sequence, 1)[0].upstream
         return other.upstream == begins and other.runs_at(other.sequence, count) == self.runs_at(other.sequence, count)
 
-    def goes_on_with(self, piece: _Piece) -> bool:
+    def goes_on_with(self, piece: _AnnouncedBatch) -> bool:
         return bool(self.pieces) and piece.claim is self.claim and piece.nth == self.pieces[-1].nth + 1
 
-    def is_interrupted_before(self, piece: _Piece) -> bool:
+    def is_interrupted_before(self, piece: _AnnouncedBatch) -> bool:
         """Whether somebody else's records lie between them."""
         return piece.lead is not None and self.lead not in (None, piece.lead)
 
-    def go_on_with(self, piece: _Piece) -> None:
+    def go_on_with(self, piece: _AnnouncedBatch) -> None:
         self.pieces.append(piece)
         self.lead = piece.lead if self.lead is None else self.lead
 
-    def leads_only_to(self, piece: _Piece) -> bool:
+    def leads_only_to(self, piece: _AnnouncedBatch) -> bool:
         """Whether nobody can have gone on from it and written other records there without a claim."""
         announced_more = self.end() == piece.sequence < self.claim.sequence + max(self._whole.announced, 1)
         return not self.shared and (announced_more or _of_one_pump(self.claim, piece.claim))
@@ -193,7 +193,7 @@ def arbitrate(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) -> 
             places[piece.sequence].pieces.append(piece)
     if any(piece.match is Match.UNREAD for judged in asked for piece in judged.pieces):
         return Ruling((), undecided="its newest records are not below the high watermark yet", wait=True)
-    stretches: list[_Stretch] = []
+    stretches: list[_Span] = []
     for _, place in sorted(places.items()):
         reason = _decide(place, stretches)
         if reason:
@@ -241,7 +241,7 @@ def _judged_anew(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) 
         claim
         for claim in claims
         if claim.heals and not claim.confirmed
-        if matches(claim, evidence.get(claim.key, Seen()), log)[0].match >= Match.POSSIBLE
+        if matches(claim, evidence.get(claim.key, MatchedLog()), log)[0].match >= Match.POSSIBLE
     )
     first = min((claim.sequence for claim in healing), default=None)
     settled: list[Segment] = []
@@ -249,7 +249,7 @@ def _judged_anew(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) 
     doubted: list[Segment] = []
     shortened: list[Segment] = []
     for claim in claims:
-        seen = evidence.get(claim.key, Seen())
+        seen = evidence.get(claim.key, MatchedLog())
         if not (claim.confirmed and _reaches(claim, first)):
             if claim.confirmed or not claim.batches:
                 settled.append(claim)
@@ -293,7 +293,7 @@ def _judge(judged: _Judged, log: TargetLog, confirmed: Sequence[RunsBySequence])
         lead = None if there is None or match < Match.POSSIBLE else there.offset - there.sequence
         if match is Match.OPEN and judged.sent:
             match = Match.NO
-        piece = _Piece(judged, index, sequence, runs, match, lead)
+        piece = _AnnouncedBatch(judged, index, sequence, runs, match, lead)
         if match is Match.POSSIBLE and any(_contradicts(piece, settled) for settled in confirmed):
             piece = piece._replace(match=Match.NO)
         judged.pieces.append(piece)
@@ -301,7 +301,7 @@ def _judge(judged: _Judged, log: TargetLog, confirmed: Sequence[RunsBySequence])
     judged.ahead = _ahead(judged.pieces)
 
 
-def _decide(place: _Place, stretches: list[_Stretch]) -> str:
+def _decide(place: _Place, stretches: list[_Span]) -> str:
     """Go on at the next sequence for which there are claims; returns why that can't be told, if it can't."""
     before = stretches[-1] if stretches else None
     best = max((piece.match for piece in place.pieces), default=Match.NO)
@@ -309,13 +309,13 @@ def _decide(place: _Place, stretches: list[_Stretch]) -> str:
         settled = _confirmed(place.confirmed)
         shared = settled.shared or not all(_of_one_pump(settled, one) for one in place.confirmed)
         if before is None or not before.holds(settled):
-            stretches.append(_Stretch(settled, [], shared))
+            stretches.append(_Span(settled, [], shared))
         return ""
     if best < Match.POSSIBLE:
         # A start counts where nothing is before it; what an operator set, anywhere.
         starts = [start for start in place.starts if before is None or start.altered]
         if starts:
-            stretches.append(_Stretch(min(starts, key=_upstream), [], shared=len(starts) > 1))
+            stretches.append(_Span(min(starts, key=_upstream), [], shared=len(starts) > 1))
         return ""
     rivals = [piece for piece in place.pieces if piece.match is best]
     if best >= Match.LIKELY and len({piece.runs for piece in rivals}) > 1:
@@ -329,11 +329,11 @@ def _decide(place: _Place, stretches: list[_Stretch]) -> str:
     )
     shared = not all(_of_one_pump(chosen.claim, piece.claim) for piece in rivals)
     if before is None:
-        stretches.append(_Stretch(chosen.claim, [chosen], shared))
+        stretches.append(_Span(chosen.claim, [chosen], shared))
         return ""
     if before.goes_on_with(chosen) and (best >= Match.LIKELY or not before.shared):
         if before.is_interrupted_before(chosen):
-            stretches.append(_Stretch(chosen.claim, [chosen], before.shared or shared))
+            stretches.append(_Span(chosen.claim, [chosen], before.shared or shared))
         else:
             before.go_on_with(chosen)
             before.shared |= shared
@@ -347,7 +347,7 @@ def _decide(place: _Place, stretches: list[_Stretch]) -> str:
         shared = True  # somebody may have gone on from the claim before
     elif best is Match.POSSIBLE and not place.altered and not before.leads_only_to(chosen):
         return _undecidable(rivals)
-    stretches.append(_Stretch(chosen.claim, [chosen], shared))
+    stretches.append(_Span(chosen.claim, [chosen], shared))
     return ""
 
 
@@ -360,7 +360,7 @@ def _confirmed(claims: Sequence[Segment]) -> Segment:
     return max(same, key=_announced, default=last)
 
 
-def _overrule(pieces: Iterable[_Piece], confirmed: Segment) -> bool:
+def _overrule(pieces: Iterable[_AnnouncedBatch], confirmed: Segment) -> bool:
     """Whether the log shows others than those by which a claim was once confirmed."""
     sure = [piece for piece in pieces if piece.match is Match.SURE]
     return all(confirmed.runs_at(piece.sequence, _count(piece)) != piece.runs for piece in sure)
@@ -370,7 +370,7 @@ def _of_one_pump(one: Segment, other: Segment) -> bool:
     return abs(one.incarnation - other.incarnation) < ONE_PUMP
 
 
-def _ruling(stretches: Sequence[_Stretch], asked: Iterable[_Judged]) -> Ruling:
+def _ruling(stretches: Sequence[_Span], asked: Iterable[_Judged]) -> Ruling:
     true: list[Segment] = []
     confirmed: list[Segment] = []
     kept: set[ClaimKey] = set()
@@ -397,12 +397,12 @@ def _ruling(stretches: Sequence[_Stretch], asked: Iterable[_Judged]) -> Ruling:
     return Ruling(tuple(true), tuple(confirmed), tuple(false))
 
 
-def _has_failed(pieces: Iterable[_Piece], *, even_in_part: bool) -> bool:
+def _has_failed(pieces: Iterable[_AnnouncedBatch], *, even_in_part: bool) -> bool:
     """Whether nothing of a claim can come any more; `even_in_part`: what of it is in the log may be another's."""
     return all(piece.match is Match.NO or (even_in_part and piece.match is not Match.OPEN) for piece in pieces)
 
 
-def _contradicts(piece: _Piece, settled: RunsBySequence) -> bool:
+def _contradicts(piece: _AnnouncedBatch, settled: RunsBySequence) -> bool:
     """Whether a confirmed claim leaves no room for it: one begins inside it, or had other records there."""
     end, confirmed = piece.sequence + _count(piece), settled.segment
     if confirmed.sequence <= piece.sequence:
@@ -411,7 +411,7 @@ def _contradicts(piece: _Piece, settled: RunsBySequence) -> bool:
     return confirmed.sequence < end
 
 
-def _agrees(piece: _Piece, place: _Place, told: _Told) -> bool:
+def _agrees(piece: _AnnouncedBatch, place: _Place, told: _Told) -> bool:
     """Whether what may have been written there is what is believed, or is known not to have been."""
     if any(one.match >= Match.LIKELY for one in place.pieces):
         return True
@@ -439,7 +439,7 @@ class _Told:
         return joined(found)
 
 
-def _ahead(pieces: Sequence[_Piece]) -> list[int]:
+def _ahead(pieces: Sequence[_AnnouncedBatch]) -> list[int]:
     """For each batch of a claim how many of the next ones may be in the log."""
     counts = [0] * len(pieces)
     for index in range(len(pieces) - 2, -1, -1):
@@ -447,11 +447,11 @@ def _ahead(pieces: Sequence[_Piece]) -> list[int]:
     return counts
 
 
-def _count(piece: _Piece) -> int:
+def _count(piece: _AnnouncedBatch) -> int:
     return piece.claim.batches[piece.nth].records
 
 
-def _undecidable(pieces: Sequence[_Piece]) -> str:
+def _undecidable(pieces: Sequence[_AnnouncedBatch]) -> str:
     offsets = " or ".join(str(upstream) for upstream in sorted({piece.runs[0].upstream for piece in pieces}))
     return (
         f"rival pumps may have copied different records as sequence {pieces[0].sequence}: source offset {offsets}, or "

@@ -9,7 +9,7 @@ from functools import cached_property
 from sparkmirror.durable.losses import Loss, LossLedger, standing_notes
 from sparkmirror.position.foreign import ForeignRecords
 from sparkmirror.position.loss_detection import not_ours, stretch_of
-from sparkmirror.position.route import Route
+from sparkmirror.position.route import PartitionPair
 from sparkmirror.wire.topic_partition import TopicPartition
 
 
@@ -19,7 +19,7 @@ class ForeignNotes:
     def __init__(
         self,
         ledger: LossLedger,
-        routes: Mapping[TopicPartition, Route],
+        routes: Mapping[TopicPartition, PartitionPair],
         topic_ids: Mapping[str, bytes],
         moved: Callable[[str], bool] = lambda _: False,
     ) -> None:

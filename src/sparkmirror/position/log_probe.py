@@ -13,7 +13,7 @@ from sparkmirror.cluster.log_tail import TailUnread, is_ours
 from sparkmirror.durable.claims import ClaimKey, Segment
 from sparkmirror.durable.identity import Identity
 from sparkmirror.position.decision import unwrap
-from sparkmirror.position.matching import Seen, StoredBatch
+from sparkmirror.position.matching import MatchedLog, StoredBatch
 from sparkmirror.wire import fetch
 from sparkmirror.wire.batches import BatchHeader, batch_headers
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -71,9 +71,9 @@ class LogProbe:
 
     def evidence(
         self, claims: Mapping[TopicPartition, Sequence[Segment]], log_starts: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, dict[ClaimKey, Seen]]:
+    ) -> dict[TopicPartition, dict[ClaimKey, MatchedLog]]:
         """For each claim's key what the log holds there."""
-        found: dict[TopicPartition, dict[ClaimKey, Seen]] = {where: {} for where in claims}
+        found: dict[TopicPartition, dict[ClaimKey, MatchedLog]] = {where: {} for where in claims}
         rounds = max((len(some) for some in claims.values()), default=0)
         for index in range(rounds):
             asked = {where: some[index] for where, some in claims.items() if index < len(some)}
@@ -83,11 +83,11 @@ class LogProbe:
 
     def _round(
         self, claims: Mapping[TopicPartition, Segment], log_starts: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, Seen]:
+    ) -> dict[TopicPartition, MatchedLog]:
         """One claim a partition."""
         looking = {where: max(claim.downstream, log_starts[where]) for where, claim in claims.items()}
         collected: dict[TopicPartition, list[StoredBatch]] = {where: [] for where in claims}
-        done: dict[TopicPartition, Seen] = {}
+        done: dict[TopicPartition, MatchedLog] = {}
         for _ in range(_MOST_STEPS * len(claims)):
             answers = self.headers(looking)
             # A full answer has nothing for the partitions at its end; and a compacted log may end before its high
@@ -101,7 +101,7 @@ class LogProbe:
                         high_watermark = header.next_offset
                         break
                 if looking[where] >= high_watermark or (room and not headers):
-                    done[where] = Seen(tuple(mine), max(looking.pop(where), high_watermark))
+                    done[where] = MatchedLog(tuple(mine), max(looking.pop(where), high_watermark))
             if not looking:
                 return done
         raise TailUnread(*next(iter(looking)), REQUEST_TIMED_OUT)

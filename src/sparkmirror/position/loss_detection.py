@@ -13,14 +13,14 @@ from sparkmirror.durable.claims import Segment
 from sparkmirror.durable.losses import Action, Loss, LossKind, halted_at_target, standing_notes
 from sparkmirror.position.decision import Position
 from sparkmirror.position.foreign import ForeignRecords
-from sparkmirror.position.route import Route
+from sparkmirror.position.route import PartitionPair
 from sparkmirror.wire.topic_ids import same_topic
 
 TELL_US = "alter the connector's offset, or delete the target topic to have it copied again"
 """What helps where nothing tells any more how far a partition was copied."""
 
 
-class Place(NamedTuple):
+class LedgerPosition(NamedTuple):
     """Where at the target a loss shows."""
 
     target_topic_id: bytes
@@ -35,7 +35,7 @@ class Found(NamedTuple):
 
 
 def look_for_losses(
-    route: Route,
+    route: PartitionPair,
     position: Position,
     foreign: Sequence[ForeignRecords],
     source_topic_id: bytes,
@@ -61,7 +61,7 @@ def look_for_losses(
     cut = halted_at_target(known)
     if (halted := _cut_and_emptied(route, target_topic_id, position, cut, appended)) is not None:
         return Found((halted,), None)
-    at = Place(target_topic_id, position.downstream)
+    at = LedgerPosition(target_topic_id, position.downstream)
     losses = [
         target_truncated(route, target_topic_id, *gone)
         for gone in _lost_by_target(position, target_end, known, appended)
@@ -123,7 +123,7 @@ def cut_in(copied: Sequence[Segment], upstream: int, ask: Callable[[int], EpochE
 
 
 def _cut_and_emptied(
-    route: Route, target_topic_id: bytes, position: Position, cut: Sequence[Loss], appended: int
+    route: PartitionPair, target_topic_id: bytes, position: Position, cut: Sequence[Loss], appended: int
 ) -> Loss | None:
     """A log that shows nothing of ours and has lost what it had acknowledged: whose its last offsets were is not known.
 
@@ -139,7 +139,9 @@ def _cut_and_emptied(
         "acknowledged (an unclean leader election?), and has deleted all records since: somebody else may have written "
         f"in their place, so nothing tells where to go on; {TELL_US}"
     )
-    return _loss(LossKind.TARGET_TRUNCATED, route, Place(target_topic_id, first), first, appended, "halted", words)
+    return _loss(
+        LossKind.TARGET_TRUNCATED, route, LedgerPosition(target_topic_id, first), first, appended, "halted", words
+    )
 
 
 def stretch_of(note: Loss) -> ForeignRecords:
@@ -172,16 +174,16 @@ def _lost_by_target(
         yield min(first for first, _ in gone), max(end for _, end in gone)
 
 
-def target_truncated(route: Route, target_topic_id: bytes, first: int, end: int) -> Loss:
+def target_truncated(route: PartitionPair, target_topic_id: bytes, first: int, end: int) -> Loss:
     """The target acknowledged what was below `end`, and then its log ended at `first` or before."""
     words = (
         f"target {route.target_topic}-{route.partition} lost offsets {first} to {end - 1}, which it had acknowledged "
         "(an unclean leader election?): what we had copied there is copied again from the source"
     )
-    return _loss(LossKind.TARGET_TRUNCATED, route, Place(target_topic_id, first), first, end, "healed", words)
+    return _loss(LossKind.TARGET_TRUNCATED, route, LedgerPosition(target_topic_id, first), first, end, "healed", words)
 
 
-def altered(route: Route, at: Place, copied_to: int, upstream: int) -> Loss:
+def altered(route: PartitionPair, at: LedgerPosition, copied_to: int, upstream: int) -> Loss:
     """An operator has the copy go on at `upstream`; it had got to `copied_to`."""
     first, end = min(copied_to, upstream), max(copied_to, upstream)
     words = f"the offset of source {route.source_topic}-{route.partition} was altered from {copied_to} to {upstream}: "
@@ -190,12 +192,12 @@ def altered(route: Route, at: Place, copied_to: int, upstream: int) -> Loss:
     return _loss(LossKind.ALTERED, route, at, first, end, action, words)
 
 
-def not_ours(route: Route, target_topic_id: bytes, stretch: ForeignRecords, *, moved: bool = False) -> Loss:
+def not_ours(route: PartitionPair, target_topic_id: bytes, stretch: ForeignRecords, *, moved: bool = False) -> Loss:
     """Somebody else wrote a stretch of a target partition, or it holds the markers of a fence.
 
     `moved`: the operator has said that the topic's writers have moved to the target.
     """
-    at = Place(target_topic_id, stretch.first)
+    at = LedgerPosition(target_topic_id, stretch.first)
     if stretch.fence:
         words = (
             f"a takeover fenced its predecessor: {stretch.end - stretch.first} marker(s) from offset {stretch.first} "
@@ -216,18 +218,18 @@ def not_ours(route: Route, target_topic_id: bytes, stretch: ForeignRecords, *, m
     return _loss(LossKind.FOREIGN, route, at, stretch.first, stretch.end, "continued", words)
 
 
-def shrunk(route: Route, newest: Segment, target_end: int) -> Loss:
+def shrunk(route: PartitionPair, newest: Segment, target_end: int) -> Loss:
     """The source has no such partition any more; `newest` is the last claim on what was copied of it."""
     upstream = newest.next_upstream(newest.sequence + target_end - newest.downstream)
     words = (
         f"source topic {route.source_topic} was created again without partition {route.partition}, which was copied up "
         f"to offset {upstream}; what came after that is not known, and what was copied stays at the target"
     )
-    at = Place(newest.target_topic_id, target_end)
+    at = LedgerPosition(newest.target_topic_id, target_end)
     return _loss(LossKind.SHRUNK, route, at, upstream, upstream, "halted", words)
 
 
-def target_recreated(route: Route, target_topic_id: bytes, first: int, source_start: int | None) -> Loss:
+def target_recreated(route: PartitionPair, target_topic_id: bytes, first: int, source_start: int | None) -> Loss:
     """The target topic is a new one; in the old one the copy began at source offset `first`.
 
     `source_start`: of the source's log now; None if the source topic is a new one, too.
@@ -240,10 +242,10 @@ def target_recreated(route: Route, target_topic_id: bytes, first: int, source_st
         words += f"copied again from the source, but for offsets {first} to {end - 1}, which it has no more"
     else:
         words += "copied again from the source, which still has all that was copied before"
-    return _loss(LossKind.TARGET_RECREATED, route, Place(target_topic_id, 0), first, end, "healed", words)
+    return _loss(LossKind.TARGET_RECREATED, route, LedgerPosition(target_topic_id, 0), first, end, "healed", words)
 
 
-def _truncated(route: Route, at: Place, first: int, end: int, policy: LossPolicy) -> Loss:
+def _truncated(route: PartitionPair, at: LedgerPosition, first: int, end: int, policy: LossPolicy) -> Loss:
     halts = policy.truncated == "halt"
     words = (
         f"the log of source {route.source_topic}-{route.partition} was cut at offset {first} by an unclean leader "
@@ -257,7 +259,7 @@ def _truncated(route: Route, at: Place, first: int, end: int, policy: LossPolicy
     return _loss(LossKind.TRUNCATED, route, at, first, end, "halted" if halts else "continued", words)
 
 
-def _expired(route: Route, at: Place, first: int, end: int, policy: LossPolicy) -> Loss:
+def _expired(route: PartitionPair, at: LedgerPosition, first: int, end: int, policy: LossPolicy) -> Loss:
     halts = policy.expired == "halt"
     words = (
         f"offsets {first} to {end - 1} of source {route.source_topic}-{route.partition} are gone: "
@@ -267,7 +269,7 @@ def _expired(route: Route, at: Place, first: int, end: int, policy: LossPolicy) 
     return _loss(LossKind.EXPIRED, route, at, first, end, "halted" if halts else "continued", words)
 
 
-def _recreated(route: Route, at: Place, upstream: int, policy: LossPolicy) -> Loss:
+def _recreated(route: PartitionPair, at: LedgerPosition, upstream: int, policy: LossPolicy) -> Loss:
     halts = policy.recreated == "halt"
     words = (
         f"source topic {route.source_topic} was deleted and created again; partition {route.partition} of the old one "
@@ -281,7 +283,9 @@ def _recreated(route: Route, at: Place, upstream: int, policy: LossPolicy) -> Lo
     return _loss(LossKind.RECREATED, route, at, upstream, upstream, "halted" if halts else "restarted", words)
 
 
-def _loss(kind: LossKind, route: Route, at: Place, first: int, end: int, action: Action, words: str) -> Loss:
+def _loss(
+    kind: LossKind, route: PartitionPair, at: LedgerPosition, first: int, end: int, action: Action, words: str
+) -> Loss:
     return Loss(
         kind=kind,
         source_topic=route.source_topic,

@@ -38,7 +38,7 @@ class StoredBatch(NamedTuple):
     max_timestamp: int
 
 
-class Seen(NamedTuple):
+class MatchedLog(NamedTuple):
     """What the log holds where a claim says that its batches are."""
 
     batches: tuple[StoredBatch, ...] = ()
@@ -80,7 +80,7 @@ class Matched(NamedTuple):
     there: StoredBatch | None
 
 
-def matches(claim: Segment, seen: Seen, log: TargetLog) -> list[Matched]:
+def matches(claim: Segment, seen: MatchedLog, log: TargetLog) -> list[Matched]:
     """One for each batch that a claim announces: of a backlog of small ones there are thousands."""
     shelf = _Shelf(seen)
     found = []
@@ -95,7 +95,7 @@ def matches(claim: Segment, seen: Seen, log: TargetLog) -> list[Matched]:
 class _Shelf:
     """Batches by their sequences. Those of a log that took records twice are not in order: then all are looked at."""
 
-    def __init__(self, seen: Seen) -> None:
+    def __init__(self, seen: MatchedLog) -> None:
         self._batches = seen.batches
         self._sequences = [one.sequence for one in seen.batches]
         self._in_order = all(one.sequence + one.span <= other.sequence for one, other in pairwise(seen.batches))

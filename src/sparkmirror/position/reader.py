@@ -25,7 +25,7 @@ from sparkmirror.position.decision import Doubt, Position, TargetReading
 from sparkmirror.position.foreign_notes import ForeignNotes
 from sparkmirror.position.log_probe import LogProbe
 from sparkmirror.position.loss_detection import cut_in, look_for_losses, shrunk
-from sparkmirror.position.route import Bearings, Refusal, Remembered, Route
+from sparkmirror.position.route import Bearings, PartitionPair, Refusal, Remembered
 from sparkmirror.position.settling import Settled, Settler, Superseded, assert_present, settle_replicated
 from sparkmirror.position.target_reading import TargetReader, Unserved, by_topic, listed_offset, unserved
 from sparkmirror.wire.topic_ids import NO_ID, same_topic
@@ -56,14 +56,16 @@ class PositionReader:
         self._policy = policy
         self._identity = identity
         self._target_reader = TargetReader(target, identity)
-        self._remembered: Mapping[Route, Remembered] = {}
+        self._remembered: Mapping[PartitionPair, Remembered] = {}
         self.moved: Set[str] = frozenset()
         """Source topics whose writers have moved to their copies."""
         self._policies: dict[str, str] = {}
         """`cleanup.policy` of source topics, as far as we may read it."""
 
     def read(
-        self, routes: Mapping[Route, Remembered], ready: Callable[[Mapping[Route, Bearings | Refusal]], None]
+        self,
+        routes: Mapping[PartitionPair, Remembered],
+        ready: Callable[[Mapping[PartitionPair, Bearings | Refusal]], None],
     ) -> None:
         """Hand out the bearings of each route, a group of leaders at a time.
 
@@ -81,8 +83,8 @@ class PositionReader:
             return
         self._learn_policies({route.source_topic for route in routes})
         self._remembered = routes
-        results: dict[Route, Bearings | Refusal] = {}
-        by_leaders: dict[tuple[int, int], list[Route]] = defaultdict(list)
+        results: dict[PartitionPair, Bearings | Refusal] = {}
+        by_leaders: dict[tuple[int, int], list[PartitionPair]] = defaultdict(list)
         for route in routes:
             try:
                 by_leaders[
@@ -125,8 +127,8 @@ class PositionReader:
         target: Mapping[str, TopicLeaders],
         source_leader: int,
         target_leader: int,
-        routes: Sequence[Route],
-    ) -> Mapping[Route, Bearings | Refusal]:
+        routes: Sequence[PartitionPair],
+    ) -> Mapping[PartitionPair, Bearings | Refusal]:
         try:
             return self._read_group(source, target, source_leader, target_leader, routes)
         except (TailUnread, Superseded):
@@ -140,8 +142,8 @@ class PositionReader:
         target: Mapping[str, TopicLeaders],
         source_leader: int,
         target_leader: int,
-        routes: Sequence[Route],
-    ) -> dict[Route, Bearings | Refusal]:
+        routes: Sequence[PartitionPair],
+    ) -> dict[PartitionPair, Bearings | Refusal]:
         sources = by_topic(route.source for route in routes)
         starts = list_offsets(self._source, source_leader, sources, EARLIEST)
         ends = list_offsets(self._source, source_leader, sources, LATEST)
@@ -160,8 +162,8 @@ class PositionReader:
         settler = Settler(self._segments, probe, self._identity, foreign)
         read = {where: found for where, found in readings.items() if isinstance(found, TargetReading)}
         evidence = settler.evidence(read, ids)
-        results: dict[Route, Bearings | Refusal] = {}
-        bounds: dict[Route, tuple[int, int]] = {}
+        results: dict[PartitionPair, Bearings | Refusal] = {}
+        bounds: dict[PartitionPair, tuple[int, int]] = {}
         for route in routes:
             try:
                 reading = readings[route.target]
@@ -225,9 +227,9 @@ class PositionReader:
         self,
         target: Mapping[str, TopicLeaders],
         leader: int,
-        found: Mapping[Route, Settled],
+        found: Mapping[PartitionPair, Settled],
         read: Mapping[TopicPartition, TargetReading],
-    ) -> list[Route]:
+    ) -> list[PartitionPair]:
         """Of those that seem to have lost records the ones where a rival confirmed more since the log was read."""
         lost = [route for route, one in found.items() if not isinstance(one.position, Doubt) and one.position.lost]
         if not lost:
@@ -238,7 +240,7 @@ class PositionReader:
         return [route for route in lost if again[route.target].offset != read[route.target].log_end_before]
 
     def _epoch_ends(
-        self, leader: int, source: Mapping[str, TopicLeaders], positions: Mapping[Route, Position | Doubt]
+        self, leader: int, source: Mapping[str, TopicLeaders], positions: Mapping[PartitionPair, Position | Doubt]
     ) -> dict[TopicPartition, EpochEnd]:
         """Where the leader epochs of the records copied last end in the source's logs now."""
         epochs = {
@@ -253,7 +255,7 @@ class PositionReader:
 
     def _bearings(
         self,
-        route: Route,
+        route: PartitionPair,
         settled: Settled,
         epoch: EpochEnd | None,
         source: TopicLeaders,
@@ -315,7 +317,7 @@ class PositionReader:
         )
 
     def _cut_at(
-        self, route: Route, position: Position, epoch: EpochEnd, leader: int, target_topic_id: bytes
+        self, route: PartitionPair, position: Position, epoch: EpochEnd, leader: int, target_topic_id: bytes
     ) -> int | None:
         """From where on the source's log is not the one that was copied; at or beyond the position: it still is."""
         if epoch.error:
@@ -333,7 +335,7 @@ class PositionReader:
 
         return cut_in(self._copied(target_topic_id, route.partition, position), position.upstream, ask)
 
-    def _log_end(self, route: Route, leader: int) -> int:
+    def _log_end(self, route: PartitionPair, leader: int) -> int:
         """Of the source's log, also above its high watermark: a shorter log than was copied has been cut.
 
         Where leader epochs aren't known, or their ends aren't told (before Kafka 2.1), nothing else shows it.
@@ -356,7 +358,7 @@ class PositionReader:
             topic_id = claims[number].source_topic_id
         return claims
 
-    def _without_partition(self, route: Route, gone: _NoPartition, target: TopicLeaders | None) -> Refusal:
+    def _without_partition(self, route: PartitionPair, gone: _NoPartition, target: TopicLeaders | None) -> Refusal:
         """One side's topic is there without this partition: a loss, if it is the source's and any of it was copied."""
         leader = target.partitions.get(route.partition) if target is not None and not target.error else None
         if target is None or leader is None or leader.leader < 0:
@@ -370,7 +372,7 @@ class PositionReader:
             return Refusal(str(error), transient=True, cause=Cause.UNREACHABLE)
         return Refusal(loss.words, loss=loss.kind, cause=cause_of_loss(loss.kind))
 
-    def _shrunk(self, route: Route, target_topic_id: bytes, leader: int, source_topic_id: bytes) -> Loss | None:
+    def _shrunk(self, route: PartitionPair, target_topic_id: bytes, leader: int, source_topic_id: bytes) -> Loss | None:
         end = list_offsets(self._target, leader, by_topic([route.target]), LATEST)[route.target]
         self._segments.refresh([(target_topic_id, route.partition)])
         claims = self._segments.claims(target_topic_id, route.partition)
@@ -388,7 +390,7 @@ class _NoPartition(Unserved):
         self.topic_id = topic_id
 
 
-def _refused(routes: Sequence[Route], error: ConnectionError) -> dict[Route, Bearings | Refusal]:
+def _refused(routes: Sequence[PartitionPair], error: ConnectionError) -> dict[PartitionPair, Bearings | Refusal]:
     return {route: Refusal(str(error), transient=True, cause=Cause.UNREACHABLE) for route in routes}
 
 

@@ -12,7 +12,7 @@ from sparkmirror.wire.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class PartitionPair:
     """One partition of a flow: its topic there and here; the partition number is the same."""
 
     source_topic: str

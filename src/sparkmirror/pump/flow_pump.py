@@ -23,7 +23,7 @@ from sparkmirror.messages.figures import PartitionFigures
 from sparkmirror.messages.orders import FlowOrder, Receipt, RouteOrder
 from sparkmirror.position.cause import Cause
 from sparkmirror.position.reader import PositionReader
-from sparkmirror.position.route import Bearings, Refusal, Remembered, Route
+from sparkmirror.position.route import Bearings, PartitionPair, Refusal, Remembered
 from sparkmirror.position.settling import Superseded
 from sparkmirror.pump.background import Background
 from sparkmirror.pump.batch import Claim
@@ -38,7 +38,7 @@ from sparkmirror.pump.refused import LIMITS, Refused
 from sparkmirror.pump.source_leg import SourceLeg
 from sparkmirror.pump.tally import Tally
 from sparkmirror.pump.target_leg import TargetLeg
-from sparkmirror.pump.verdicts import Verdict, explanation, verdict
+from sparkmirror.pump.verdicts import ErrorAction, explanation, verdict
 from sparkmirror.wire.batches import CODECS
 from sparkmirror.wire.buffers import Frame, FramePool
 from sparkmirror.wire.fetch import FetchedPartition
@@ -99,7 +99,7 @@ class FlowPump:
         self._reader = PositionReader(
             self._source, self._target, self._segments, ledger, flow.loss, order.identity, now_s
         )
-        self._refused: dict[Route, Refusal] = {}
+        self._refused: dict[PartitionPair, Refusal] = {}
         self._source_legs: dict[Lane, SourceLeg] = {}
         self._target_legs: dict[int, TargetLeg] = {}
         self._to_read: list[PartitionCopy] = []
@@ -195,7 +195,7 @@ class FlowPump:
         by_route = {copy.route: copy for copy in copies if copy not in refused}
         remembered = {route: copy.remembered for route, copy in by_route.items()}
 
-        def hand_out(results: Mapping[Route, Bearings | Refusal]) -> None:
+        def hand_out(results: Mapping[PartitionPair, Bearings | Refusal]) -> None:
             self._loop.post(lambda: self._on_read({by_route.pop(route): result for route, result in results.items()}))
 
         self._background.do(
@@ -410,7 +410,7 @@ class FlowPump:
         return number
 
     def _on_ack(self, copy: PartitionCopy, ack: Ack) -> None:
-        if verdict(ack.error) is Verdict.STOP:
+        if verdict(ack.error) is ErrorAction.STOP:
             self.fenced = f"{copy.route.target_topic}-{copy.route.partition}: {explanation(ack.error)}"
         batch = copy.acknowledge(ack, self._loop.now)
         if batch is not None:

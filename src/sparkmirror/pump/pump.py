@@ -39,7 +39,7 @@ _REPORT_S = 1.0
 log = logging.getLogger(__name__)
 
 
-class _Run:
+class _PumpRun:
     """One flow in this pump, with its line to the driver."""
 
     def __init__(self, order: PumpOrder, flow: FlowOrder, loop: Loop, pump: str, memory_bytes: int) -> None:
@@ -157,7 +157,7 @@ def pump(order: PumpOrder) -> list[Receipt]:
     set_up_task_logging()
     loop = Loop()
     name = f"{order.epoch}/{order.task}/{uuid.uuid4().hex[:8]}"
-    runs = [_Run(order, flow, loop, name, MEMORY_BYTES // len(order.flows)) for flow in order.flows]
+    runs = [_PumpRun(order, flow, loop, name, MEMORY_BYTES // len(order.flows)) for flow in order.flows]
     deadline = now_s() + order.seconds
     next_check = next_report = loop.now
     try:

@@ -30,7 +30,7 @@ _ADVICE = {
 }
 
 
-class Translated(Protocol):
+class FoundCheckpoints(Protocol):
     """What the checkpoints duty has found."""
 
     @property
@@ -45,7 +45,7 @@ class Translated(Protocol):
 class GroupOffsetSync:
     """Sets target groups' offsets for one flow. `run` is one turn; in a thread of its own."""
 
-    def __init__(self, flow: FlowConfig, checkpoints: Translated) -> None:
+    def __init__(self, flow: FlowConfig, checkpoints: FoundCheckpoints) -> None:
         self._checkpoints = checkpoints
         self._client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-groups")
         self._groups = Groups(self._client)

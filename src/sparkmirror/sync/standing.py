@@ -13,7 +13,7 @@ from sparkmirror.durable.progress import StandingLog, Stood, TopicStanding
 from sparkmirror.messages.orders import Receipt
 
 
-class Standing:
+class ProgressNotes:
     """The duty, for one flow. `receipts` gives the newest of each partition."""
 
     def __init__(self, flow: FlowConfig, receipts: Callable[[], Iterable[Receipt]]) -> None:

@@ -15,7 +15,7 @@ from sparkmirror.durable.identity import Identity
 from sparkmirror.durable.known_topics import KnownTopic, TopicMemory
 from sparkmirror.durable.losses import LossLedger
 from sparkmirror.position.loss_detection import shrunk, target_recreated
-from sparkmirror.position.route import Route
+from sparkmirror.position.route import PartitionPair
 from sparkmirror.sync.topics import MirroredTopic, TopicSync
 from sparkmirror.wire.topic_ids import NO_ID, same_topic
 
@@ -146,5 +146,5 @@ def _known(topic: MirroredTopic) -> KnownTopic:
     )
 
 
-def _route(topic: MirroredTopic, partition: int) -> Route:
-    return Route(topic.source.name, topic.remote.name, partition)
+def _route(topic: MirroredTopic, partition: int) -> PartitionPair:
+    return PartitionPair(topic.source.name, topic.remote.name, partition)

@@ -30,8 +30,8 @@ from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.position.decision import Doubt
 from sparkmirror.position.foreign_notes import ForeignNotes
 from sparkmirror.position.log_probe import LogProbe
-from sparkmirror.position.loss_detection import Place, altered
-from sparkmirror.position.route import Route
+from sparkmirror.position.loss_detection import LedgerPosition, altered
+from sparkmirror.position.route import PartitionPair
 from sparkmirror.position.settling import Settler, settle_replicated
 from sparkmirror.position.target_reading import TargetReader, Unserved, listed_offset
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -49,7 +49,7 @@ class NotAltered(SparkMirrorError):
 class _Partition(NamedTuple):
     """One to be set, and both its topics."""
 
-    route: Route
+    route: PartitionPair
     source: TopicLeaders
     target: TopicLeaders
 
@@ -118,7 +118,7 @@ class AlteredOffsets:
         sources, targets = self._source.metadata(remote), self._target.metadata(remote.values())
         found = []
         for (topic, index), offset in sorted(wanted.items()):
-            route = Route(topic, remote[topic], index)
+            route = PartitionPair(topic, remote[topic], index)
             sides = sources[topic], targets[remote[topic]]
             missing = next((side for side in sides if side.error or index not in side.partitions), None)
             if missing is None:
@@ -188,7 +188,7 @@ class AlteredOffsets:
         self._forget_standing(one, so_far.downstream)
         self._segments.settle([claim], ahead)
         if so_far.upstream is not None:
-            loss = altered(one.route, Place(target_topic_id, so_far.downstream), so_far.upstream, upstream)
+            loss = altered(one.route, LedgerPosition(target_topic_id, so_far.downstream), so_far.upstream, upstream)
             self._ledger.record(loss)
             log.warning("flow %s: %s", self._flow.name, loss.words, extra=Event.LOSS.extra)
 

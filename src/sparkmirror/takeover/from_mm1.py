@@ -21,7 +21,7 @@ from sparkmirror.durable.identity import Identity
 from sparkmirror.durable.losses import LossLedger, losses_topic
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.events import Event
-from sparkmirror.position.route import Route
+from sparkmirror.position.route import PartitionPair
 from sparkmirror.position.target_reading import Unserved
 from sparkmirror.sync.group_commits import OURS
 from sparkmirror.sync.group_offsets import IDLE
@@ -45,7 +45,7 @@ class GroupTakeover:
         self._segments = SegmentLog(TopicLog(self._target, segments_topic(flow.source.alias)))
         self._ledger = LossLedger(TopicLog(self._target, losses_topic(flow.source.alias)))
         self._settled: set[TopicPartition] = set()
-        self.refused: dict[Route, str] = {}
+        self.refused: dict[PartitionPair, str] = {}
         """What can't be taken over, and why: it must not be pumped."""
         self.waiting = False
         """Some of that may be told soon."""
@@ -58,7 +58,7 @@ class GroupTakeover:
         """The lease was got: somebody else may have written since it was ours last."""
         self._settled.clear()
 
-    def look(self, identity: Identity, routes: Iterable[Route], *, made: Container[str] = ()) -> None:
+    def look(self, identity: Identity, routes: Iterable[PartitionPair], *, made: Container[str] = ()) -> None:
         """Take over what can be; `refused` says what can't. Into a new topic, too, the group says where to begin."""
         todo = [route for route in routes if route.target not in self._settled]
         if not todo:
@@ -77,7 +77,7 @@ class GroupTakeover:
         self._source.close()
         self._target.close()
 
-    def _look(self, identity: Identity, routes: Sequence[Route]) -> None:
+    def _look(self, identity: Identity, routes: Sequence[PartitionPair]) -> None:
         reason, wait = self._why_not()
         committed: Offsets = {}
         if not reason:
@@ -109,7 +109,7 @@ class GroupTakeover:
             return "", False
         return f"MirrorMaker 1 still runs: {where} has members ({listed.state}); stop it, we wait for that", True
 
-    def _refuse(self, route: Route, reason: str, *, wait: bool, tell: bool = True) -> None:
+    def _refuse(self, route: PartitionPair, reason: str, *, wait: bool, tell: bool = True) -> None:
         self.refused[route] = reason
         if wait:
             self.waiting = True

@@ -26,7 +26,7 @@ from sparkmirror.mm2.connect_offsets import offsets_topics
 from sparkmirror.mm2.records import OffsetSync
 from sparkmirror.mm2.stored_offsets import read_stored_offsets
 from sparkmirror.mm2.stored_syncs import read_syncs, syncs_place
-from sparkmirror.position.route import Route
+from sparkmirror.position.route import PartitionPair
 from sparkmirror.position.target_reading import Unserved
 from sparkmirror.sync.topic_rules import topic_rules
 from sparkmirror.takeover.last_copied import LastCopied, Ours, Untold, told_by_bounds
@@ -57,7 +57,7 @@ class Takeover:
             read_committed=flow.fetch.isolation_level == "read_committed",
         )
         self._settled: set[TopicPartition] = set()
-        self.refused: dict[Route, str] = {}
+        self.refused: dict[PartitionPair, str] = {}
         """What can't be taken over, and why: it must not be pumped."""
         self.waiting = False
         """Some of that may be told soon."""
@@ -69,7 +69,7 @@ class Takeover:
         """The lease was got: somebody else may have written since it was ours last."""
         self._settled.clear()
 
-    def look(self, identity: Identity, routes: Iterable[Route], *, made: Container[str] = ()) -> None:
+    def look(self, identity: Identity, routes: Iterable[PartitionPair], *, made: Container[str] = ()) -> None:
         """Take over what can be; `refused` says what can't. Raises `ConnectionError`s of a whole cluster.
 
         `made`: target topics that this flow has created itself, where there is nothing to take over.
@@ -109,7 +109,7 @@ class Takeover:
         self._source.close()
         self._target.close()
 
-    def _refuse(self, route: Route, reason: str, *, wait: bool = False) -> None:
+    def _refuse(self, route: PartitionPair, reason: str, *, wait: bool = False) -> None:
         self.refused[route] = reason
         self.waiting |= wait
         log.warning(
@@ -120,15 +120,17 @@ class Takeover:
             extra=Event.TAKEOVER_REFUSED.extra,
         )
 
-    def _foreign(self, ends: ForeignEnds, todo: Sequence[Route]) -> tuple[dict[int, list[BothLogs]], dict[Route, str]]:
+    def _foreign(
+        self, ends: ForeignEnds, todo: Sequence[PartitionPair]
+    ) -> tuple[dict[int, list[BothLogs]], dict[PartitionPair, str]]:
         """Those that end with records that are not ours, by the target's leader, and where that can't be told, and why.
 
         The others are settled.
         """
         found: dict[int, list[BothLogs]] = {}
-        unread: dict[Route, str] = {}
+        unread: dict[PartitionPair, str] = {}
         for leader, group in by_target_leader(self._source, self._target, todo, unread.__setitem__).items():
-            told: set[Route] = set()
+            told: set[PartitionPair] = set()
             try:
                 for some, foreign in each_readable(group, functools.partial(ends.among, leader)):
                     told |= {both.route for both in some}
@@ -198,7 +200,7 @@ class Takeover:
                 self._settled.add(route.target)  # MirrorMaker 2 has nothing that we have not: somebody else wrote
         return found
 
-    def _say_strange(self, route: Route, sync: OffsetSync, end: int) -> None:
+    def _say_strange(self, route: PartitionPair, sync: OffsetSync, end: int) -> None:
         """Say once that offset syncs are not of this target: two of one alias may share a topic for them."""
         if not self._strange_said:
             self._strange_said = True

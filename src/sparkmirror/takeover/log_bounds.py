@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
 from sparkmirror.cluster.list_offsets import CONSUMER, DEBUG_CONSUMER, EARLIEST, LATEST, list_offsets
-from sparkmirror.position.route import Route
+from sparkmirror.position.route import PartitionPair
 from sparkmirror.position.target_reading import Unserved, by_topic, listed_offset
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -26,7 +26,7 @@ _LAST_STABLE = LATEST, CONSUMER, _READ_COMMITTED
 class BothLogs(NamedTuple):
     """A partition, and its topic on both sides; both have a leader."""
 
-    route: Route
+    route: PartitionPair
     source: TopicLeaders
     target: TopicLeaders
 
@@ -53,7 +53,10 @@ class Bounds(NamedTuple):
 
 
 def by_target_leader(
-    source: ClusterClient, target: ClusterClient, routes: Sequence[Route], lacking: Callable[[Route, str], None]
+    source: ClusterClient,
+    target: ClusterClient,
+    routes: Sequence[PartitionPair],
+    lacking: Callable[[PartitionPair, str], None],
 ) -> dict[int, list[BothLogs]]:
     """The partitions with a leader on both sides, by the target's; `lacking` is told of each other one, and why."""
     sources = source.metadata(route.source_topic for route in routes)
@@ -76,12 +79,12 @@ def _is_led(topic: TopicLeaders, partition: int) -> bool:
 
 def read_bounds(
     source: ClusterClient, target: ClusterClient, partitions: Iterable[BothLogs]
-) -> dict[Route, Bounds | Unserved]:
+) -> dict[PartitionPair, Bounds | Unserved]:
     """Those of each partition, or why there are none."""
     both = list(partitions)
     at_source = _listed(source, {one.route.source: one.source_leader for one in both}, _START, _HIGH_WATERMARK)
     at_target = _listed(target, {one.route.target: one.target_leader for one in both}, _START, _LOG_END, _LAST_STABLE)
-    found: dict[Route, Bounds | Unserved] = {}
+    found: dict[PartitionPair, Bounds | Unserved] = {}
     for one in both:
         there, here = at_source[one.route.source], at_target[one.route.target]
         if isinstance(there, Unserved):
@@ -93,11 +96,11 @@ def read_bounds(
     return found
 
 
-def read_target_ends(target: ClusterClient, partitions: Iterable[BothLogs]) -> dict[Route, int | Unserved]:
+def read_target_ends(target: ClusterClient, partitions: Iterable[BothLogs]) -> dict[PartitionPair, int | Unserved]:
     """The leaders' own log ends."""
     both = list(partitions)
     listed = _listed(target, {one.route.target: one.target_leader for one in both}, _LOG_END)
-    found: dict[Route, int | Unserved] = {}
+    found: dict[PartitionPair, int | Unserved] = {}
     for one in both:
         end = listed[one.route.target]
         found[one.route] = end if isinstance(end, Unserved) else end[0]

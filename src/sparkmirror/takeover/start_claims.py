@@ -12,7 +12,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.durable.claim_log import SegmentLog
 from sparkmirror.durable.claims import Segment, start_claim
 from sparkmirror.durable.identity import Identity
-from sparkmirror.position.route import Route
+from sparkmirror.position.route import PartitionPair
 from sparkmirror.position.target_reading import Unserved
 from sparkmirror.takeover.log_bounds import read_target_ends
 from sparkmirror.takeover.our_progress import SoFar
@@ -33,12 +33,12 @@ class Start(NamedTuple):
 
 def claim_starts(
     target: ClusterClient, segments: SegmentLog, identity: Identity, starts: Sequence[Start], predecessor: str
-) -> dict[Route, str]:
+) -> dict[PartitionPair, str]:
     """Claim them; what we claimed before for these partitions is retracted. Returns those that failed, and why.
 
     `predecessor`: who else is likely to write there.
     """
-    failed: dict[Route, str] = {}
+    failed: dict[PartitionPair, str] = {}
     for first in range(0, len(starts), CLAIMED_AT_ONCE):
         failed |= _claim(target, segments, identity, starts[first : first + CLAIMED_AT_ONCE], predecessor)
     return failed
@@ -46,7 +46,7 @@ def claim_starts(
 
 def _claim(
     target: ClusterClient, segments: SegmentLog, identity: Identity, starts: Sequence[Start], predecessor: str
-) -> dict[Route, str]:
+) -> dict[PartitionPair, str]:
     where = [(one.begun.both.target.topic_id, one.begun.both.route.partition) for one in starts]
     try:
         whole = segments.wholes(one for one in where if segments.claims(*one))
@@ -54,7 +54,7 @@ def _claim(
         segments.settle([_segment(identity, one) for one in starts], outdated)
     except ConnectionError as error:
         return {one.begun.both.route: str(error) for one in starts}
-    failed: dict[Route, str] = {}
+    failed: dict[PartitionPair, str] = {}
     ends = read_target_ends(target, (one.begun.both for one in starts))
     for one in starts:
         route = one.begun.both.route

@@ -69,7 +69,7 @@ class _Epoch(NamedTuple):
     epoch: int
 
 
-class _Piece(NamedTuple):
+class _MapPiece(NamedTuple):
     """A run, or the part of it that has one leader epoch."""
 
     upstream: int
@@ -284,7 +284,7 @@ class OffsetMap:
                 if stretches[earlier].upstream == _EVERYTHING:
                     break
 
-    def _pieces(self, stretch: int, upstream: int) -> Iterator[_Piece]:
+    def _pieces(self, stretch: int, upstream: int) -> Iterator[_MapPiece]:
         """The copies of one stretch at or above an upstream offset, by growing offsets."""
         firsts = [0, *(restart.first for restart in self._restarts), len(self._table)]
         epochs = [(epoch.upstream, epoch.epoch) for epoch in self._epochs if epoch.stretch == stretch]
@@ -297,7 +297,7 @@ class OffsetMap:
                 piece_end = min(end, following)
                 if piece_end > upstream:
                     skipped = max(upstream - start, 0)
-                    yield _Piece(start + skipped, piece_end, downstream + skipped, epochs[number][1])
+                    yield _MapPiece(start + skipped, piece_end, downstream + skipped, epochs[number][1])
                 start, downstream, records = piece_end, downstream + piece_end - start, end - piece_end
                 number += 1
 
@@ -330,7 +330,7 @@ class OffsetMap:
         return self._table.row(index)[DOWNSTREAM]
 
 
-def _common(earlier: Iterator[_Piece], later: Iterator[_Piece]) -> Iterator[Twice]:
+def _common(earlier: Iterator[_MapPiece], later: Iterator[_MapPiece]) -> Iterator[Twice]:
     """What both have with the same offset and leader epoch."""
     first, again = next(earlier, None), next(later, None)
     while first is not None and again is not None:
