@@ -29,6 +29,7 @@ class Event(StrEnum):
     DUTY_FAILED = "duty-failed"
     DUTY_RECOVERED = "duty-recovered"
     EPOCH_CANCELLED = "epoch-cancelled"
+    EPOCH_ENDED = "epoch-ended"
     EPOCH_FAILED = "epoch-failed"
     EPOCH_GROWN = "epoch-grown"
     EPOCH_STARTED = "epoch-started"

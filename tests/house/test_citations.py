@@ -38,9 +38,7 @@ def broken_links(page: Path) -> Iterator[str]:
         if re.match(r"[a-z]+:", target):
             continue
         file = (page.parent / target).resolve() if target else page
-        if not file.exists():
-            yield f"{target}{fragment}"
-        elif fragment and file.suffix == ".md" and fragment[1:] not in anchors(file):
+        if not file.exists() or (fragment and file.suffix == ".md" and fragment[1:] not in anchors(file)):
             yield f"{target}{fragment}"
 
 
