@@ -99,7 +99,7 @@ class FetchSession:
         self._sent_version = version
         self.max_wait_ms = max_wait_ms
         self.limit: int | None = None
-        """Limit in bytes for the next requests, if below the session's `max_bytes`."""
+        """Limit in bytes for the next requests, if below `max_bytes`; None: no such limit."""
         self._max_bytes = max_bytes
         self._id = 0
         self._epoch = _NEW_SESSION if incremental else _NO_SESSION

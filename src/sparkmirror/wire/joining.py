@@ -189,8 +189,8 @@ def joined_lone_records(records: memoryview, upstream: int, tiny: int) -> LoneRe
     """Join the plain one-record batches that `records` begins with.
 
     A plain batch has one record at the batch's own offset and timestamp, no codec and no transaction. The run ends
-    before a batch with a wrong CRC, with another leader epoch than the first, with `tiny` bytes or more, or below
-    `upstream`. Returns None if the run is empty.
+    before a batch that is not plain, has a wrong CRC, another leader epoch than the first batch, or `tiny` bytes or
+    more, or lies below `upstream`. Returns None if the run is empty.
     """
     data = bytes(records)
     end = len(data)

@@ -160,10 +160,10 @@ class _Section:
         return records
 
     def _note(self, first: int, last: int, count: int) -> None:
-        """Count records just before they are given.
+        """Count records for the reader, and check their offsets.
 
-        Raises ValueError, before the reader gets any of these records, if the offsets don't ascend or the batch has
-        more records than announced.
+        Raises ValueError if the offsets don't ascend or leave the batch, or if the batch has more records than
+        announced. `_taken` calls this method before the reader gets the records.
         """
         if first <= self._last or last >= self._header.next_offset:
             raise ValueError(f"offsets {first} to {last} follow {self._last}")

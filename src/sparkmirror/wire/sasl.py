@@ -104,7 +104,7 @@ class Scram:
         except binascii.Error:
             signature = b""
         if not hmac.compare_digest(signature, self._server_signature):
-            raise SaslError("the broker could not prove that it knows our password: it may be somebody else's")
+            raise SaslError("the broker could not prove that it knows our password: it may be an impostor")
         return None
 
     def _hmac(self, key: bytes, message: bytes) -> bytes:
