@@ -48,7 +48,7 @@ def to_python(pattern: str) -> str:
 
 def compile_java(pattern: str) -> regex.Pattern[str]:
     """Compile Java's `pattern`; raise `ValueError` that names the pattern."""
-    if _WORDS.fullmatch(pattern):  # a list of names may hold tens of thousands
+    if _WORDS.fullmatch(pattern):  # a list of names, perhaps tens of thousands
         return regex.compile(r"\L<words>", regex.VERSION1, words=pattern.split("|"))
     translated = to_python(pattern)
     try:

@@ -68,10 +68,14 @@ class SchemaComparer:
         except Unresolved as missing:
             verdict, detail = SchemaVerdict.ANOTHER_SCHEMA, f"it refers to what is not there: {missing}"
         if verdict is not SchemaVerdict.EQUAL:
-            others = self._target.subjects(number)
-            theirs = f"at the target it is {', '.join(others)}" if others and others != subjects else ""
+            target_subjects = self._target.subjects(number)
+            target_words = (
+                f"at the target it is {', '.join(target_subjects)}"
+                if target_subjects and target_subjects != subjects
+                else ""
+            )
             other_id = self._elsewhere(here, subjects, number)
-            detail = "; ".join(filter(None, (detail, theirs, other_id)))
+            detail = "; ".join(filter(None, (detail, target_words, other_id)))
         return SchemaComparison(verdict, here.type, subjects, detail)
 
     def _elsewhere(self, schema: Schema, subjects: tuple[str, ...], number: str) -> str:

@@ -292,7 +292,7 @@ class RpcConnection:
         deadline = time.monotonic() + self._timeout_s
         try:
             self._sock.settimeout(self._timeout_s)
-            with suppress(BrokenPipeError, ConnectionResetError, ssl.SSLEOFError):  # the reason may be there
+            with suppress(BrokenPipeError, ConnectionResetError, ssl.SSLEOFError):  # its reason may still come
                 self._sock.sendall(request)
             answer = self._receive(_SIZE.unpack(self._receive(4, deadline))[0], deadline)
             self._answers += 1
