@@ -1,4 +1,7 @@
-"""The clock that bounds zombies: it counts the time that a machine was suspended too (R6)."""
+"""Clock for time limits on zombies, which also counts suspended time (R6).
+
+A zombie is a former pump that goes on sending, for instance after its machine was suspended.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,10 @@ _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def now_s() -> float:
-    """Seconds since some fixed point."""
+    """Return the seconds since a fixed point."""
     return time.clock_gettime(_CLOCK)
 
 
 def wall_ms() -> int:
-    """Milliseconds since 1970, as Kafka's timestamps."""
+    """Return the milliseconds since 1970, as in Kafka's timestamps."""
     return time.time_ns() // 1_000_000

@@ -1,4 +1,7 @@
-"""Schema ids in records, and whether they mean the same at a flow's target: what `sparkmirror schemas check` does."""
+"""Schema ids in records, and their meaning at a flow's target.
+
+This is the work of `sparkmirror schemas check`.
+"""
 
 from sparkmirror.schemas.check import CheckedId, CheckedPart, SchemaCheck, check_flow
 from sparkmirror.schemas.compare import SchemaVerdict

@@ -1,4 +1,4 @@
-"""An address that is listened on, and HTTP on it in a thread."""
+"""A listening address, and an HTTP server on it in a thread."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BACKLOG = 128
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """An address that is listened on; without a host all of this machine's."""
+    """A listening address; without a host all addresses of this machine."""
 
     scheme: str
     host: str
@@ -53,7 +53,10 @@ def listening(listener: Listener, path: str, key: str = "listeners") -> Iterator
 
 @contextmanager
 def serving(app: ASGIApp, bound: socket.socket, tls: ssl.SSLContext | None) -> Iterator[None]:
-    """Answer on the socket, in a thread. Of what is no HTTP nothing is logged: anybody could fill the log with it."""
+    """Serve the application on the socket, in a thread.
+
+    Requests that are not HTTP are not logged: any client could fill the log with such lines.
+    """
     settings = uvicorn.Config(
         app,
         http=Connection,
