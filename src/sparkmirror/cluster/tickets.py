@@ -186,8 +186,8 @@ def check_keytab(login: Kerberos) -> None:
             return
     except OSError as error:
         raise SaslError(
-            f"the keytab {login.keytab} can't be read here: {error.strerror}; each process that signs in needs it, Spark's"
-            " executors too: put it there at the same path"
+            f"the keytab {login.keytab} can't be read here: {error.strerror}; each process that signs in needs it,"
+            " Spark's executors too: put it there at the same path"
         ) from None
 
 
