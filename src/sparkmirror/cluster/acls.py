@@ -54,7 +54,7 @@ class AclResource(IntEnum):
 
 
 class SecurityDisabled(Exception):
-    """Raised if the cluster has no ACLs: its brokers have no authorizer."""
+    """Error for a cluster without ACLs: its brokers have no authorizer."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -105,7 +105,7 @@ class Acl:
         return self.pattern == LITERAL and self.name in (name, WILDCARD)
 
     def covers(self, other: Acl) -> bool:
-        """Tell whether the ACL makes `other` redundant: it allows or denies as much."""
+        """Tell whether the ACL allows or denies at least as much as `other`."""
         same_name = (self.name, self.pattern) == (other.name, other.pattern)
         everything = (self.name, self.pattern) == (WILDCARD, LITERAL)
         names = everything or same_name or (self.pattern == PREFIXED and other.name.startswith(self.name))
@@ -161,9 +161,9 @@ def create_acls(client: ClusterClient, acls: Sequence[Acl]) -> dict[Acl, str | N
 
 
 def delete_acls(client: ClusterClient, acls: Sequence[Acl]) -> dict[Acl, str | None]:
-    """Remove exactly these ACLs; return for each None or a line with the failure.
+    """Remove exactly these ACLs; return for each None, or one line with the failure.
 
-    None also for an ACL that the cluster does not have.
+    None, too, for an ACL that the cluster does not have.
     """
     outcomes: dict[Acl, str | None] = {}
     for start in range(0, len(acls), ACLS_PER_REQUEST):

@@ -26,8 +26,7 @@ from sparkmirror.wire.topic_ids import NO_ID
 ANY_SEQUENCE = 1000
 """Sequence of first batches.
 
-A flow's sequence is its count of records, so after the leader has lost its state the first batch that it sees has any
-sequence.
+A flow's sequence is its count of records. So the first batch after a leader has lost its state has any sequence.
 """
 REMEMBERED = 5
 """Number of newest batches of a producer whose repeats a leader recognises."""
@@ -42,9 +41,9 @@ class AppendVerdict(StrEnum):
     HOLDS = "holds"
     FAILS = "fails"
     UNTRIED = "untried"
-    """Not tried: the failure of another check makes it impossible."""
+    """Untried check: the failure of another check makes it impossible."""
     NOTED = "noted"
-    """Different from Apache Kafka, but exactness does not depend on this alone."""
+    """Difference from Apache Kafka, on which alone exactness does not depend."""
 
 
 @dataclass(frozen=True, slots=True)

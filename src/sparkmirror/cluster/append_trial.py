@@ -45,7 +45,7 @@ Place = tuple[int, int]
 
 
 class CannotTell(ConnectionError):
-    """Raised with one line if the trial could not be completed."""
+    """Error for an incomplete trial: one line with the reason."""
 
 
 class _Ack(NamedTuple):

@@ -24,7 +24,7 @@ _PROTECTOR_OID = bytes.fromhex("060a2b060104012a02110101")
 
 
 class JksError(ValueError):
-    """Raised if a file can't be read; the message holds no secret."""
+    """Error for an unreadable file; the message holds no secret."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ _LONGEST_THROTTLE_S = 5.0
 
 
 class RangeUnread(ConnectionError):
-    """Raised if the log can't be read now at the wanted offset."""
+    """Error for a log that can't be read now at the wanted offset."""
 
 
 class LogBatch(NamedTuple):

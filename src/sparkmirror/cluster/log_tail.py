@@ -38,7 +38,7 @@ class LastBatch(NamedTuple):
 
 
 class TailUnread(ConnectionError):
-    """Raised if a log's tail can't be read now; `code` is Kafka's error."""
+    """Error for a log's tail that can't be read now; `code` is Kafka's error."""
 
     def __init__(self, topic: str, partition: int, code: int) -> None:
         self.code = code

@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 
 class NoScratchTopic(ConnectionError):
-    """Raised if a scratch topic can't be made: one line with reason and advice."""
+    """Error for a scratch topic that can't be made: one line with reason and advice."""
 
 
 @contextmanager

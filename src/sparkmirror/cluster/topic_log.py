@@ -36,7 +36,7 @@ Answer = TypeVar("Answer")
 
 
 class LogUnavailable(ConnectionError):
-    """Raised if the topic can't be read or written now.
+    """Error for a topic that can't be read or written now.
 
     `code` is Kafka's error; 0 for a failure of the connection or of the content.
     """

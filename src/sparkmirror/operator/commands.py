@@ -27,7 +27,7 @@ class WarningReason(StrEnum):
 
 
 class CommandRefused(Exception):
-    """Raised for an impossible command of an annotation; the message has the reason."""
+    """Error for an annotation's impossible command; the message has the reason."""
 
     def __init__(self, reason: WarningReason, message: str) -> None:
         super().__init__(message)

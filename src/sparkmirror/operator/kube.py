@@ -35,7 +35,7 @@ _VERSIONS = {
 
 
 class KubeRefused(Exception):
-    """Raised if the API refuses a request, or can't be reached; one line."""
+    """Error for a request that the API refuses or does not answer; one line."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)

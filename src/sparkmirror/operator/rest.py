@@ -19,11 +19,11 @@ _QUICK_S = 10.0
 
 
 class RestAway(Exception):
-    """Raised if no pod answers."""
+    """Error for a request that no pod answers."""
 
 
 class RestRefused(Exception):
-    """Raised if the REST interface refuses a request; the message is Connect's."""
+    """Error for a request that the REST interface refuses; the message is Connect's."""
 
 
 class ConnectRest:
