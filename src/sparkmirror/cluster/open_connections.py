@@ -1,4 +1,4 @@
-"""How many connections a kafka-python client has open, as the client itself measures it."""
+"""Number of a kafka-python client's open connections, by the client's metrics."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ _NAME = "connection-count"
 
 
 class OpenConnections(AbstractMetricsReporter):  # type: ignore[misc]  # kafka-python has no types
-    """A metrics reporter for one client: pass `lambda: reporter` in the client's `metric_reporters`."""
+    """Metrics reporter for one client.
+
+    Pass `lambda: reporter` in the client's `metric_reporters`.
+    """
 
     def __init__(self) -> None:
         self._metric: Any = None
 
     @property
     def count(self) -> int:
-        """Open connections; 0 before the client has begun."""
+        """Number of open connections; 0 before the client has begun."""
         return int(self._metric.value()) if self._metric is not None else 0
 
     def init(self, metrics: list[Any]) -> None:
@@ -33,7 +36,7 @@ class OpenConnections(AbstractMetricsReporter):  # type: ignore[misc]  # kafka-p
             self._metric = None
 
     def configure(self, configs: dict[str, Any]) -> None:
-        """Nothing is configured."""
+        """Do nothing: the reporter has no settings."""
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Do nothing: the reporter holds no resources."""

@@ -1,4 +1,7 @@
-"""What annotations ask for once: restarts, and connectors' offsets listed, altered or reset."""
+"""One-time commands given by annotations: restarts, and changes of offsets.
+
+Offsets of connectors are listed, altered or reset.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from sparkmirror.operator.names import OFFSETS, OFFSETS_OF, RESTART, RESTART_TAS
 
 
 class WarningReason(StrEnum):
-    """Of the `Warning` condition while a command can't be done; Strimzi's words."""
+    """Reason of the `Warning` condition for a failed command, in Strimzi's words."""
 
     RESTART = "RestartConnector"
     RESTART_TASK = "RestartConnectorTask"
@@ -24,7 +27,7 @@ class WarningReason(StrEnum):
 
 
 class CommandRefused(Exception):
-    """An annotation asks for what can't be done; the message says why."""
+    """Error for an annotation's impossible command; the message has the reason."""
 
     def __init__(self, reason: WarningReason, message: str) -> None:
         super().__init__(message)
@@ -33,32 +36,38 @@ class CommandRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Of a connector or one of its tasks, by one request."""
+    """Restart of a connector or of one of its tasks, by one request."""
 
     reason: WarningReason
     call: Call
     annotations: tuple[str, ...]
-    """To be removed when it is done."""
+    """Annotations to remove once the restart is done."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """Of one connector, from or into a ConfigMap."""
+    """Command about one connector's offsets: list, alter or reset.
+
+    The ConfigMap receives listed offsets, and holds the offsets to set.
+    """
 
     reason: WarningReason
     connector: str
     config_map: str
-    """Empty where none is needed."""
+    """Name of the ConfigMap; empty for a reset, which needs none."""
     annotations: tuple[str, ...] = (OFFSETS, OFFSETS_OF)
 
     @property
     def entry(self) -> str:
-        """The key in the ConfigMap; an arrow may not be in one."""
+        """Key in the ConfigMap: the connector's name without the arrow.
+
+        Keys of a ConfigMap can't hold an arrow.
+        """
         return self.connector.replace("->", "--") + ".json"
 
     @property
     def path(self) -> str:
-        """Of the REST interface."""
+        """Path of the connector's offsets in the REST interface."""
         return connector_path(self.connector, "offsets")
 
 
@@ -68,7 +77,10 @@ _FLAGS = ("includeTasks", "onlyFailed")
 
 
 def commands(resource: Mapping[str, Any], connectors: Collection[str]) -> Iterator[Command | CommandRefused]:
-    """All that the resource's annotations ask for. `connectors`: those of the plan."""
+    """Yield the commands of a resource's annotations.
+
+    An impossible command is yielded as `CommandRefused`. `connectors` are the names of the plan's connectors.
+    """
     annotations = annotations_of(resource)
     for annotation, read in ((RESTART, _restart), (RESTART_TASK, _restart_task), (OFFSETS, _offsets)):
         if annotation in annotations:
@@ -141,12 +153,15 @@ def _known(reason: WarningReason, annotation: str, name: str, connectors: Collec
 
 
 def listed_text(answer: Mapping[str, Any]) -> str:
-    """What is written into the ConfigMap: what the REST interface answered, for people to read and change."""
+    """Format the REST interface's answer for the ConfigMap, easy to read and edit."""
     return json.dumps({"offsets": answer.get("offsets", [])}, indent=2, ensure_ascii=False)
 
 
 def asked_offsets(command: Offsets, data: Mapping[str, str] | None) -> dict[str, Any]:
-    """The request that a ConfigMap's entry stands for. Raises `CommandRefused`; numbers stay what they are."""
+    """Return the request to alter offsets, from a ConfigMap's entry.
+
+    Raises `CommandRefused` if the entry is missing or malformed. Numbers are passed on unchanged.
+    """
     if data is None:
         raise CommandRefused(command.reason, f"ConfigMap {command.config_map} is not there")
     if command.entry not in data:

@@ -1,4 +1,7 @@
-"""The `status` of a resource, as Strimzi's operator writes it: a pure function of what was seen."""
+"""The `status` of a resource, in the format of Strimzi's operator.
+
+A pure function of the observations of a turn.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from sparkmirror.operator.names import Key, rest_url, selector
 
 
 class ResourceTrouble(NamedTuple):
-    """A condition's reason and message."""
+    """Reason and message of a condition."""
 
     reason: str
     message: str
@@ -22,23 +25,26 @@ class ResourceTrouble(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SeenResource:
-    """What one turn saw of a resource."""
+    """Observations of a resource in one turn."""
 
     key: Key
     generation: int
     replicas: int = 0
-    """Pods that there are."""
+    """Number of existing pods."""
     wanted: int = 0
     connectors: Sequence[Mapping[str, Any]] | None = None
-    """As the REST interface tells them; None where it was not asked."""
+    """Connectors in the REST interface's answer; None if it was not asked."""
     trouble: ResourceTrouble | None = None
-    """Why it is not ready."""
+    """Reason why the resource is not ready; None if it is."""
     warnings: Sequence[ResourceTrouble] = field(default=())
     paused: bool = False
 
 
 def status_of(seen: SeenResource, before: Mapping[str, Any], now: datetime | None = None) -> dict[str, Any]:
-    """The new status; a condition that says what it said keeps its time. `before`: the status that was there."""
+    """Return the new status; `before` is the previous status.
+
+    An unchanged condition keeps its time.
+    """
     at = (now or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
     old = {_said(item): item.get("lastTransitionTime", at) for item in before.get("conditions") or ()}
     conditions = [{**item, "lastTransitionTime": old.get(_said(item), at)} for item in _conditions(seen)]
@@ -60,14 +66,14 @@ def status_of(seen: SeenResource, before: Mapping[str, Any], now: datetime | Non
 
 
 def merge_patch(status: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What makes the old status the new one, as a JSON merge patch; None where it is the same already."""
+    """Return the JSON merge patch from old to new status; None without a difference."""
     gone = dict.fromkeys((name for name in before if name not in status), None)
     changed = {name: value for name, value in status.items() if before.get(name) != value}
     return {"status": {**changed, **gone}} if changed or gone else None
 
 
 def has_failed(connectors: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether a connector, or one of its tasks, has failed."""
+    """True if a connector, or one of its tasks, has failed."""
     states = [
         part.get("state") for item in connectors for part in (item.get("connector") or {}, *(item.get("tasks") or ()))
     ]

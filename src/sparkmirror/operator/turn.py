@@ -1,4 +1,4 @@
-"""One turn for one resource: see what is there, have what shall be there, and write the status."""
+"""Turns: each brings one resource to its wanted state once, and writes its status."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ from sparkmirror.operator.status import ResourceTrouble, SeenResource, merge_pat
 log = logging.getLogger(__name__)
 
 NO_EFFECT = "NoEffect"
-"""The reason of a warning about a field that means nothing here."""
+"""Reason of a warning about a field that has no effect here."""
 
 _WAITING = ("PodInitializing", "ContainerCreating")
 
 
 class Api(Protocol):
-    """Kubernetes' API, as `KubeApi` has it."""
+    """Kubernetes' API, implemented by `KubeApi`."""
 
     def get(self, path: str) -> dict[str, Any] | None: ...
     def apply(self, manifest: Mapping[str, Any]) -> dict[str, Any]: ...
@@ -75,7 +75,7 @@ class Api(Protocol):
 
 
 class Rest(Protocol):
-    """A resource's REST interface, as `ConnectRest` has it."""
+    """A resource's REST interface, implemented by `ConnectRest`."""
 
     def get(self, path: str) -> Any: ...
     def do(self, call: Call) -> Any: ...
@@ -83,27 +83,27 @@ class Rest(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Of the operator."""
+    """Settings of the operator."""
 
     class_name: str
     image: str
     version: str
-    """Of the resources that are read, such as `v1`."""
+    """API version of the resources that are read, such as `v1`."""
     operator_labels: Mapping[str, str]
 
 
 @dataclass(slots=True)
 class Memory:
-    """What is remembered of a resource from turn to turn; without it some requests are made once more."""
+    """Memory of a resource between turns; without it some requests are repeated."""
 
     put: dict[str, str] = field(default_factory=dict)
-    """By connector the digest of what was put last."""
+    """Digest of each connector's configuration as put last."""
     said: str = ""
-    """The trouble that was logged last."""
+    """Last logged trouble."""
 
 
 class Turns:
-    """Takes turns for any resource. `rest_of` gives the REST interface of one."""
+    """Turns for any resource; `rest_of` returns a resource's REST interface."""
 
     def __init__(self, api: Api, rest_of: Callable[[Key], Rest], settings: Settings) -> None:
         self._api = api
@@ -111,7 +111,10 @@ class Turns:
         self._settings = settings
 
     def take(self, key: Key, memory: Memory) -> bool:
-        """One turn; whether the next may come at leisure. Raises `KubeRefused` where the API can't be asked."""
+        """Take one turn; return True if the next turn may come after the long pause.
+
+        Raises `KubeRefused` if the API can't be asked.
+        """
         path = resource_path(f"{GROUP}/{self._settings.version}", PLURAL, key.namespace, key.name)
         resource = self._api.get(path)
         if resource is None or resource["metadata"].get("deletionTimestamp"):
@@ -133,7 +136,10 @@ class Turns:
         return seen.trouble is None and all(warning.reason == NO_EFFECT for warning in seen.warnings)
 
     def _leave(self, resource: Mapping[str, Any], key: Key) -> None:
-        """Remove what was made for a resource that is no longer ours: another operator may take it."""
+        """Remove the objects made for a resource that is no longer this operator's.
+
+        Another operator may take the resource over.
+        """
         uid = resource["metadata"].get("uid")
         for _, kind in reversed(KINDS):
             path = object_path(kind, key.namespace, object_name(kind, key.name))
@@ -144,11 +150,17 @@ class Turns:
             if any(owner.get("uid") == uid for owner in owners):
                 self._api.delete(path)
                 log.info(
-                    "%s: %s is removed: the resource is no longer ours", key, kind, extra=Event.OBJECT_REMOVED.extra
+                    "%s: %s is removed: the resource is no longer this operator's",
+                    key,
+                    kind,
+                    extra=Event.OBJECT_REMOVED.extra,
                 )
 
     def _rival(self, key: Key) -> str:
-        """Why the resource must be left alone though it is ours: somebody else runs it."""
+        """Return the reason to leave the resource alone: another manager runs it.
+
+        Empty without one. The resource is assigned to this operator.
+        """
         group, plural = STRIMZI_PODS
         for version in ("v1", "v1beta2"):
             path = resource_path(f"{group}/{version}", plural, key.namespace, component(key.name))
@@ -164,7 +176,7 @@ class Turns:
         return ""
 
     def _warn(self, resource: Mapping[str, Any], key: Key, memory: Memory, reason: str) -> None:
-        """By an event, and not in the status, which is the other one's."""
+        """Warn by an event and a log line: the status belongs to the other manager."""
         if reason == memory.said:
             return
         memory.said = reason
@@ -194,7 +206,7 @@ class Turns:
 
 
 class _One:
-    """One resource, in one turn."""
+    """One turn of one resource."""
 
     def __init__(
         self,
@@ -212,7 +224,7 @@ class _One:
         self._spec: Mapping[str, Any] = spec if isinstance(spec, dict) else {}
 
     def turn(self) -> SeenResource:
-        """What was seen, after what could be done was done."""
+        """Take the turn as far as possible; return the observations."""
         seen = SeenResource(self._key, int(self._resource["metadata"].get("generation") or 0))
         if is_paused(self._resource):
             return replace(seen, paused=True)
@@ -238,10 +250,10 @@ class _One:
             return seen
         return self._run(plan, seen)
 
-    # --- what is in Kubernetes ------------------------------------------------------------------
+    # --- objects in Kubernetes ------------------------------------------------------------------
 
     def _contents(self) -> Contents:
-        """What the Secrets and ConfigMaps hold that pods are given; one that is not there is left out."""
+        """Read the pods' Secrets and ConfigMaps; leave out missing ones."""
         mounted = mounted_references(self._spec, self._key.namespace)
         result: dict[ObjectReference, Mapping[str, bytes]] = {}
         for reference in dict.fromkeys((*mounted, *pod_references(self._spec))):
@@ -251,7 +263,10 @@ class _One:
         return result
 
     def _about_users(self, reason: str) -> str:
-        """Of a Secret that is not there: whether a KafkaUser is to make it, and how that is."""
+        """Return a note on the KafkaUser whose Secret is missing.
+
+        The note tells if the KafkaUser is Ready. Empty if no Secret is missing, or no KafkaUser has the Secret's name.
+        """
         for reference in mounted_references(self._spec, self._key.namespace) if "is not there" in reason else ():
             if reference.kind != "Secret" or f"Secret {reference.name} is not there" not in reason:
                 continue
@@ -277,13 +292,13 @@ class _One:
             self._done((ROLL,))
 
     def _done(self, annotations: Sequence[str]) -> None:
-        """An annotation that was obeyed goes, as with Strimzi."""
+        """Remove the annotations of a done command, as Strimzi does."""
         self._api.merge(self._path, {"metadata": {"annotations": dict.fromkeys(annotations, None)}})
 
-    # --- what runs ------------------------------------------------------------------------------
+    # --- connectors in the pods -----------------------------------------------------------------
 
     def _run(self, plan: Plan, seen: SeenResource) -> SeenResource:
-        """Have the connectors in the pods."""
+        """Bring the connectors in the pods to the plan's state."""
         try:
             there = self._rest.get("/connectors?expand=info&expand=status")
             self._change(plan, there)
@@ -323,7 +338,10 @@ class _One:
                 self._rest.do(Call("PUT", f"/admin/loggers/{name}?scope=cluster", {"level": level}))
 
     def _obey(self, plan: Plan) -> Iterator[ResourceTrouble]:
-        """Do what annotations ask for once; what can't be done stays, and is tried again with the next turn."""
+        """Do the annotations' commands; yield a trouble for each failed one.
+
+        The annotation of a failed command stays, and the next turn tries again.
+        """
         for command in commands(self._resource, [item.name for item in plan.connectors]):
             if isinstance(command, CommandRefused):
                 yield ResourceTrouble(command.reason, str(command))
@@ -355,7 +373,10 @@ class _One:
         log.info("%s: offsets of %s: %s", self._key, command.connector, said, extra=Event.CONNECTOR_OFFSETS.extra)
 
     def _write_map(self, command: Offsets, text: str) -> None:
-        """Into the map that is there, whose other keys and owners stay, or into a new one."""
+        """Write listed offsets into the ConfigMap, creating it if it is missing.
+
+        Other keys and the owners of an existing ConfigMap stay.
+        """
         namespace = self._key.namespace
         path = object_path("ConfigMap", namespace, command.config_map)
         if self._api.get(path) is not None:
@@ -365,7 +386,10 @@ class _One:
             self._api.create(object_path("ConfigMap", namespace), made)
 
     def _not_up(self) -> ResourceTrouble | None:
-        """Why no pod answers, in the words of the pods or their deployment."""
+        """Return why no pod answers, in the words of the pods or of their Deployment.
+
+        None if a pod is ready.
+        """
         key = self._key
         path = object_path("Deployment", key.namespace, component(key.name))
         status = (self._api.get(path) or {}).get("status") or {}
