@@ -64,10 +64,18 @@ TOPIC_SYNC_SETTINGS: tuple[Setting, ...] = (
     ),
     _of(TopicSyncConfig, "use.defaults.from", Choice(("target", "source")), "Whose defaults a copy has.", "1.5"),
     _of(TopicSyncConfig, "sync.topic.configs.enabled", Boolean(), "Whether topics' properties are kept equal.", "1.2"),
-    _of(TopicSyncConfig, "sync.topic.configs.interval.seconds", SECONDS, "How often they are.", "1.2"),
+    _of(
+        TopicSyncConfig,
+        "sync.topic.configs.interval.seconds",
+        SECONDS,
+        "How often topics' properties are made equal.",
+        "1.2",
+    ),
     _of(TopicSyncConfig, "sync.topic.acls.enabled", Boolean(), "Whether topics' ACLs are copied.", "1.2"),
-    _of(TopicSyncConfig, "sync.topic.acls.interval.seconds", SECONDS, "How often they are.", "1.2"),
-    _access("sync.acls.patterns.enabled", "acl_patterns_enabled", "Whether ACLs of prefixes and of `*` are, too."),
+    _of(TopicSyncConfig, "sync.topic.acls.interval.seconds", SECONDS, "How often topics' ACLs are copied.", "1.2"),
+    _access(
+        "sync.acls.patterns.enabled", "acl_patterns_enabled", "Whether ACLs of prefixes and of `*` are copied, too."
+    ),
     _access(
         "sync.acls.removals.enabled",
         "acl_removals_enabled",
@@ -85,7 +93,7 @@ TOPIC_SYNC_SETTINGS: tuple[Setting, ...] = (
 
 GROUP_SETTINGS: tuple[Setting, ...] = (
     _of(GroupConfig, "groups", Names(), "Regexes of consumer groups to translate.", "1.3"),
-    _of(GroupConfig, "groups.exclude", Names(), "Regexes of groups not to, though `groups` matches.", "1.3"),
+    _of(GroupConfig, "groups.exclude", Names(), "Regexes of groups not to translate, though `groups` matches.", "1.3"),
     _of(GroupConfig, "group.filter.class", ClassName((DEFAULT_GROUP_FILTER,)), "What decides by `groups`.", "1.3"),
     _of(GroupConfig, "refresh.groups.enabled", Boolean(), "Whether new groups are looked for.", "1.3"),
     _of(GroupConfig, "refresh.groups.interval.seconds", SECONDS, "How often they are looked for.", "1.3"),

@@ -232,7 +232,7 @@ LOSS_SETTINGS: tuple[Setting, ...] = (
 """Settings of the reactions to losses."""
 
 FETCH_SETTINGS: tuple[Setting, ...] = (
-    _fetch("auto.offset.reset", Reset(("earliest", "latest")), "Where a partition never copied starts."),
+    _fetch("auto.offset.reset", Reset(("earliest", "latest")), "Where a partition starts that was never copied."),
     _fetch("fetch.min.bytes", SIZE, "What the source gathers before it answers."),
     _fetch("fetch.max.bytes", SIZE, "Most bytes in one answer; 4 MB at most."),
     _fetch("fetch.max.wait.ms", Integer(0), "How long the source waits for the minimum."),
