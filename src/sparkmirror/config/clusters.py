@@ -1,4 +1,4 @@
-"""One cluster's settings, as a flow has them."""
+"""Reader of the settings of a cluster, for a flow."""
 
 from __future__ import annotations
 
@@ -14,11 +14,17 @@ from sparkmirror.errors import ConfigError
 
 ADMINS = {KeyScope.SOURCE: KeyScope.SOURCE_ADMIN_ACCESS, KeyScope.TARGET: KeyScope.TARGET_ADMIN_ACCESS}
 COPIERS = {KeyScope.SOURCE: KeyScope.SOURCE_CONSUMER_ACCESS, KeyScope.TARGET: KeyScope.TARGET_PRODUCER_ACCESS}
-"""Where the security of a cluster's admin clients is looked for, and of what copies: its consumer or producer."""
+"""Places of the security settings of a cluster, by the place of its brokers.
+
+`ADMINS` is for the cluster's admin clients, `COPIERS` for the client that copies: the consumer or the producer.
+"""
 
 
 def read_cluster(lookup: Lookup, servers: Setting, alias: str, pair: Pair) -> ClusterConfig:
-    """The cluster `alias`, whose brokers `servers` looks for; mistakes are among the lookup's."""
+    """Read the cluster `alias`; `servers` is the setting of its brokers.
+
+    Mistakes go into `lookup.mistakes`.
+    """
     admin_settings = for_place(ADMIN_SETTINGS, ADMIN_PLACES[servers.place])
     fields: dict[str, object] = {"alias": alias, **lookup.given((servers, *admin_settings), pair)}
     if servers.field not in fields:
@@ -34,7 +40,7 @@ def read_cluster(lookup: Lookup, servers: Setting, alias: str, pair: Pair) -> Cl
 
 
 def _secured(lookup: Lookup, cluster: ClusterConfig, place: KeyScope, pair: Pair) -> ClusterConfig:
-    """The cluster with what its clients of this place are given."""
+    """Return the cluster with the security settings of its clients of `place`."""
     protocol = lookup.given(for_place((SECURITY_PROTOCOL,), place), pair)
     cluster = cluster.model_copy(update=dict(protocol))
     ssl = for_place(SSL_SETTINGS, place) if cluster.encrypted else ()
@@ -57,7 +63,10 @@ def _secured(lookup: Lookup, cluster: ClusterConfig, place: KeyScope, pair: Pair
 
 
 def _check_login(lookup: Lookup, cluster: ClusterConfig, settings: tuple[Setting, ...], pair: Pair) -> None:
-    """Stop at a login that can't be used; where secrets are references, what they lead to now is looked at."""
+    """Raise `ConfigError` if the cluster's login can't be used.
+
+    References to secrets are resolved for the check, to their present values.
+    """
     try:
         read_login(with_secrets(cluster).sasl)
     except LoginError as error:

@@ -1,6 +1,6 @@
-"""`docs/configuration.md`, made of the settings as they are declared, so that it can't go stale.
+"""Generator of `docs/configuration.md` from the declared settings.
 
-`python -m sparkmirror.config.reference > docs/configuration.md` writes it anew.
+So the page can't go stale. `python -m sparkmirror.config.reference > docs/configuration.md` writes it anew.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ the value asks for what is done anyway. The defaults are Kafka's.
 
 
 def reference() -> str:
-    """The whole page."""
+    """Return the whole page."""
     return "\n".join(_page()) + "\n"
 
 

@@ -1,6 +1,6 @@
-"""Settings of a flow's schema registries: where they are, who asks them, and by what TLS.
+"""Settings of a flow's schema registries: addresses, users and TLS.
 
-They stay in the process that asks; no order to Spark's workers has them.
+The settings stay in the process that asks a registry; no order to Spark's workers has them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Side: TypeAlias = Literal["source", "target"]
 SIDES: tuple[Side, Side] = ("source", "target")
 
 SCHEMAS = "sparkmirror.schemas."
-"""How all of them begin."""
+"""Prefix of all settings of schema registries."""
 
 _PAGE = "docs/schemas.md"
 
@@ -49,7 +49,10 @@ SCHEMA_SETTINGS = tuple(setting for side in SIDES for setting in (*REGISTRY_SETT
 
 
 def read_schemas(lookup: Lookup, pair: Pair) -> SchemasConfig:
-    """What a file says for one flow; mistakes are among the lookup's. Secrets that stand elsewhere stay references."""
+    """Read the registries of a flow; mistakes go into `lookup.mistakes`.
+
+    Secrets behind references stay references.
+    """
     return SchemasConfig(**{side: _registry(lookup, side, pair) for side in SIDES})
 
 

@@ -1,4 +1,7 @@
-"""The settings of a flow's copying and of its clusters, each declared once; `control_settings` has the others."""
+"""Settings of a flow's copying and of its clusters, each declared once.
+
+All other settings are in `control_settings`.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +75,7 @@ SIZE = Integer(0)
 BUFFER = Integer(0, also=-1)
 
 CLUSTERS_KEY = "clusters"
-"""The one key that is read before the others: it gives the aliases."""
+"""Key that is read before all others: it gives the aliases."""
 
 ENABLED = Setting("enabled", Flag(), KeyScope.PAIR, "Whether this flow is run.", "1.6")
 SOURCE_ALIAS = Setting("source.cluster.alias", NAME_CHARACTERS, KeyScope.CONNECTOR, "See docs/topics.md.", "1.1")
@@ -110,13 +113,13 @@ SSL_SETTINGS: tuple[Setting, ...] = (
     _ssl("ssl.enabled.protocols", TlsVersions(), "Versions of TLS that may be spoken."),
     _ssl("ssl.protocol", Choice(("TLSv1.3", "TLSv1.2", "TLS")), "The newest version that may be spoken."),
 )
-"""Of either cluster; `for_place` says of which."""
+"""TLS settings of either cluster; `for_place` chooses the cluster."""
 
 ADMIN_SETTINGS: tuple[Setting, ...] = (
     _admin("client.id", Text(), "What our clients' ids begin with, in the brokers' logs and quotas."),
     _admin("request.timeout.ms", Integer(1), "How long an answer, or connecting, may take; mostly 10 s at most."),
 )
-"""Of all that is asked of a cluster; `for_place` says of which."""
+"""Settings of all requests to a cluster; `for_place` chooses the cluster."""
 
 
 SASL_SETTINGS: tuple[Setting, ...] = (
@@ -138,7 +141,7 @@ SASL_SETTINGS: tuple[Setting, ...] = (
     _sasl("sasl.login.connect.timeout.ms", Integer(1), "How long connecting to the OIDC server may take."),
     _sasl("sasl.login.read.timeout.ms", Integer(1), "How long its answer may take."),
 )
-"""Of either cluster, where it is signed in to."""
+"""Settings of the sign-in to either cluster; `for_place` chooses the cluster."""
 
 
 POLICY_SETTINGS: tuple[Setting, ...] = (
@@ -168,7 +171,7 @@ SESSION_TIMEOUT = Setting(
 )
 
 BEAT_SETTINGS: tuple[Setting, ...] = (*POLICY_SETTINGS, ADMIN_TIMEOUT, SESSION_TIMEOUT)
-"""Of pairs that send heartbeats only, beside those of heartbeats."""
+"""Settings of pairs that only send heartbeats, beside the heartbeats' own."""
 
 FLOW_SETTINGS: tuple[Setting, ...] = (
     _flow("topics", Names(), "Regexes of topics to copy; a whole name must match one.", "1.2"),
@@ -217,10 +220,10 @@ LOSS_SETTINGS: tuple[Setting, ...] = (
     _loss("sparkmirror.on.truncated", ("halt", "continue"), "The source's log was cut below what was copied."),
     _loss("sparkmirror.on.recreated", ("restart", "halt"), "The source topic was deleted and created again."),
 )
-"""What to do about losses."""
+"""Settings of the reactions to losses."""
 
 FETCH_SETTINGS: tuple[Setting, ...] = (
-    _fetch("auto.offset.reset", Reset(("earliest", "latest")), "Where a partition never copied starts."),
+    _fetch("auto.offset.reset", Reset(("earliest", "latest")), "Where a partition starts that was never copied."),
     _fetch("fetch.min.bytes", SIZE, "What the source gathers before it answers."),
     _fetch("fetch.max.bytes", SIZE, "Most bytes in one answer; 4 MB at most."),
     _fetch("fetch.max.wait.ms", Integer(0), "How long the source waits for the minimum."),

@@ -1,4 +1,4 @@
-"""Brokers that connectors don't name: a mistake, or the cluster of their own worker."""
+"""Brokers of connectors that name none: a mistake, or the cluster of the worker."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ from sparkmirror.formats.reading import place
 
 _SERVERS = "bootstrap.servers"
 _ABBREVIATED = {"source": ("source", "src"), "target": ("target", "dest", "dst", "tgt")}
-"""How a key for a cluster's brokers begins when it was meant for the source or the target."""
+"""First words of keys that were meant for the brokers of source or target."""
 
 
 def with_brokers(entries: Sequence[Entry], clusters: Sequence[ConnectCluster], mistakes: Mistakes) -> list[Entry]:
-    """The entries with brokers for each alias; where none are named, with those of the worker, or a stand-in."""
+    """Return the entries with brokers for each alias.
+
+    A target without brokers gets the worker's brokers. An alias that is still without brokers is a mistake, and gets a
+    stand-in.
+    """
     there = {entry.key for entry in entries}
     added: list[Entry] = []
     for cluster in clusters:
@@ -34,7 +38,10 @@ def with_brokers(entries: Sequence[Entry], clusters: Sequence[ConnectCluster], m
 
 
 def _of_worker(alias: str, worker: WorkerSettings | None) -> Iterable[Entry]:
-    """A connector that names no target writes, as in Connect, to the worker's own cluster."""
+    """Return the worker's brokers and security settings for a target.
+
+    As in Connect, a connector that names no target writes to the worker's own cluster.
+    """
     if worker is None or _SERVERS not in worker.settings:
         return
     for key, entry in worker.settings.items():

@@ -1,4 +1,7 @@
-"""Connectors' files, JSON as Connect's REST interface has it or properties, and workers' properties files."""
+"""Files of connectors and of workers.
+
+Connectors are JSON as Connect's REST interface has it, or properties. Workers are properties.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +27,15 @@ from sparkmirror.formats.reading import Note, place
 from sparkmirror.formats.yaml_files import as_text, is_setting
 
 _TOLD = ("tasks", "type")
-"""Fields of a connector as it is read from Connect's REST interface."""
+"""Fields that Connect's REST interface adds to a connector."""
 _CLASSES = ", ".join(role.value for role in ConnectorRole)
 
 
 def read_connect(files: Sequence[File], wrong: Mistakes) -> tuple[tuple[ConnectCluster, ...], list[Note]]:
-    """What lies in one directory is one Connect cluster: connectors, and their worker's file if it is given.
+    """Return the Connect clusters, and notes; each directory is a cluster.
 
-    Files that are left out are `wrong`. Raises `ConfigError` if no connector is left.
+    A cluster has connectors, and a worker's file if there is any. Files that are left out go into `wrong`. Raise
+    `ConfigError` if no connector is left.
     """
     clusters: list[ConnectCluster] = []
     notes: list[Note] = []
@@ -39,7 +43,7 @@ def read_connect(files: Sequence[File], wrong: Mistakes) -> tuple[tuple[ConnectC
     for directory in dict.fromkeys(Path(file.path).parent for file in files):
         here = [file for file in files if Path(file.path).parent == directory]
         connectors: list[Connector] = []
-        for file in (one for one in here if one.kind is not FileKind.WORKER):
+        for file in (file for file in here if file.kind is not FileKind.WORKER):
             with wrong.gathered():
                 reader = _ConnectorsFile(file)
                 for connector in list(reader.connectors()):
@@ -63,7 +67,7 @@ def read_connect(files: Sequence[File], wrong: Mistakes) -> tuple[tuple[ConnectC
 
 
 def read_worker(file: File) -> WorkerSettings:
-    """A worker's file; the last of each key counts."""
+    """Read a worker's file; the last of each key counts."""
     return WorkerSettings({entry.key: entry for entry in file.entries}, file.path)
 
 
@@ -78,7 +82,7 @@ def _refuse_second(connector: Connector, first: Connector) -> None:
 
 
 class _ConnectorsFile:
-    """The connectors of one file."""
+    """Connectors of a single file."""
 
     def __init__(self, file: File) -> None:
         self._file = file
@@ -87,7 +91,7 @@ class _ConnectorsFile:
         self.notes: list[Note] = []
 
     def connectors(self) -> Iterator[Connector]:
-        """All of them; `notes` are complete then. Raises `ConfigError`."""
+        """Yield all connectors; `notes` is complete afterwards. Raise `ConfigError`."""
         if not self._file.is_json:
             yield self._of_properties()
             return
@@ -102,7 +106,7 @@ class _ConnectorsFile:
         mistakes.stop()
 
     def _of_properties(self) -> Connector:
-        """As `connect-standalone.sh` takes it."""
+        """Return the connector of a file for `connect-standalone.sh`."""
         if self._file.kind is FileKind.OTHER:
             raise ConfigError("is neither a connector's file nor a worker's", where=self._path)
         settings = {entry.key: entry for entry in self._file.entries}
@@ -139,7 +143,10 @@ class _ConnectorsFile:
         mistakes.stop()
 
     def _state(self, fields: Mapping[str, Entry], shape: Shape) -> str:
-        """What is wanted of it, by what stands beside its name and configuration (KIP-980), or by its status."""
+        """Return the wanted state of a connector.
+
+        Fields beside name and configuration tell the state (KIP-980), else the connector's status does.
+        """
         for key, entry in fields.items():
             if key in ("name", "config", "initial_state"):
                 continue
@@ -155,7 +162,7 @@ class _ConnectorsFile:
                     "must be RUNNING, PAUSED or STOPPED", where=place(self._path, stated.line), key=stated.key
                 )
         else:
-            # Other states of a status, such as FAILED, are of a connector that is to run.
+            # A connector in another state, such as FAILED, is to run.
             state = shape.state.lower() if shape.state.lower() in STATES else RUNNING
             stated = self._entry("state", shape.state, shape.start)
         if state != RUNNING:

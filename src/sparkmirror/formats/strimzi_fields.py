@@ -1,6 +1,7 @@
-"""Every field of Strimzi's `KafkaMirrorMaker2`, and what becomes of it; `docs/strimzi.md` is made of this.
+"""Fields of Strimzi's `KafkaMirrorMaker2`, each with its effect.
 
-Source of the fields: the custom resource definitions of Strimzi 0.49 and 1.2, kafka.strimzi.io/v1beta2 and v1.
+`docs/strimzi.md` is made of this table. Source of the fields: the custom resource definitions of Strimzi 0.49 and 1.2,
+kafka.strimzi.io/v1beta2 and v1.
 """
 
 from __future__ import annotations
@@ -8,25 +9,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 HONOURED, IDLE, NOT_NEEDED = "honoured", "no effect", "not needed"
-"""What is not needed is required by Strimzi, or has one natural value, so that no warning names it."""
+"""Effects of a field.
+
+A field is not needed if Strimzi requires it, or it has a single natural value; no warning names it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class StrimziField:
-    """A field and all below it, unless a longer path is here, too."""
+    """Field with all fields below, except for the fields of longer paths here."""
 
     path: str
     effect: str
     words: str
     versions: str = ""
-    """`v1` or `v1beta2`, if it is in one of them only."""
+    """`v1` or `v1beta2`, if only a single version has the field."""
 
 
 _POD = "the pod is described by your own deployment of sparkmirror"
 
 
 def _table(text: str) -> tuple[StrimziField, ...]:
-    """Lines of `effect: words`, each followed by indented paths, with `(version)` behind them or without."""
+    """Parse lines of `effect: words`, each followed by indented paths.
+
+    A path may have `(version)` behind it.
+    """
     fields: list[StrimziField] = []
     effect = words = ""
     for line in filter(None, map(str.rstrip, text.splitlines())):
@@ -170,11 +177,14 @@ OPERATED = {
     "mirrors[].checkpointConnector.alterOffsets": "the ConfigMap that `strimzi.io/connector-offsets: alter` reads",
     "mirrors[].heartbeatConnector.alterOffsets": "the ConfigMap that `strimzi.io/connector-offsets: alter` reads",
 }
-"""Fields that mean something, or something else, where `sparkmirror operator` runs the resource."""
+"""Fields with a further or another meaning under `sparkmirror operator`."""
 
 
 def field_of(path: str) -> StrimziField | None:
-    """What a path such as `mirrors[].source.alias` comes under; None if Strimzi has no such field."""
+    """Return the field that a path such as `mirrors[].source.alias` comes under.
+
+    None if Strimzi has no such field.
+    """
     while path:
         for field in FIELDS:
             if field.path == path:

@@ -1,4 +1,7 @@
-"""What Strimzi's fields hold: text, numbers, lists, maps. A file is held against this before anything is read."""
+"""Shapes of Strimzi's fields: text, numbers, lists, maps.
+
+A file is checked against the shapes before anything is read.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from sparkmirror.formats.yaml_files import Document, Path_, is_setting
 
 
 class ShapeKind(Enum):
-    """What has no fields of its own, with the words for it."""
+    """Kind of a value without fields of its own; the value is the words for it."""
 
     TEXT = "text"
     NUMBER = "a whole number"
@@ -22,7 +25,7 @@ class ShapeKind(Enum):
 
 
 Shape: TypeAlias = "ShapeKind | list[Shape] | Mapping[str, Shape]"
-"""A kind, a list of one shape, or fields by their names."""
+"""Kind, list of a single shape, or fields by their names."""
 
 _CERTIFICATES: list[Shape] = [{"secretName": ShapeKind.TEXT, "certificate": ShapeKind.TEXT, "pattern": ShapeKind.TEXT}]
 _KEY: Shape = {"secretName": ShapeKind.TEXT, "key": ShapeKind.TEXT}
@@ -88,32 +91,35 @@ SPEC: Mapping[str, Shape] = {
     "replicas": ShapeKind.NUMBER,
     "rack": {"type": ShapeKind.TEXT, "topologyKey": ShapeKind.TEXT, "envVarName": ShapeKind.TEXT},
 }
-"""Every field that is read."""
+"""Fields of `spec` that are read."""
 RESOURCE: Shape = {
     "apiVersion": ShapeKind.TEXT,
     "metadata": {"name": ShapeKind.TEXT, "namespace": ShapeKind.TEXT, "generation": ShapeKind.NUMBER},
     "spec": SPEC,
 }
 MANIFEST: Shape = {"metadata": {"name": ShapeKind.TEXT}, "data": ShapeKind.TEXTS, "stringData": ShapeKind.TEXTS}
-"""Of a Secret or ConfigMap."""
+"""Shape of a Secret or ConfigMap."""
 _TYPES = {ShapeKind.TEXT: str, ShapeKind.NUMBER: int, ShapeKind.FLAG: bool}
 
 
 def without_wrong(document: Document, shape: Shape) -> tuple[Document, dict[Path_, ConfigError]]:
-    """The document without the fields that hold something else, and these."""
+    """Return the document without the fields of a wrong shape, and the errors."""
     wrong = {steps: document.error(steps, words) for steps, words in _wrong(document.tree, shape, ())}
     return replace(document, tree=_without(document.tree, wrong, ())) if wrong else document, wrong
 
 
 def _without(value: Any, wrong: Mapping[Path_, ConfigError], steps: Path_) -> Any:
-    """What is wrong is null, or an empty item of a list, as if it were not there."""
+    """Return a value with null, or an empty item of a list, for each wrong part.
+
+    So wrong parts count as missing.
+    """
     if isinstance(value, dict):
         return {
             key: None if (*steps, key) in wrong else _without(below, wrong, (*steps, key))
             for key, below in value.items()
         }
     if isinstance(value, list):
-        return [{} if (*steps, i) in wrong else _without(one, wrong, (*steps, i)) for i, one in enumerate(value)]
+        return [{} if (*steps, i) in wrong else _without(item, wrong, (*steps, i)) for i, item in enumerate(value)]
     return value
 
 
@@ -129,7 +135,7 @@ def _wrong(value: Any, shape: Shape, steps: Path_) -> Iterator[tuple[Path_, str]
     elif not isinstance(value, dict):
         yield steps, f"must be a map of fields, and is {_word(value)}"
     else:
-        # What is null counts as not there.
+        # Null counts as missing.
         for name, below in value.items():
             if name in shape and below is not None:
                 yield from _wrong(below, shape[name], (*steps, name))

@@ -1,4 +1,7 @@
-"""The `status` of a `KafkaMirrorMaker2`, as the operator writes it, in a file beside the resource's own."""
+"""Status of a `KafkaMirrorMaker2`, as the operator writes it.
+
+The status goes into a file beside the resource's own.
+"""
 
 from __future__ import annotations
 
@@ -19,30 +22,30 @@ from sparkmirror.formats.connect import PACKAGE, ConnectorRole
 from sparkmirror.formats.reading import Resource
 
 EVERY_S = 5.0
-"""How often the file is written at most."""
+"""Shortest time between two writes of the file, in seconds."""
 
 FAILED_MESSAGE = "One or more connectors are in FAILED state"
-"""The operator's own words, which scripts look for."""
+"""Message of the operator, which scripts look for."""
 
 _KINDS = {role.value: "source" for role in ConnectorRole}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowStatus:
-    """What a status tells about a flow that runs."""
+    """State of a running flow, for a status."""
 
     flow: str
     state: str
-    """As `engine.snapshot.FlowState` has it, and why after a colon, where that is not plain."""
+    """State as in `engine.snapshot.FlowState`; if need be, a colon and the reason."""
     partitions: int = 0
     parked: tuple[str, ...] = ()
-    """One line for each partition, or topic, that can't be copied now."""
+    """Partitions, or topics, that can't be copied now, a line each."""
     failing: tuple[str, ...] = ()
-    """One line for each duty whose last turn failed."""
+    """Duties that failed in their last turn, a line each."""
 
 
 class StatusFile:
-    """Keeps one file up to date. `tasks` says how many tasks a flow may have."""
+    """Status file, kept up to date; `tasks` has the most tasks of each flow."""
 
     def __init__(self, path: str, resources: Sequence[Resource]) -> None:
         self._path = Path(path)
@@ -55,17 +58,20 @@ class StatusFile:
 
     @property
     def is_due(self) -> bool:
-        """Whether the last time it was shown is long enough ago."""
+        """True if the last call of `show` is long enough ago."""
         return time.monotonic() >= self._next
 
     def show(self, flows: Iterable[FlowStatus]) -> None:
-        """Write it if something has changed."""
+        """Write the file if something has changed."""
         self._next = time.monotonic() + EVERY_S
         statuses = {flow.flow: flow for flow in flows}
         self._write([self._running(resource, statuses) for resource in self.resources])
 
     def ended(self, problem: str = "", reason: str = "") -> None:
-        """Write it for the last time: nothing runs any more, because of `problem` if there is one."""
+        """Write the file for the last time: no flow runs any more.
+
+        `problem` is the problem that ended the run; empty: none.
+        """
         statuses = []
         for resource in self.resources:
             condition = self._condition(resource, "NotReady" if problem else "Ready", reason, problem)
@@ -73,10 +79,14 @@ class StatusFile:
         self._write(statuses)
 
     def _running(self, resource: Resource, statuses: Mapping[str, FlowStatus]) -> dict[str, Any]:
-        connectors = [self._connector(*one, statuses.get(one[0])) for one in resource.connectors]
-        mine = [statuses[flow] for flow in dict.fromkeys(one[0] for one in resource.connectors) if flow in statuses]
+        connectors = [self._connector(*connector, statuses.get(connector[0])) for connector in resource.connectors]
+        mine = [
+            statuses[flow]
+            for flow in dict.fromkeys(connector[0] for connector in resource.connectors)
+            if flow in statuses
+        ]
         waiting = [f"{flow.flow}: {flow.state}" for flow in mine if _waits(flow) or flow.state == "finding out"]
-        if any(one["connector"]["state"] == "FAILED" for one in connectors):
+        if any(shown["connector"]["state"] == "FAILED" for shown in connectors):
             ready = self._condition(resource, "NotReady", "ConnectorsFailed", FAILED_MESSAGE)
         elif waiting:
             ready = self._condition(resource, "NotReady", "NotCopyingYet", "; ".join(waiting))
@@ -105,7 +115,7 @@ class StatusFile:
         return {"name": name, "connector": shown, "tasks": tasks, "type": _KINDS[role.value]}
 
     def _condition(self, resource: Resource, kind: str, reason: str = "", message: str = "") -> dict[str, Any]:
-        """Its time is kept for as long as it says the same."""
+        """Return a condition; its time stays for as long as the condition says the same."""
         key = f"{resource.name} {'Warning' if kind == 'Warning' else 'Ready'} {message if kind == 'Warning' else ''}"
         said = f"{kind} {reason}"
         if self._since.get(key, ("", ""))[0] != said:
@@ -146,5 +156,5 @@ class StatusFile:
 
 
 def _waits(flow: FlowStatus) -> bool:
-    """Tell whether this process copies nothing along it now."""
+    """True if this process copies nothing along the flow now."""
     return flow.state in ("joining", "starting") or flow.state.startswith("standing by")
