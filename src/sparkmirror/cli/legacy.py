@@ -102,7 +102,7 @@ def legacy(
 ) -> None:
     """Mirror as MirrorMaker 1 did, with its files and flags, until stopped.
 
-    What MirrorMaker 1 committed under its group.id is where it begins, and it commits there too.
+    Begins at the offsets that MirrorMaker 1 committed under its group.id, and commits under it, too.
 
     Exit codes: 0 stopped, 1 a partition can't be copied (--abort.on.send.failure true), 2 a file or a flag is wrong,
     3 a cluster can't be reached or can't be a target, or Spark is missing.
@@ -159,7 +159,10 @@ def _refuse(flag: str, given: str | None, reason: str) -> None:
 
 
 def _topics(include: str | None, whitelist: str | None) -> str:
-    """The regex that counts; raises `ConfigError` if it is none."""
+    """Return the regular expression that counts.
+
+    Raises `ConfigError` if it is missing or invalid.
+    """
     flag, text = ("--include", include) if include is not None else ("--whitelist", whitelist)
     if text is None or not included(text):
         reason = (

@@ -28,7 +28,7 @@ def lint(
     timeout: Annotated[float, typer.Option("--timeout", metavar="S", help="Of each cluster, with --connect.")] = 15.0,
     secrets: Secrets = None,
 ) -> None:
-    """Find the mistakes that users make, each with what it would cause and what to do.
+    """Find the mistakes that users make, with their consequences and what to do.
 
     Exit codes: 0 nothing is wrong, 1 something is, 2 FILE can't be read.
 

@@ -48,10 +48,10 @@ def sync_groups(
     output: Output = Format.TEXT,
     log_format: LogFormat = None,
 ) -> None:
-    """Set a group's offsets at the target to what its checkpoints say, again and again.
+    """Set groups' offsets at the target by their checkpoints, again and again.
 
     For a MirrorMaker 2 that writes checkpoints without sync.group.offsets.enabled; sparkmirror run needs none of it.
-    Only groups without members are set, and never back.
+    Sets only groups without members, and never sets offsets back.
 
     Example: sparkmirror sync-groups -cgi mm2TestConsumer1 -src msksource -pfp consumer.properties -mtls
 
@@ -78,8 +78,8 @@ def _print_turn(turn: GroupTurn) -> None:
             "time_ms": int(time.time() * 1000),
             "group": turn.group,
             "state": turn.state,
-            "updated": [{**where._asdict(), "offset": one.offset} for where, one in turn.updated.items()],
-            "refused": [{**where._asdict(), "error": error} for where, error in turn.refused.items()],
+            "updated": [{**tp._asdict(), "offset": position.offset} for tp, position in turn.updated.items()],
+            "refused": [{**tp._asdict(), "error": error} for tp, error in turn.refused.items()],
             "error": turn.error,
         }
     )
