@@ -30,10 +30,10 @@ WIDE = 500
 def acls(
     file: File,
     missing: Annotated[
-        bool, typer.Option("--missing", help="Print what adds those that the target lacks, and nothing else.")
+        bool, typer.Option("--missing", help="Print only the additions for the ACLs that the target lacks.")
     ] = False,
     to: Annotated[
-        str, typer.Option("--to", metavar="|".join(FORMS), help="With --missing: as commands, or as KafkaUsers.")
+        str, typer.Option("--to", metavar="|".join(FORMS), help="With --missing: print commands, or KafkaUsers.")
     ] = COMMANDS,
     flow: Flow = None,
     clusters: Clusters = None,

@@ -43,16 +43,16 @@ def demo(
     ] = 300_000,
     brokers: Annotated[int, typer.Option("--brokers", min=1, max=9, help="Brokers of each cluster.")] = 1,
     live: Annotated[
-        float, typer.Option("--live", min=0, metavar="SECONDS", help="How long to go on once the backlog is copied.")
+        float, typer.Option("--live", min=0, metavar="SECONDS", help="Seconds to go on once the backlog is copied.")
     ] = 10.0,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave all running, to try things on, until Ctrl-C.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave everything running until Ctrl-C, to try things.")] = False,
     directory: Annotated[
         Path | None,
         typer.Option(
             "--directory", help="Work here, and leave logs and mm2.properties; new or empty.", show_default=False
         ),
     ] = None,
-    output: Annotated[Format, typer.Option("--output", "-o", help="How to print the proof.")] = Format.TEXT,
+    output: Annotated[Format, typer.Option("--output", "-o", help="Format of the proof.")] = Format.TEXT,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
     """Start two Kafka clusters, mirror one to the other under load, prove the copy.

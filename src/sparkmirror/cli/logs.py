@@ -20,7 +20,7 @@ log = logging.getLogger("sparkmirror.cli")
 
 LogFormat = Annotated[
     Format | None,
-    typer.Option("--log-format", help="How to log, whatever sparkmirror.log.format in the file says."),
+    typer.Option("--log-format", help="Format of the log; wins over sparkmirror.log.format in the file."),
 ]
 
 

@@ -32,13 +32,13 @@ def _verbs() -> None:
 @offsets.command()
 def translate(
     file: File,
-    topic: Annotated[str, typer.Option("--topic", help="Its name where the offset is from.")] = "",
+    topic: Annotated[str, typer.Option("--topic", help="Topic's name at the cluster of the offset.")] = "",
     partition: Annotated[int, typer.Option("--partition", min=0)] = 0,
-    offset: Annotated[int | None, typer.Option("--offset", min=0, help="Of the record to be read next.")] = None,
+    offset: Annotated[int | None, typer.Option("--offset", min=0, help="Offset of the next record to read.")] = None,
     reverse: Annotated[bool, typer.Option("--reverse", help="From the target's offsets to the source's.")] = False,
     table: Annotated[
         Path | None,
-        typer.Option("--csv", help="A file with columns topic, partition, offset: printed with two more."),
+        typer.Option("--csv", help="File with columns topic, partition, offset: printed with two more."),
     ] = None,
     flow: Flow = None,
     clusters: Clusters = None,

@@ -16,7 +16,7 @@ class Format(StrEnum):
     JSON = "json"
 
 
-Output = Annotated[Format, typer.Option("--output", "-o", help="How to print it.")]
+Output = Annotated[Format, typer.Option("--output", "-o", help="Format of the output.")]
 
 
 def print_json(value: object) -> None:

@@ -11,7 +11,7 @@ from sparkmirror.engine.snapshot import Flow
 from sparkmirror.engine.status_topic import Status
 from sparkmirror.errors import ClusterUnreachable
 
-Stale = Annotated[float, typer.Option("--stale", min=1.0, help="Seconds after which what was published is too old.")]
+Stale = Annotated[float, typer.Option("--stale", min=1.0, help="Seconds after which a published status is too old.")]
 
 
 def fresh(flow: FlowConfig, status: Status, stale_s: float) -> tuple[Flow, float]:

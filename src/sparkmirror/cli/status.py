@@ -27,9 +27,11 @@ def status(
     file: File,
     flow: Flow = None,
     watch: Annotated[bool, typer.Option("--watch", help="Go on until stopped, every 5 s.")] = False,
-    check: Annotated[bool, typer.Option("--check", help="For health checks: the exit code tells.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="For health checks: exit with 1 if a flow is unhealthy.")
+    ] = False,
     stale: Annotated[
-        float, typer.Option("--stale", min=1.0, help="Seconds after which what is shown is too old.")
+        float, typer.Option("--stale", min=1.0, help="Seconds after which a published status is too old.")
     ] = 60,
     clusters: Clusters = None,
     secrets: Secrets = None,

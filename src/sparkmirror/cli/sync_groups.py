@@ -30,19 +30,19 @@ def sync_groups(
         str,
         typer.Option("--propertiesFilePath", "-pfp", help="The target cluster: bootstrap servers, stores, passwords."),
     ] = DEFAULT_FILE,
-    mtls: Annotated[bool, typer.Option("--mTLSEnable", "-mtls", help="TLS, and a certificate of ours.")] = False,
+    mtls: Annotated[bool, typer.Option("--mTLSEnable", "-mtls", help="TLS, with a client certificate.")] = False,
     tls: Annotated[bool, typer.Option("--sslEnable", "-ssl", help="TLS.")] = False,
     policy: Annotated[
-        str, typer.Option("--replicationPolicyClass", "-rpc", help="As MirrorMaker 2 uses it.", show_default=False)
+        str, typer.Option("--replicationPolicyClass", "-rpc", help="MirrorMaker 2's setting.", show_default=False)
     ] = DEFAULT_POLICY,
     separator: Annotated[
-        str, typer.Option("--replicationPolicySeparator", "-rps", help="As MirrorMaker 2 uses it.")
+        str, typer.Option("--replicationPolicySeparator", "-rps", help="MirrorMaker 2's setting.")
     ] = ".",
     interval_s: Annotated[
-        int, typer.Option("--interval", "-int", min=1, metavar="SEC", help="From one sync to the next.")
+        int, typer.Option("--interval", "-int", min=1, metavar="SEC", help="Seconds between two syncs.")
     ] = DEFAULT_INTERVAL_S,
     run_for_s: Annotated[
-        int, typer.Option("--runFor", "-rf", min=0, metavar="SEC", help="After that long it exits; 0: never.")
+        int, typer.Option("--runFor", "-rf", min=0, metavar="SEC", help="Seconds until the program exits; 0: never.")
     ] = 0,
     topic: Annotated[str | None, typer.Option("--topic", "-t", hidden=True)] = None,
     output: Output = Format.TEXT,

@@ -44,13 +44,13 @@ def verify(
     from_offset: Annotated[int | None, typer.Option(min=0, help="Source offset to begin at.")] = None,
     to_offset: Annotated[int | None, typer.Option(min=0, help="Source offset to end before.")] = None,
     from_time: Annotated[
-        str | None, typer.Option(metavar="ISO", help="Begin where records are this late, as 2026-01-31T12:00:00Z.")
+        str | None, typer.Option(metavar="ISO", help="Timestamp to begin at, as 2026-01-31T12:00:00Z.")
     ] = None,
-    to_time: Annotated[str | None, typer.Option(metavar="ISO", help="End where records are this late.")] = None,
+    to_time: Annotated[str | None, typer.Option(metavar="ISO", help="Timestamp to end before.")] = None,
     sample: Annotated[
         float | None, typer.Option(metavar="FRACTION", help="Compare this share of the ranges, chosen at random.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the sample: the same seed chooses the same ranges.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the sample: the same seed chooses the same ranges.")] = 0,
     resume: Annotated[
         Path | None, typer.Option(metavar="JOURNAL", help="Note finished ranges there, and skip those noted before.")
     ] = None,
@@ -58,7 +58,7 @@ def verify(
     allow_behind: Annotated[
         int,
         typer.Option(
-            min=0, metavar="N", help="So many records may be not copied yet, of all that were there at the start."
+            min=0, metavar="N", help="Records that may be not copied yet, of all that were there at the start."
         ),
     ] = 0,
     output: Annotated[Format, typer.Option("--output", "-o", help="JSON comes as lines.")] = Format.TEXT,
