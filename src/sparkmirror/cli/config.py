@@ -34,8 +34,8 @@ def config(
 ) -> None:
     """Print the settings that count for each flow of FILE, and their origin.
 
-    Secrets are masked. A line has a flow, a key, the value, and the key that set the value or "default"; in a pipe,
-    tabs are between them. Warnings go to standard error.
+    Secrets are masked. A line has a flow, a key, the value, and the key that set the value or
+    "default"; in a pipe, tabs are between them. Warnings go to standard error.
 
     Exit codes: 0 the file can be run, 2 it is wrong.
 

@@ -48,8 +48,9 @@ def convert(
 ) -> None:
     """Write FILE as mm2.properties, connectors' JSON files or a Strimzi resource.
 
-    Settings that the other format can't say are listed on standard error, each with the reason. Exit codes: 0
-    written, 1 written, but with --strict something was not said, 2 FILE is wrong.
+    Settings that the other format can't say are listed on standard error, each with the reason.
+
+    Exit codes: 0 written, 1 written, but with --strict something was not said, 2 FILE is wrong.
 
     Example: sparkmirror convert mm2.properties --to strimzi > mirror.yaml
     """

@@ -59,7 +59,8 @@ def demo(
 
     Everything runs on this machine.
 
-    Exit codes: 0 every partition is identical, 1 it is not, 3 this machine lacks something, 130 interrupted.
+    Exit codes: 0 every partition is identical, 1 it is not, 3 this machine lacks something, 130
+    interrupted.
 
     Example: sparkmirror demo --records 100000 --keep
     """

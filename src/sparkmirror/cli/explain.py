@@ -31,8 +31,10 @@ def explain(
 ) -> None:
     """Explain why a topic, partition or consumer group is or isn't mirrored.
 
-    Prints the checks in the order in which they decide, up to the first that says no, and what to change. Changes
-    nothing. Exit codes: 0 a flow mirrors it, 1 none does, 2 the file or the command line is wrong.
+    Prints the checks in the order in which they decide, up to the first that says no, and what to
+    change. Changes nothing.
+
+    Exit codes: 0 a flow mirrors it, 1 none does, 2 the file or the command line is wrong.
 
     Example: sparkmirror explain mm2.properties orders:3
     """

@@ -104,10 +104,11 @@ def legacy(
 ) -> None:
     """Mirror as MirrorMaker 1 did, with its files and flags, until stopped.
 
-    Begins at the offsets that MirrorMaker 1 committed under its group.id, and commits under it, too.
+    Begins at the offsets that MirrorMaker 1 committed under its group.id, and commits under it,
+    too.
 
-    Exit codes: 0 stopped, 1 a partition can't be copied (--abort.on.send.failure true), 2 a file or a flag is wrong,
-    3 a cluster can't be reached or can't be a target, or Spark is missing.
+    Exit codes: 0 stopped, 1 a partition can't be copied (--abort.on.send.failure true), 2 a file or
+    a flag is wrong, 3 a cluster can't be reached or can't be a target, or Spark is missing.
 
     Example: sparkmirror legacy --consumer.config c.properties --producer.config p.properties --include 'orders|bills'
     """

@@ -47,11 +47,11 @@ def translate(
 ) -> None:
     """Translate an application's stored offsets to the other cluster, exactly.
 
-    For an application that keeps its own offsets: prints the topic, partition and offset at which the application
-    goes on there; for a table, the table with two columns more.
+    For an application that keeps its own offsets: prints the topic, partition and offset at which
+    the application goes on there; for a table, the table with two columns more.
 
-    Exit codes: 0 all translated, 1 some could not be (each is named), 2 the file or the command line is wrong, 3 the
-    target can't be reached.
+    Exit codes: 0 all translated, 1 some could not be (each is named), 2 the file or the command
+    line is wrong, 3 the target can't be reached.
 
     Example: sparkmirror offsets translate mm2.properties --topic orders --partition 3 --offset 1200
     """

@@ -45,10 +45,11 @@ def operator(
 ) -> None:
     """Run the KafkaMirrorMaker2 resources of a Kubernetes cluster, until stopped.
 
-    Takes Strimzi's resources with the annotation sparkmirror.io/class, and makes a deployment of sparkmirror serve
-    for each.
+    Takes Strimzi's resources with the annotation sparkmirror.io/class, and makes a deployment of
+    sparkmirror serve for each.
 
-    Exit codes: 0 stopped, 2 the command line is wrong, 3 there is no Kubernetes, or it lacks Strimzi's resources.
+    Exit codes: 0 stopped, 2 the command line is wrong, 3 there is no Kubernetes, or it lacks
+    Strimzi's resources.
 
     Example: sparkmirror operator --image sparkmirror:latest -n kafka
     """

@@ -71,10 +71,11 @@ def run(
 ) -> None:
     """Mirror as FILE says, until stopped.
 
-    A Strimzi resource that is changed is taken over while the mirror runs; a line says what changed.
+    A Strimzi resource that is changed is taken over while the mirror runs; a line says what
+    changed.
 
-    Exit codes: 0 done or stopped, 1 something was not copied (--once), 2 the file is wrong, 3 a cluster can't be
-    reached or can't be a target, or Spark is missing.
+    Exit codes: 0 done or stopped, 1 something was not copied (--once), 2 the file is wrong, 3 a
+    cluster can't be reached or can't be a target, or Spark is missing.
 
     Example: sparkmirror run mm2.properties --clusters backup
     """

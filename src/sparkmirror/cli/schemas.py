@@ -75,8 +75,10 @@ def check(
 ) -> None:
     """Find schema ids in records without an equal schema at the target's registry.
 
-    Looks at keys and values, and asks both registries by Confluent's API. Exit codes: 0 all ids lead to an equal
-    schema, 1 one does not, 2 the file or the command line is wrong, 3 a cluster or a registry can't be reached.
+    Looks at keys and values, and asks both registries by Confluent's API.
+
+    Exit codes: 0 all ids lead to an equal schema, 1 one does not, 2 the file or the command line is
+    wrong, 3 a cluster or a registry can't be reached.
 
     Example: sparkmirror schemas check mm2.properties --topics orders.*
     """

@@ -35,11 +35,12 @@ def serve(
 ) -> None:
     """Run MirrorMaker 2's connectors with Kafka Connect's REST interface.
 
-    Runs until stopped. Each process answers /metrics and the live page, /page/, for itself beside the interface, to
-    the same people; with --metrics-port also on a port of its own, with /health and /ready.
+    Runs until stopped. Each process answers /metrics and the live page, /page/, for itself beside
+    the interface, to the same people; with --metrics-port also on a port of its own, with /health
+    and /ready.
 
-    Connectors are put as with a Connect worker: curl -X PUT -H "Content-Type: application/json" --data @mm2-msc.json
-    http://localhost:8083/connectors/mm2-msc/config
+    Connectors are put as with a Connect worker: curl -X PUT -H "Content-Type: application/json"
+    --data @mm2-msc.json http://localhost:8083/connectors/mm2-msc/config
 
     Exit codes: 0 stopped, 2 the file is wrong, 3 a cluster can't be reached, or Spark is missing.
 

@@ -39,10 +39,12 @@ def status(
 ) -> None:
     """Show the state of a running mirror's flows.
 
-    Works wherever the target can be read. With --check a flow is unhealthy if it is held up, incomplete or joining
-    (it waits for its lease or a cluster), if a partition is parked, or if something was lost since the process took
-    charge. Exit codes: 0 shown (--check: healthy), 1 a flow is unhealthy (--check), 2 the file is wrong, 3 the target
-    can't be reached, or nothing was published for longer than --stale seconds.
+    Works wherever the target can be read. With --check a flow is unhealthy if it is held up,
+    incomplete or joining (it waits for its lease or a cluster), if a partition is parked, or if
+    something was lost since the process took charge.
+
+    Exit codes: 0 shown (--check: healthy), 1 a flow is unhealthy (--check), 2 the file is wrong, 3
+    the target can't be reached, or nothing was published for longer than --stale seconds.
 
     Example: sparkmirror status mm2.properties --check
     """

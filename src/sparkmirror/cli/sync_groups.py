@@ -50,8 +50,8 @@ def sync_groups(
 ) -> None:
     """Set groups' offsets at the target by their checkpoints, again and again.
 
-    For a MirrorMaker 2 that writes checkpoints without sync.group.offsets.enabled; sparkmirror run needs none of it.
-    Sets only groups without members, and never sets offsets back.
+    For a MirrorMaker 2 that writes checkpoints without sync.group.offsets.enabled; sparkmirror run
+    needs none of it. Sets only groups without members, and never sets offsets back.
 
     Example: sparkmirror sync-groups -cgi mm2TestConsumer1 -src msksource -pfp consumer.properties -mtls
 

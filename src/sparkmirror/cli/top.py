@@ -87,9 +87,11 @@ def top(
 ) -> None:
     """Watch flows, topics, the worst partitions and tasks, full screen; q ends.
 
-    s sorts topics by the next of lag, rate, state and name; arrows scroll the topics. Without a terminal, and with -o
-    json, prints the present state once. Exit codes: 0 shown, 2 the file is wrong, 3 the target can't be reached, or
-    nothing was published for longer than --stale seconds.
+    s sorts topics by the next of lag, rate, state and name; arrows scroll the topics. Without a
+    terminal, and with -o json, prints the present state once.
+
+    Exit codes: 0 shown, 2 the file is wrong, 3 the target can't be reached, or nothing was
+    published for longer than --stale seconds.
 
     Example: sparkmirror top mm2.properties
     """

@@ -40,8 +40,9 @@ def done(
 ) -> None:
     """Say that the writers of topics have moved to the target.
 
-    Notes the topics' ends at the source: the mirror, running or not, copies up to these ends and then leaves the
-    topics alone. Records that the writers write to the copies are no loss, and verify compares up to the noted ends.
+    Notes the topics' ends at the source: the mirror, running or not, copies up to these ends and
+    then leaves the topics alone. Records that the writers write to the copies are no loss, and
+    verify compares up to the noted ends.
 
     Exit codes: 0 said, 2 the file or the command line is wrong, 3 a cluster can't be reached.
 
@@ -104,8 +105,8 @@ def list_topics(
 ) -> None:
     """List the copied topics: partitions, state, lag and rate.
 
-    Exit codes: 0 whatever it lists, 2 the file is wrong, 3 the target can't be reached, or nothing was published for
-    longer than --stale seconds.
+    Exit codes: 0 whatever it lists, 2 the file is wrong, 3 the target can't be reached, or nothing
+    was published for longer than --stale seconds.
 
     Example: sparkmirror topics list mm2.properties
     """

@@ -71,11 +71,11 @@ def verify(
 ) -> None:
     """Compare source and target: every record of FILE's flows once, in order, equal.
 
-    The verdict is "equal", "equal so far" (some records are not copied yet: these are counted, by reason) or
-    "different". Records that come to the source after the start need not be copied.
+    The verdict is "equal", "equal so far" (some records are not copied yet: these are counted, by
+    reason) or "different". Records that come to the source after the start need not be copied.
 
-    Exit codes: 0 equal, 1 something differs or is not copied yet, 2 the file or the command line is wrong, 3 a
-    cluster can't be reached, or Spark is missing.
+    Exit codes: 0 equal, 1 something differs or is not copied yet, 2 the file or the command line is
+    wrong, 3 a cluster can't be reached, or Spark is missing.
 
     Example: sparkmirror verify mm2.properties --topics orders.*
     """
