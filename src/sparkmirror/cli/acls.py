@@ -1,4 +1,4 @@
-"""`sparkmirror acls`: who may do what at the source, and what they lack at the target."""
+"""`sparkmirror acls`: ACLs of the source, and the ACLs missing at the target."""
 
 from __future__ import annotations
 
@@ -24,26 +24,29 @@ from sparkmirror.sync.missing_acls import ScramUser, TargetAccess, access
 COMMANDS, STRIMZI = "kafka-acls", "strimzi"
 FORMS = (COMMANDS, STRIMZI)
 WIDE = 500
-"""Columns."""
+"""Width in columns without a terminal."""
 
 
 def acls(
     file: File,
     missing: Annotated[
-        bool, typer.Option("--missing", help="Print what adds those that the target lacks, and nothing else.")
+        bool, typer.Option("--missing", help="Print only the additions for the ACLs that the target lacks.")
     ] = False,
     to: Annotated[
-        str, typer.Option("--to", metavar="|".join(FORMS), help="With --missing: as commands, or as KafkaUsers.")
+        str, typer.Option("--to", metavar="|".join(FORMS), help="With --missing: print commands, or KafkaUsers.")
     ] = COMMANDS,
     flow: Flow = None,
     clusters: Clusters = None,
     secrets: Secrets = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """List ACLs of the source, by the copies' names, and whether the target has them. Changes nothing.
+    """List ACLs of the source, and tell which of them the target has.
 
-    A mirror leaves out those that allow to write: who is to write at the target needs them. Exit codes: 0 whatever
-    it lists, 2 the file or the command line is wrong, 3 a cluster can't be reached, or keeps no ACLs.
+    The ACLs are listed by the copies' names. Changes nothing. A mirror leaves out ACLs that allow
+    to write: the writers at the target need these.
+
+    Exit codes: 0 whatever it lists, 2 the file or the command line is wrong, 3 a cluster can't be
+    reached, or keeps no ACLs.
 
     Example: sparkmirror acls mm2.properties --missing > add-acls.sh
     """
@@ -59,7 +62,7 @@ def acls(
         for answer in asked:
             _print_missing(answer, to)
     else:
-        # Where it isn't read on a terminal a line stays a line.
+        # Without a terminal a line must stay a line.
         console = Console(width=None if sys.stdout.isatty() else WIDE)
         console.print(_table(asked))
         for answer in asked:

@@ -1,4 +1,7 @@
-"""`sparkmirror log-level`: what a running mirror logs, through its control topics."""
+"""`sparkmirror log-level`: log levels of a running mirror.
+
+The orders go through the control topics.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,9 @@ def log_level(
     secrets: Secrets = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """Set from which level on running processes log a package, within seconds, until it is set again.
+    """Set the level from which on running processes log a package.
+
+    Takes effect within seconds, and lasts until the level is set again.
 
     Exit codes: 0 said, 2 the file or the command line is wrong, 3 the target can't be reached.
 

@@ -69,12 +69,13 @@ def run(
     log_format: LogFormat = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
-    """Mirror what FILE says, until stopped.
+    """Mirror as FILE says, until stopped.
 
-    A Strimzi resource that is changed is taken over while it runs; a line says what changed.
+    A Strimzi resource that is changed is taken over while the mirror runs; a line says what
+    changed.
 
-    Exit codes: 0 done or stopped, 1 something was not copied (--once), 2 the file is wrong,
-    3 a cluster can't be reached or can't be a target, or Spark is missing.
+    Exit codes: 0 done or stopped, 1 something was not copied (--once), 2 the file is wrong, 3 a
+    cluster can't be reached or can't be a target, or Spark is missing.
 
     Example: sparkmirror run mm2.properties --clusters backup
     """
@@ -138,17 +139,23 @@ def run(
 
 
 def load(file: str, clusters: list[str] | None, spark: list[str] | None = None, *, secrets: str | None) -> MirrorConfig:
-    """The file's model, with the command line's Spark settings over the file's."""
+    """Return the file's configuration.
+
+    The command line's Spark settings win over the file's.
+    """
     return explain(read([file], secrets), clusters=wanted_clusters(clusters), overrides=spark_overrides(spark))[0]
 
 
 def wanted_clusters(clusters: list[str] | None) -> list[str]:
-    """The aliases behind `--clusters`, however they were separated."""
+    """Return the aliases of `--clusters`, separated in any way."""
     return [alias for group in clusters or () for alias in group.replace(",", " ").split()]
 
 
 def spark_overrides(spark: list[str] | None) -> dict[str, str]:
-    """What `--spark` sets. Raises `ConfigError`."""
+    """Return the settings of `--spark`.
+
+    Raises `ConfigError`.
+    """
     settings = {}
     for setting in spark or ():
         key, equals, value = setting.partition("=")

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 class RunStatus:
-    """A context manager; without a path it does nothing."""
+    """Writer of the status file, a context manager.
+
+    Does nothing without a path.
+    """
 
     def __init__(self, reading: Reading, path: str | None) -> None:
         if path is not None and not reading.resources:
@@ -27,18 +30,18 @@ class RunStatus:
         return self
 
     def runs(self, config: MirrorConfig) -> None:
-        """Take what the file came to."""
+        """Take the configuration that the file results in."""
         if self._file is not None:
             self._file.tasks = {flow.name: flow.tasks_max for flow in config.flows}
 
     def changes(self, reading: Reading, config: MirrorConfig) -> None:
-        """Take what the file, which was changed while it runs, came to."""
+        """Take the configuration of a file that was changed during the run."""
         if self._file is not None:
             self._file.resources = reading.resources
         self.runs(config)
 
     def show(self, snapshot: Callable[[], Snapshot]) -> None:
-        """Write what is going on, if that is due."""
+        """Write the present status, if a write is due."""
         if self._file is not None and self._file.is_due:
             self._file.show([_status(flow) for flow in snapshot().flows])
 
@@ -56,7 +59,7 @@ def _status(flow: Flow) -> FlowStatus:
         state=": ".join(filter(None, (flow.state.value, flow.reason))),
         partitions=sum(len(topic.partitions) for topic in flow.topics),
         parked=(
-            *(f"{topic.topic}-{one.partition}: {one.reason}" for topic, one in flow.parked),
+            *(f"{topic.topic}-{partition.partition}: {partition.reason}" for topic, partition in flow.parked),
             *(f"{topic.topic}: {topic.refused}" for topic in flow.topics if topic.refused),
         ),
         failing=tuple(f"{duty.duty}: {duty.failing}" for duty in flow.duties if duty.failing),

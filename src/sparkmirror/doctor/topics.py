@@ -10,7 +10,10 @@ from sparkmirror.doctor.rule import Rule, Sign, counted
 from sparkmirror.engine.snapshot import PartitionState
 
 FORGOTTEN_S = 3600.0
-"""A pause that is meant to be short is over by then."""
+"""Seconds of pause that count as forgotten.
+
+A short pause is over by then.
+"""
 
 
 def _refused(case: Case) -> Iterator[Sign]:
@@ -23,15 +26,15 @@ def _refused(case: Case) -> Iterator[Sign]:
 
 def _paused(case: Case) -> Iterator[Sign]:
     for topic in case.flow.topics:
-        paused = [one for one in topic.partitions if one.state is PartitionState.PAUSED and one.lag]
+        paused = [each for each in topic.partitions if each.state is PartitionState.PAUSED and each.lag]
         if not paused:
             continue
-        oldest = max((one.lag_s for one in paused if one.lag_s is not None), default=0.0)
+        oldest = max((each.lag_s for each in paused if each.lag_s is not None), default=0.0)
         first = case.flow.retention_of.rpartition("-")[0] == topic.topic
         yield Sign(
             topic.topic,
-            f"{sum(one.lag or 0 for one in paused):,} records wait in {counted(len(paused), 'partition')}, the oldest "
-            f"for {oldest:,.0f} s",
+            f"{sum(each.lag or 0 for each in paused):,} records wait in {counted(len(paused), 'partition')}, the "
+            f"oldest for {oldest:,.0f} s",
             severity=Severity.WARNING if oldest > FORGOTTEN_S else None,
             explains=(*(("retention-race",) if first else ()), "lag-over-objective", "lag-growing"),
         )
@@ -77,7 +80,7 @@ TOPICS = (
         Severity.WARNING,
         "Writers that were said to have moved still write",
         "The source's topic has grown since `sparkmirror topics done`.",
-        "Somebody still writes to the source's topic.",
+        "A producer still writes to the source's topic.",
         "Stop that writer, or take the move back: `sparkmirror topics undo FILE --topics REGEX`.",
         _late,
     ),
@@ -86,8 +89,8 @@ TOPICS = (
         Severity.NOTICE,
         "A topic was deleted at the source",
         "It was copied, and is not there any more.",
-        "Somebody deleted it there.",
-        "Delete the copy if nobody reads it.",
+        "An operator or a tool deleted the topic there.",
+        "Delete the copy if it has no readers.",
         _gone,
     ),
 )
