@@ -1,4 +1,4 @@
-"""Offset maps of a flow's partitions, always current: a refresh reads only new data.
+"""Current offset maps of a flow's partitions; each refresh reads only new data.
 
 The keeper reads claims from the segments topic as they come. Final claims go into a map for good; the newest claims
 stay with the keeper, which judges them again at each refresh. So the refresh of a partition without gaps costs only a
