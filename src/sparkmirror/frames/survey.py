@@ -337,9 +337,7 @@ class FlowSurvey:
         state = ControlState()
         try:
             state.apply(TopicLog(self._target, control_topic(self._flow.source.alias)).read(0, 0)[0])
-        except (
-            LogUnavailable
-        ) as error:  # without the right to read it, all is compared, and later writes are found as differences
+        except LogUnavailable as error:  # without READ on it all is compared, and later writes show as differences
             if error.code not in (UNKNOWN_TOPIC, TOPIC_NOT_AUTHORIZED):
                 raise
         narrowed = dict(windows)
