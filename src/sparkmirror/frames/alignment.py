@@ -13,8 +13,8 @@ from collections.abc import Hashable, Iterator, Sequence
 _PAIRS_EACH = 4
 """Most pairs per element for which all pairs are tried.
 
-If elements repeat so often that there are more pairs, an element is only paired with the equal element of the same
-number, or with equal elements at about the same index.
+If elements repeat so often that there are more pairs, the nth occurrence of an element is only paired with the nth
+occurrence at the target, or with occurrences at about the same index.
 """
 
 

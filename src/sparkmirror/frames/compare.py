@@ -98,9 +98,9 @@ class _RecordStream:
         return min(max(self._next.header.base_offset, known, self.bounds.first), self.bounds.end)
 
     def room_before(self, index: int) -> int:
-        """Return the most unused offsets between the last equal record and the given one.
+        """Return an upper bound of the unused offsets since the last equal record.
 
-        The given record is `index` places on.
+        The unused offsets end before the record `index` places on.
         """
         place = self.at + index
         if place < len(self.records):

@@ -64,9 +64,9 @@ class PartitionPlan(ReportModel):
     why_due: str = ""
     """Further reason for `due`, if known."""
     gone: int = 0
-    """Source offsets whose copies went with a deleted target topic."""
+    """Number of source offsets whose copies went with a deleted target topic."""
     twice: int = 0
-    """Source records copied again, behind a copy that the target still has."""
+    """Number of source records copied again, behind a copy that still exists."""
     expired: int = 0
     notes: tuple[str, ...] = ()
 
@@ -119,11 +119,11 @@ class Extent:
     due: tuple[int, int]
     """Source offsets of the verification's begin that the copy had not reached."""
     expired: int
-    """Offsets of either side with counterparts gone, or before the copy's start."""
+    """Number of offsets whose counterparts are gone, or before the copy's start."""
     former: int = 0
-    """Target offsets with copies of a source topic or log that no longer exists."""
+    """Number of target offsets with copies of a source topic or log that is gone."""
     others: int = 0
-    """Target offsets that a foreign mirror copied.
+    """Number of target offsets that a foreign mirror copied.
 
     They lie before the copy's start, or over an end of the compared offsets.
     """

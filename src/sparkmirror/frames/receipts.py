@@ -52,7 +52,7 @@ _READS = 64
 
 _WAIT_MS = 500
 _NO_TOPIC = ""
-"""Topic of a row that tells only the time, because idle minutes end, too.
+"""Topic of a row that tells only the time.
 
 Minutes also end while no record is copied.
 """

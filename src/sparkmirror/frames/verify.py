@@ -93,7 +93,7 @@ class Options:
             raise ConfigError("give offsets or times, not both", where="--from-offset, --from-time")
 
     def scope(self) -> Scope:
-        """Return the survey's form of the options."""
+        """Return the options as a scope for the survey."""
         try:
             topics = NamePatterns(self.topics or (".*",))
         except ValueError as error:

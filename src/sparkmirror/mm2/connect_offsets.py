@@ -24,7 +24,7 @@ A resource can name a different topic.
 
 _EXAMPLES = ("connect-offsets", STRIMZIS_TOPIC)
 _NO_OFFSET = (1 << 63) - 1
-"""First offset that no record can have: Kafka's largest offset plus one."""
+"""Largest possible offset of a record, plus one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,7 @@ class ForeignEnds:
 
 
 def _proven(claim: Segment) -> int:
-    """Return the source offset up to which the copy is proven, if the log is empty."""
+    """Return the source offset up to which claims prove the copy into an emptied log."""
     return claim.next_upstream(claim.sequence + claim.announced * claim.confirmed)
 
 

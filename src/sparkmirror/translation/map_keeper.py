@@ -148,7 +148,7 @@ class PartitionMap:
 
     @property
     def begins(self) -> int:
-        """Downstream offset at which this flow began last; its later records lie above."""
+        """Downstream offset of this flow's last start; later records lie at or behind it."""
         return max((start.downstream for start in self._starts.values()), default=0)
 
     @property
@@ -283,7 +283,10 @@ class PartitionMap:
 
 
 class MapKeeper:
-    """Maps of one flow's target partitions, for one thread with a client of its own."""
+    """Maps of one flow's target partitions.
+
+    For one thread, which alone may use the client.
+    """
 
     def __init__(self, target: ClusterClient, source_alias: str) -> None:
         self._target = target

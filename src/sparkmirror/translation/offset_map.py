@@ -218,8 +218,8 @@ class OffsetMap:
     def downstream(self, upstream: int) -> int | None:
         """Translate the next offset of a consumer to the target; `None` if not copied yet.
 
-        The result is the first copied record at or after `upstream`; if only gaps or markers follow, the offset of the
-        next record to come.
+        The result is the target offset of the first copied record at or after `upstream`; if only gaps or markers
+        follow, of the next record to come.
         """
         if upstream >= self.copied.upstream:
             return self.copied.downstream if upstream == self.copied.upstream else None
@@ -407,7 +407,7 @@ def _with_ends(claims: Iterable[Segment], records: int) -> Iterator[tuple[Segmen
 
 
 def _runs_of(claim: Segment, left: int) -> Iterator[CopiedRun]:
-    """Yield the runs of a claim's first `left` records; its last run is open-ended."""
+    """Yield the runs of a claim's first `left` records; the claim's last run is open."""
     downstream = claim.downstream
     for index, (upstream, announced) in enumerate(claim.runs):
         records = left if index == len(claim.runs) - 1 else min(announced, left)
