@@ -31,7 +31,7 @@ class CopyMap(NamedTuple):
     offsets: OffsetMap
     source_topic_id: bytes
     taken_over: bool
-    """True if the copy goes on behind a foreign mirror's copy."""
+    """True if the copy goes on after a foreign mirror's copy."""
     others: tuple[ByOthers, ...]
     """Ranges that foreign mirrors copied between this flow's records, in order."""
 

@@ -334,7 +334,7 @@ class Comparer:
             size *= WIDER
         complete = source.ended and target.ended and not any(full)
         end = len(ours), len(theirs)
-        if pairs and not complete:  # the equals of records behind the last pair may come later
+        if pairs and not complete:  # the equals of records after the last pair may come later
             end = pairs[-1][0] + 1, pairs[-1][1] + 1
         elif not complete and ours and target.ended and not full[1]:  # all records left at the target may follow these
             end = len(ours), 0

@@ -66,7 +66,7 @@ class PartitionPlan(ReportModel):
     gone: int = 0
     """Number of source offsets whose copies went with a deleted target topic."""
     twice: int = 0
-    """Number of source records copied again, behind a copy that still exists."""
+    """Number of source records copied again, after a copy that still exists."""
     expired: int = 0
     notes: tuple[str, ...] = ()
 
@@ -157,7 +157,7 @@ def extent(
     began; later records need not be copied yet. Left out are offsets not copied yet, offsets that retention deleted on
     one side, and offsets before the copy's start.
 
-    `taken_over` is True if the copy goes on behind a foreign mirror's copy; else no record may lie before this flow's
+    `taken_over` is True if the copy goes on after a foreign mirror's copy; else no record may lie before this flow's
     records. `others` are ranges that foreign mirrors copied between this flow's records. Such a range is left out if an
     end of the compared offsets lies inside, because the place of the end in the range is unknown.
     """

@@ -30,7 +30,7 @@ class Unmatched(NamedTuple):
     gap: int
     """Number of the stretch between equal records in a range."""
     across: int
-    """Lowest possible place on the opposite side: an offset behind the record.
+    """Lowest possible place on the opposite side: an offset after the record.
 
     The missing record can have been just before the offset. Of several equal records any may be gone.
     """

@@ -3,7 +3,7 @@
 The offsets topic has one record for each source partition: the key names connector, cluster, partition and topic, the
 value holds the last copied upstream offset. Key and value are JSON as written by Connect's `JsonConverter`. Connect
 finds keys by their bytes, so the order of the fields counts. Connectors can have any name (Strimzi's are called
-`source->target.MirrorSourceConnector`): the shape of the fields behind the name identifies a key.
+`source->target.MirrorSourceConnector`): the shape of the fields after the name identifies a key.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """MirrorMaker 2's heartbeats, checkpoints and offset syncs, byte for byte.
 
-The format is in `mm2.md`, section 2. Strings are UTF-8 behind a 16-bit length, numbers are big-endian; there is no
-magic and no schema id. The values of heartbeats and checkpoints begin with a version, 0; values of offset syncs have no
+The format is in `mm2.md`, section 2. Strings are UTF-8 after a 16-bit length, numbers are big-endian; there is no magic
+and no schema id. The values of heartbeats and checkpoints begin with a version, 0; values of offset syncs have no
 version.
 """
 
@@ -101,7 +101,7 @@ def _string(text: str) -> bytes:
 class _RecordReader:
     """Reader that takes fields off a record's key or value, one after another.
 
-    As in Java, the reader ignores bytes behind the last field.
+    As in Java, the reader ignores bytes after the last field.
     """
 
     def __init__(self, content: bytes | None, *, versioned: bool = False) -> None:

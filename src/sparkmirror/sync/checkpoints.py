@@ -28,7 +28,7 @@ from sparkmirror.wire.topic_partition import TopicPartition
 
 TYPES = frozenset({"", "classic", "consumer"})
 PROTOCOLS = frozenset({"", "consumer"})
-"""Protocol types of the groups that MirrorMaker 2 mirrors.
+"""Types and protocols of the groups that MirrorMaker 2 mirrors.
 
 Brokers before Kafka 4.0 name no type.
 """

@@ -1,12 +1,12 @@
 """The hand-back duty: MirrorMaker 2's own offsets topic, kept up to date.
 
-MirrorMaker 2 can then continue at the end of sparkmirror's copy: a real MirrorMaker 2 resumes right behind the offset
-in its offsets topic (`mm2.md` 3.4). After a clean stop the hand-back is exact. Otherwise MirrorMaker 2 repeats the
-records copied since the last run of this duty, and skips none: the duty writes an offset only when the record has been
+MirrorMaker 2 can then continue at the end of sparkmirror's copy: a real MirrorMaker 2 resumes right after the offset in
+its offsets topic (`mm2.md` 3.4). After a clean stop the hand-back is exact. Otherwise MirrorMaker 2 repeats the records
+copied since the last run of this duty, and skips none: the duty writes an offset only when the record has been
 acknowledged.
 
-The duty writes every partition under every name that the flow's connector has or had. So MirrorMaker 2 copies no record
-again that it was killed before storing, or that is newer than the takeover.
+The duty writes every partition under every name that the flow's connector has or had. So MirrorMaker 2 copies none of
+these again: records whose offsets it was killed before storing, and records copied since the takeover.
 """
 
 from __future__ import annotations

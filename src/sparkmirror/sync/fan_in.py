@@ -86,7 +86,10 @@ def _meant(flow: FlowConfig) -> list[str]:
 
 
 def _tails(left: FlowConfig, right: FlowConfig) -> list[str]:
-    """Return the longer alias without the shorter and a separator, plus a separator."""
+    """Return the longer alias without the shorter and a separator, plus a separator.
+
+    `us.east` and `us` give `east.`.
+    """
     tails = []
     for flow, longer in ((left, right), (right, left)):
         separator = flow.replication_policy_separator

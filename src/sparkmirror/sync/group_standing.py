@@ -51,8 +51,8 @@ def counted(standings: Iterable[GroupStanding]) -> tuple[str, ...]:
 def standing(group: str, partitions: int, missing: Iterable[str], ahead: Iterable[str]) -> GroupStanding:
     """Return the standing of a group.
 
-    `missing` has the reasons of partitions without an offset at the target, `ahead` of partitions where the copy is
-    behind.
+    `missing` has the reasons of partitions without an offset at the target, `ahead` of partitions where the copy has
+    not caught up.
     """
     for state, reasons in ((GroupState.NOT_SYNCED, list(missing)), (GroupState.CATCHING_UP, list(ahead))):
         if reasons:

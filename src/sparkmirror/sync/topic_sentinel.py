@@ -90,7 +90,7 @@ class TopicSentinel:
     def _begin_again(self, identity: Identity, topic: MirroredTopic, index: int, upstream: int) -> None:
         """Claim the start where the first copy began.
 
-        By now the source's end, or a group's committed offset, lies behind the first start.
+        By now, the source's end or a group's committed offset is beyond the first start.
         """
         target_partition = topic.remote.topic_id, index
         self._segments.refresh([target_partition])

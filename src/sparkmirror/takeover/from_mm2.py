@@ -231,7 +231,7 @@ class Takeover:
             )
 
     def _claim(self, identity: Identity, takeovers: Sequence[_Found]) -> None:
-        """Claim that this flow goes on behind the records copied by MirrorMaker 2."""
+        """Claim that this flow goes on after the records copied by MirrorMaker 2."""
         starts = [Start(takeover.begun, takeover.last.upstream + 1, takeover.last.log_end) for takeover in takeovers]
         failed = claim_starts(self._target, self._segments, identity, starts, "MirrorMaker 2")
         for begun, of, last in takeovers:

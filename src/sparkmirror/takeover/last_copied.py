@@ -1,6 +1,6 @@
 """End of MirrorMaker 2's copy of one partition, read from both logs.
 
-MirrorMaker 2's stored offset is right after a clean stop. After a kill the stored offset lies behind: then the target's
+MirrorMaker 2's stored offset is right after a clean stop. After a kill the stored offset is too low: then the target's
 tail tells (`tail_match`), from the newest offset sync on, or else from records before the stored offset on.
 
 Blocking; `last_copied_pool` has several partitions read at once.
@@ -135,7 +135,7 @@ class LastCopiedReader:
     def _is_our_word(self, logs: _Logs, pair: BothLogs, ours: Ours, stored: int) -> bool:
         """Tell whether the target surely lacks all records between progress and `stored`.
 
-        MirrorMaker 2 copies records in order, so it can't have written records behind them either. Raises `Untold` if
+        MirrorMaker 2 copies records in order, so it can't have written records after them either. Raises `Untold` if
         the target may have some of the records, but not the last one.
         """
         records = takewhile(lambda record: record.offset <= stored, logs.source_records(ours.upstream))
@@ -163,10 +163,10 @@ class LastCopiedReader:
         raise Untold(_strange(stored, pair), strange=True)
 
     def _wrote_nothing_more(self, logs: _Logs, pair: BothLogs, ours: Ours, stored: int) -> bool:
-        """Tell whether the target surely has no MirrorMaker 2 records behind the progress.
+        """Tell whether the target surely has no MirrorMaker 2 records after the progress.
 
         The source has only markers between this flow's progress and the stored offset, which sparkmirror itself stored
-        then. MirrorMaker 2 would have gone on with the first record behind the stored offset.
+        then. MirrorMaker 2 would have gone on with the first record after the stored offset.
         """
         following = next(logs.source_records(stored + 1), None)
         configs = topic_configs(self._source, [pair.source.name], (CLEANUP_POLICY,)).get(pair.source.name, {})

@@ -1,11 +1,11 @@
 """Search for the last source record that MirrorMaker 2 wrote into a target's log.
 
 Pure: the search only compares records. MirrorMaker 2 stores the offset of the last record that it knows to be copied
-(`mm2.md` 2.2), at intervals: when it is killed, its target goes on behind the stored offset. The appended records are
+(`mm2.md` 2.2), at intervals: when it is killed, its target goes on after the stored offset. The appended records are
 known to be:
 
 - record by record, the records that follow at the source;
-- after a restart, a new batch right behind an offset that was stored. Stored offsets only grow, so the batch begins at
+- after a restart, a new batch right after an offset that was stored. Stored offsets only grow, so the batch begins at
   or before the offset that is stored now, and the last run has got at least as far as the stored offset;
 - perhaps a whole batch a second time, because its producer is not idempotent by default.
 
@@ -109,7 +109,7 @@ class _Readings:
         return self._like(record, (index for index in alike if self._records[index].offset == pinned))
 
     def _begun_again(self, record: LogRecord, furthest: int) -> set[int]:
-        """Return possible places of a new run: behind an offset that was stored by then."""
+        """Return possible places of a new run: after an offset that was stored by then."""
         alike = self._alike.get(record.content, ())
         resumed = alike[: bisect_right(alike, furthest)]
         self._budget -= len(resumed)

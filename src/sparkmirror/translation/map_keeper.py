@@ -65,7 +65,7 @@ class LogBounds(NamedTuple):
 class ByOthers(NamedTuple):
     """Target offsets [first, end) that a foreign mirror wrote before this flow began.
 
-    This flow began at source offset `upstream`, behind these target offsets.
+    This flow began at source offset `upstream`, after these target offsets.
     """
 
     upstream: int
@@ -102,7 +102,7 @@ class PartitionMap:
         self._at_once = at_once
         self._broken = False
         self._starts: dict[ClaimKey, Segment] = {}
-        """Claims of this flow's starts behind foreign records."""
+        """Claims of this flow's starts after foreign records."""
         self.source_topic_id = NO_ID
         """Source topic id of the last copied record, once a map is made."""
 
@@ -148,7 +148,7 @@ class PartitionMap:
 
     @property
     def begins(self) -> int:
-        """Downstream offset of this flow's last start; later records lie at or behind it."""
+        """Downstream offset of this flow's last start; later records lie at or after it."""
         return max((start.downstream for start in self._starts.values()), default=0)
 
     @property
@@ -158,7 +158,7 @@ class PartitionMap:
 
     @property
     def end(self) -> int:
-        """Downstream offset behind the last copied record."""
+        """Downstream offset after the last copied record."""
         return self.offsets.copied.downstream
 
     @property
@@ -180,7 +180,7 @@ class PartitionMap:
             self._due = True
             if len(self._claims) > self._settle_above and not self._at_once:
                 self._settle()
-                # No claim behind an open claim can be settled: a new try with each claim would be quadratic.
+                # No claim after an open claim can be settled: a new try with each claim would be quadratic.
                 self._settle_above = max(2 * len(self._claims), 2 * KEPT_CLAIMS)
         else:
             self._late.append(record)
@@ -479,7 +479,7 @@ def copied_below(claims: Sequence[Segment], tail: LastBatch | None, high_waterma
     if tail is not None:
         records = unwrap(tail.last_sequence + 1, near=expected)
         downstream = tail.next_offset
-    elif newest.is_start:  # all records behind a start are foreign
+    elif newest.is_start:  # all records after a start are foreign
         records, downstream = newest.sequence, high_watermark
     else:
         records, downstream = expected, high_watermark

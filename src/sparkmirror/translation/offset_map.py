@@ -92,7 +92,7 @@ class _MapPiece(NamedTuple):
 class _Restart(NamedTuple):
     """Point from which the source's earlier records at or above `upstream` are gone.
 
-    `first` is the number of the first run behind the point.
+    `first` is the number of the first run after the point.
     """
 
     first: int
@@ -172,7 +172,7 @@ class OffsetMap:
         self.copied = copied
 
     def _append(self, claims: Iterable[Segment], records: int) -> _Settled:
-        """Append runs behind the final ones."""
+        """Append runs after the final ones."""
         table = self._table
         _, restarts, known_epochs, source_topic_id, last = self._settled
         table.cut(self._settled.runs)
@@ -261,7 +261,7 @@ class OffsetMap:
         return min(start + count, downstream)
 
     def began_anew(self, upstream: int, downstream: int) -> bool:
-        """Tell whether the source's log was copied again behind a place of the target.
+        """Tell whether the source's log was copied again after a place of the target.
 
         The place is `downstream`; the repeated copy begins at `upstream` or before.
         """

@@ -48,7 +48,7 @@ class RunTable:
         return self._file is not None
 
     def append(self, upstream: int, downstream: int, count: int) -> None:
-        """Append a run that lies behind all runs downstream."""
+        """Append a run that lies after all runs downstream."""
         if not self._tail:
             self._starts[UPSTREAM].append(upstream)
             self._starts[DOWNSTREAM].append(downstream)
