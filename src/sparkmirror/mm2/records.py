@@ -1,8 +1,8 @@
 """MirrorMaker 2's heartbeats, checkpoints and offset syncs, byte for byte.
 
-The format is in `mm2.md`, section 2. Strings are UTF-8 after a 16-bit length, numbers are big-endian; there is no magic
-and no schema id. The values of heartbeats and checkpoints begin with a version, 0; values of offset syncs have no
-version.
+The format is described in `mm2.md` section 2. Strings are UTF-8 after a 16-bit length, numbers are big-endian; there is
+no magic and no schema id. The values of heartbeats and checkpoints begin with a version, 0; values of offset syncs have
+no version.
 """
 
 from __future__ import annotations
