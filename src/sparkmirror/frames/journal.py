@@ -1,4 +1,7 @@
-"""A verification's journal: JSON lines of the plan, then of each finished range, so that it can be resumed."""
+"""Journal of a verification, which makes it resumable.
+
+The journal has JSON lines of the plan, and then of each finished range.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ _BEGINS = '{"scope": '
 
 
 class Journal:
-    """One file. `scope` is what was asked for: a journal of something else is refused."""
+    """A journal file; a journal of a different `scope` (set of options) is refused."""
 
     def __init__(self, path: Path, scope: str) -> None:
         self._path = path
@@ -23,7 +26,7 @@ class Journal:
         self._file: IO[str] | None = None
 
     def load(self) -> tuple[list[PartitionPlan], list[RangeReport]] | None:
-        """The plan and what is done of it; None if there is no whole plan yet."""
+        """Return the plan and the finished ranges; `None` without a complete plan."""
         try:
             lines = self._path.read_text().splitlines()
         except FileNotFoundError:
@@ -67,10 +70,10 @@ class Journal:
         self._file.flush()
 
     def append(self, reports: Iterable[RangeReport]) -> None:
-        """Note finished ranges."""
+        """Append finished ranges."""
         if self._file is None:
             self._file = self._opened("a")
-            self._file.write("\n\n")  # an empty line follows one that may have been cut off
+            self._file.write("\n\n")  # an empty line follows a line that may be cut off
         for report in reports:
             self._write("done", report.model_dump())
         self._file.flush()

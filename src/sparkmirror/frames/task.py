@@ -1,4 +1,7 @@
-"""What runs in Spark tasks: one range compared, or one stretch of a log looked through. JSON in, JSON out."""
+"""Code of Spark tasks: compare one range, or look through one part of a log.
+
+Orders and answers are JSON.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ ANSWER = "answer string"
 
 
 class CompareOrder(ReportModel):
-    """Compare one range."""
+    """Order to compare one range."""
 
     source_cluster: ClusterConfig
     target_cluster: ClusterConfig
@@ -34,7 +37,7 @@ class CompareOrder(ReportModel):
 
 
 class LookOrder(ReportModel):
-    """Look in offsets [first, end) of one log for what is wanted."""
+    """Order to look in offsets [first, end) of one log for wanted keys and contents."""
 
     cluster: ClusterConfig
     log: LogPlan
@@ -44,7 +47,7 @@ class LookOrder(ReportModel):
     first: int
     end: int
     wanted: int
-    """Which keys and contents to look for."""
+    """Number of the `Wanted` keys and contents."""
     keys_only: bool
 
 
@@ -56,25 +59,31 @@ class Wanted(ReportModel):
 
 
 class Answer(ReportModel):
-    """What a task says: a range's report, what was seen or counted, or one line on why it could not be told."""
+    """Answer of a task: a range's report, findings, counts, or a failure's reason.
+
+    A failure's reason is one line.
+    """
 
     report: RangeReport | None = None
     newest: dict[int, int] = Field(default_factory=dict)
     tombstones: dict[int, tuple[int, int]] = Field(default_factory=dict)
     contents: dict[str, int] = Field(default_factory=dict)
     records: int = 0
-    """That were counted."""
+    """Number of counted records."""
     changed: str = ""
-    """Why a log could not be looked through to its planned end."""
+    """Reason why a log could not be looked through to its planned end."""
     failed: str = ""
 
     def seen(self) -> KeysSeen:
-        """What a look found."""
+        """Return the findings of a look."""
         return KeysSeen(dict(self.newest), dict(self.tombstones), dict(self.contents))
 
 
 def run_tasks(spark: SparkSession, orders: Sequence[str], body: Callable[[str], str]) -> list[Answer]:
-    """One Spark job, a task for each order; the answers in the same order, those that failed included."""
+    """Run one Spark job with a task for each order; answers come in the same order.
+
+    Failed answers are included.
+    """
     count = len(orders)
     numbered = dict(enumerate(orders))
 
@@ -94,7 +103,7 @@ def _run(
 
 
 def compare_range(order_json: str) -> str:
-    """Compare what a `CompareOrder` says."""
+    """Compare the range of a `CompareOrder`."""
     order = CompareOrder.model_validate_json(order_json)
     span = order.range
     ours = OffsetBounds(span.first_upstream, span.end_upstream)
@@ -103,7 +112,7 @@ def compare_range(order_json: str) -> str:
     target = _reader(order.target_cluster, order.target, order.partition, theirs, False)
     try:
         with source, target:
-            found = Comparer(
+            comparison = Comparer(
                 source,
                 target,
                 ours,
@@ -123,18 +132,18 @@ def compare_range(order_json: str) -> str:
         return Answer(report=report).model_dump_json()
     report = RangeReport(
         range=span.range,
-        records=found.records,
-        bytes=found.bytes,
-        whole_batches=found.whole_batches,
-        expired=found.expired,
-        unmatched=tuple(found.unmatched),
-        not_listed=found.not_listed,
+        records=comparison.records,
+        bytes=comparison.bytes,
+        whole_batches=comparison.whole_batches,
+        expired=comparison.expired,
+        unmatched=tuple(comparison.unmatched),
+        not_listed=comparison.not_listed,
     )
     return Answer(report=report).model_dump_json()
 
 
 def look(wanted: Mapping[int, Wanted], order_json: str) -> str:
-    """Look for what a `LookOrder` says."""
+    """Look for the keys and contents of a `LookOrder`."""
     order = LookOrder.model_validate_json(order_json)
     bounds = OffsetBounds(order.first, order.end)
     seen = KeysSeen()
@@ -150,7 +159,7 @@ def look(wanted: Mapping[int, Wanted], order_json: str) -> str:
         return Answer(failed=str(error)).model_dump_json()
     except LogChanged as error:
         return Answer(changed=str(error)).model_dump_json()
-    except ValueError:  # a damaged batch; the comparison has said so
+    except ValueError:  # a damaged batch, which the comparison has reported
         pass
     return Answer(newest=seen.newest, tombstones=seen.tombstones, contents=seen.contents).model_dump_json()
 

@@ -1,6 +1,6 @@
-"""The checkpoints topic of one flow: what it says of every group, and what is worth writing into it.
+"""The checkpoints topic of one flow: newest checkpoints, and due new checkpoints.
 
-A checkpoint never goes back, except where the upstream group did (`mm2.md` 3.7).
+A checkpoint goes back only if the group went back upstream (`mm2.md` 3.7).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class CheckpointStore:
-    """The newest checkpoint of each group and target partition."""
+    """Newest checkpoint of each group and target partition."""
 
     def __init__(self, topic: TopicLog) -> None:
         self._topic = topic
@@ -30,7 +30,10 @@ class CheckpointStore:
         self._loaded = False
 
     def load(self) -> None:
-        """Read the topic, the first time this is called. Raises `ConnectionError`, unless we may never read it."""
+        """Read the topic at the first call.
+
+        Raises `ConnectionError`, except if the principal may not read the topic.
+        """
         more = not self._loaded
         while more:
             try:
@@ -56,9 +59,11 @@ class CheckpointStore:
         self._newest[checkpoint.group][checkpoint.topic, checkpoint.partition] = checkpoint
 
     def is_due(self, checkpoint: Checkpoint, log_end: int | None = None) -> bool:
-        """Whether to write it: it is the first, its group went back upstream, or it is further downstream.
+        """Tell whether to write a checkpoint.
 
-        Also where the one before lies beyond `log_end`, the target's: that topic was made anew.
+        A checkpoint is due if it is the first, if its group went back upstream, or if it lies further downstream. It is
+        also due if the last checkpoint lies beyond `log_end`, the end of the target's log: then the topic was created
+        again.
         """
         last = self._newest.get(checkpoint.group, {}).get((checkpoint.topic, checkpoint.partition))
         return (
@@ -69,14 +74,17 @@ class CheckpointStore:
         )
 
     def write(self, checkpoints: Sequence[Checkpoint]) -> None:
-        """Append them. They count once they are durable."""
+        """Append checkpoints; they count once durable."""
         if not checkpoints:
             return
-        self._topic.append(_PARTITION, [(one.key(), one.value()) for one in checkpoints])
-        for one in checkpoints:
-            self._newest[one.group][one.topic, one.partition] = one
+        self._topic.append(_PARTITION, [(checkpoint.key(), checkpoint.value()) for checkpoint in checkpoints])
+        for checkpoint in checkpoints:
+            self._newest[checkpoint.group][checkpoint.topic, checkpoint.partition] = checkpoint
 
     def of(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Checkpoint]:
-        """A group's newest checkpoints of these target partitions, of which each has one."""
-        found = self._newest[group]
-        return {where: found[where] for where in partitions}
+        """Return a group's newest checkpoints of these target partitions.
+
+        Each of the partitions must have a checkpoint.
+        """
+        newest = self._newest[group]
+        return {partition: newest[partition] for partition in partitions}

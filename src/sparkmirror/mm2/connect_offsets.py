@@ -1,9 +1,9 @@
-"""The offsets that Kafka Connect keeps for MirrorMaker 2's source tasks (`mm2.md` 2.2).
+"""Offsets kept by Kafka Connect for MirrorMaker 2's source tasks (`mm2.md` 2.2).
 
-One record a source partition: the key names connector, cluster, partition and topic, the value the last upstream
-offset that was copied. Both are JSON as Connect's `JsonConverter` writes it, and Connect finds keys by their bytes, so
-that the order of the fields counts. Connectors can have any name (Strimzi's are called
-`source->target.MirrorSourceConnector`): a key is known by the shape of what follows the name.
+The offsets topic has one record for each source partition: the key names connector, cluster, partition and topic, the
+value holds the last copied upstream offset. Key and value are JSON as written by Connect's `JsonConverter`. Connect
+finds keys by their bytes, so the order of the fields counts. Connectors can have any name (Strimzi's are called
+`source->target.MirrorSourceConnector`): the shape of the fields after the name identifies a key.
 """
 
 from __future__ import annotations
@@ -14,33 +14,36 @@ from dataclasses import dataclass
 from kafka.partitioner import murmur2
 
 DEDICATED_CONNECTOR = "MirrorSourceConnector"
-"""What the dedicated driver calls it (`mm2.md` 3.10)."""
+"""Connector name in MirrorMaker 2's dedicated mode (`mm2.md` 3.10)."""
 
 STRIMZIS_TOPIC = "mirrormaker2-cluster-offsets"
-"""Where a Connect worker of Strimzi's keeps them, if its resource says nothing else."""
+"""Default offsets topic of Strimzi's Connect workers.
+
+A resource can name a different topic.
+"""
 
 _EXAMPLES = ("connect-offsets", STRIMZIS_TOPIC)
 _NO_OFFSET = (1 << 63) - 1
-"""One more than the last record can have."""
+"""Largest possible offset of a record, plus one."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourcePartition:
-    """A partition as a source connector of this name knows it."""
+    """Source partition in the offsets of a source connector."""
 
     connector: str
     cluster: str
-    """The source's alias."""
+    """Alias of the source."""
     topic: str
     partition: int
 
     def key(self) -> bytes:
-        where = {"cluster": self.cluster, "partition": self.partition, "topic": self.topic}
-        return _json([self.connector, where])
+        source_partition = {"cluster": self.cluster, "partition": self.partition, "topic": self.topic}
+        return _json([self.connector, source_partition])
 
 
 def read_key(key: bytes | None) -> SourcePartition | None:
-    """The partition; None for what is another connector's."""
+    """Return the partition of a key; `None` for keys of other connectors."""
     match _parsed(key):
         case [str(connector), {"cluster": str(cluster), "partition": int(partition), "topic": str(topic), **more}]:
             if not more and not isinstance(partition, bool):
@@ -49,12 +52,15 @@ def read_key(key: bytes | None) -> SourcePartition | None:
 
 
 def offset_value(last_copied: int) -> bytes:
-    """What says that the record of this upstream offset was the last."""
+    """Return the value that stores the upstream offset of the last copied record."""
     return _json({"offset": last_copied})
 
 
 def read_value(value: bytes | None) -> int | None:
-    """The upstream offset of the last record copied; None where the entry was deleted, or says nothing."""
+    """Return the upstream offset of the last copied record.
+
+    Return `None` if the entry was deleted, or holds no offset.
+    """
     match _parsed(value):
         case {"offset": int(offset)} if not isinstance(offset, bool) and 0 <= offset < _NO_OFFSET:
             return offset
@@ -62,20 +68,21 @@ def read_value(value: bytes | None) -> int | None:
 
 
 def offsets_topics(source_alias: str, configured: str = "") -> tuple[str, ...]:
-    """Where Connect may keep them, on the target; first where the dedicated driver does.
+    """Return the target's topics that may hold Connect's offsets, likeliest first.
 
-    `configured` is `offset.storage.topic`; without it those of Connect's and Strimzi's examples are looked at too.
+    `configured` is `offset.storage.topic`. Without `configured`, the dedicated mode's topic comes first, then the
+    topics of Connect's and of Strimzi's examples.
     """
     return (configured,) if configured else (f"mm2-offsets.{source_alias}.internal", *_EXAMPLES)
 
 
 def strimzis_connector(source_alias: str, target_alias: str) -> str:
-    """What Strimzi calls a source connector; nobody can give it another name."""
+    """Return the name of a source connector under Strimzi, which can't be changed."""
     return f"{source_alias}->{target_alias}.{DEDICATED_CONNECTOR}"
 
 
 def java_partition(key: bytes, partitions: int) -> int:
-    """To which partition Java's producer sends a record with this key."""
+    """Return the partition that Java's producer chooses for a record with this key."""
     return int(murmur2(key) & 0x7FFFFFFF) % partitions
 
 

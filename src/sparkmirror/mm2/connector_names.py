@@ -1,7 +1,8 @@
-"""Under which names a flow's partitions are in Connect's offsets topics: what a real worker looks for when it is back.
+"""Connector names of a flow's partitions in Connect's offsets topics.
 
-Connect's keys say the connector and the source, not the target. A connector that copies the same source to another
-cluster must not be told that it has copied what went here: it would skip that.
+A real worker looks for these names when it is back. Connect's keys name the connector and the source, but not the
+target. A connector that copies the same source to a further cluster must not find this flow's offsets: the connector
+would skip the records.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from sparkmirror.wire.topic_partition import TopicPartition
 
 
 class ConnectorName(NamedTuple):
-    """What a connector is called, in the offsets topic of its worker."""
+    """Name of a connector, with the offsets topic of its worker."""
 
     offsets_topic: str
     connector: str
@@ -31,64 +32,69 @@ class ConnectorName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConnectorNames:
-    """Those of one flow's source connector."""
+    """Names of one flow's source connector."""
 
     always: frozenset[ConnectorName]
-    """For every partition, those too that are new."""
-    found: Mapping[TopicPartition, frozenset[ConnectorName]]
-    """For what was stored under them, beside these."""
+    """Names for every partition, including new partitions."""
+    stored: Mapping[TopicPartition, frozenset[ConnectorName]]
+    """Further names under which offsets of single partitions were stored."""
     guessed: frozenset[str]
-    """Topics in which nothing of this flow was found."""
+    """Topics of names that were guessed: no offset of this flow was found there."""
 
-    def of(self, where: TopicPartition) -> frozenset[ConnectorName]:
-        """A source partition's."""
-        return self.always | self.found.get(where, frozenset())
+    def of(self, partition: TopicPartition) -> frozenset[ConnectorName]:
+        """Return the names for a source partition."""
+        return self.always | self.stored.get(partition, frozenset())
 
     def without(self, topic: str) -> ConnectorNames:
-        """Where an offsets topic is not written to any more."""
-        found = {where: _elsewhere(names, topic) for where, names in self.found.items()}
-        return ConnectorNames(_elsewhere(self.always, topic), found, self.guessed)
+        """Return the names without those of an offsets topic to write to no longer."""
+        stored = {partition: _elsewhere(names, topic) for partition, names in self.stored.items()}
+        return ConnectorNames(_elsewhere(self.always, topic), stored, self.guessed)
 
 
 def find_names(client: ClusterClient, flow: FlowConfig, *, is_new: bool) -> ConnectorNames:
-    """As the target's topics say now; `is_new`: the flow's own offsets topic was just made, and holds nothing.
+    """Find the flow's connector names in the target's topics.
 
-    Raises `ConnectionError`s.
+    `is_new` is True if the flow's own offsets topic was just created and is empty. Raises `ConnectionError`s.
     """
     topics = offsets_topics(flow.source.alias, flow.connect.offset_storage_topic)
     own = ConnectorName(topics[0], flow.connect.connector)
     before = topics[1:] if is_new else topics
     stored = read_stored_offsets(client, before, flow.mm2_source)
-    found = {
-        where: frozenset(
-            ConnectorName(one.offsets_topic, one.of.connector) for one in some if _may_be(flow, one.of.connector)
+    names_of = {
+        partition: frozenset(
+            ConnectorName(entry.offsets_topic, entry.of.connector)
+            for entry in entries
+            if _may_be(flow, entry.of.connector)
         )
-        for where, some in stored.items()
+        for partition, entries in stored.items()
     }
-    others = frozenset[ConnectorName]().union(*found.values()) - {own}
+    others = frozenset[ConnectorName]().union(*names_of.values()) - {own}
     strimzis = strimzis_connector(flow.source.alias, flow.target.alias)
     known = {name for name in others if name.connector in (DEDICATED_CONNECTOR, strimzis)}
-    if len(others) == 1:  # of two it can't be told which one is this flow's
+    if len(others) == 1:  # of two names, either may be this flow's
         known |= others
     guessed = frozenset[ConnectorName]() if others else _guessed(client, flow, before)
     return ConnectorNames(
         frozenset({own} | known | guessed),
-        found,
+        names_of,
         frozenset(name.offsets_topic for name in guessed) - {own.offsets_topic},
     )
 
 
 def _may_be(flow: FlowConfig, connector: str) -> bool:
-    """Whether a name that was found can be this flow's."""
+    """Tell whether a name in an offsets topic can be this flow's."""
     if connector in (flow.connect.connector, DEDICATED_CONNECTOR):
         return True
     if connector.startswith(f"{flow.source.alias}->") and connector.endswith(f".{DEDICATED_CONNECTOR}"):
         return connector == strimzis_connector(flow.source.alias, flow.target.alias)
-    return flow.connect.connector == DEDICATED_CONNECTOR  # else a connector's file says what it is called
+    return flow.connect.connector == DEDICATED_CONNECTOR  # a connector's file gives the name otherwise
 
 
 def _guessed(client: ClusterClient, flow: FlowConfig, topics: Collection[str]) -> frozenset[ConnectorName]:
-    """Where a worker has its topic, though the connector has stored nothing yet, and its name can be told."""
+    """Return names in existing offsets topics although no offset is stored yet.
+
+    Only names known from the configuration are returned.
+    """
     there = [topic.name for topic in client.metadata(topics).values() if not topic.error] if topics else []
     strimzis = strimzis_connector(flow.source.alias, flow.target.alias)
     is_named = flow.connect.connector != DEDICATED_CONNECTOR

@@ -1,7 +1,8 @@
-"""When MirrorMaker 2 writes an offset sync (`mm2.md` 3.5): a decision a record, and two queues.
+"""Rule by which MirrorMaker 2 writes an offset sync (`mm2.md` 3.5).
 
-A sync that is due is *pending*. The others are *delayed*: they are promoted from time to time, so that a topic that
-has gone quiet is known to its last record. The newest of a partition replaces those before it.
+MirrorMaker 2 decides at each record, and has two queues. A due sync is *pending*. All further syncs are *delayed*: they
+are promoted from time to time, so that readers know a quiet topic to its last record. The newest sync of a partition
+replaces earlier ones.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from sparkmirror.wire.topic_partition import TopicPartition
 
 
 class SyncState:
-    """One source partition: whether the record that was just copied makes a sync due."""
+    """State of one source partition: tells whether a copied record makes a sync due."""
 
     __slots__ = ("_downstream", "_most_lag", "_synced_downstream", "_upstream")
 
@@ -22,10 +23,10 @@ class SyncState:
         self._upstream = self._downstream = self._synced_downstream = -1
 
     def update(self, upstream: int, downstream: int) -> bool:
-        """One record was copied; whether its offsets must be told now.
+        """Take in one copied record; return True if a sync of its offsets is due.
 
-        That is so for the first one, if the last sync is `offset.lag.max` records back, after a gap or a step back
-        upstream, and after a step back downstream. Nobody says so again: it is taken for done.
+        A sync is due for the first record, if the last sync is `offset.lag.max` records back, after a gap or a step
+        back upstream, and after a step back downstream. A due sync counts as written: the caller gives no confirmation.
         """
         due = (
             self._synced_downstream == -1
@@ -39,9 +40,9 @@ class SyncState:
         return due
 
     def advance(self, upstream: int, downstream: int) -> bool:
-        """As `update`, where only the newest of many records is told.
+        """Take in the newest of many copied records, as `update` does.
 
-        If both offsets grew by as much, those in between had no gap.
+        If both offsets grew by the same number, the records in between had no gap.
         """
         if upstream - self._upstream == downstream - self._downstream > 0:
             self._upstream = upstream - 1
@@ -49,7 +50,7 @@ class SyncState:
 
 
 class SyncQueues:
-    """The newest sync of each partition that was not written yet, pending or delayed."""
+    """Newest unwritten sync of each partition, pending or delayed."""
 
     def __init__(self, most_lag: int) -> None:
         self._most_lag = most_lag
@@ -59,32 +60,32 @@ class SyncQueues:
         self._delayed: dict[TopicPartition, OffsetSync] = {}
 
     def note(self, topic: str, partition: int, upstream: int, downstream: int) -> None:
-        """The newest record copied; nothing happens if it was told before."""
-        where = (topic, partition)
-        if self._newest.get(where) == (upstream, downstream):
+        """Take in the newest copied record; a repeated one changes nothing."""
+        topic_partition = (topic, partition)
+        if self._newest.get(topic_partition) == (upstream, downstream):
             return
-        self._newest[where] = upstream, downstream
-        state = self._states.get(where)
+        self._newest[topic_partition] = upstream, downstream
+        state = self._states.get(topic_partition)
         if state is None:
-            state = self._states[where] = SyncState(self._most_lag)
+            state = self._states[topic_partition] = SyncState(self._most_lag)
         sync = OffsetSync(topic, partition, upstream, downstream)
         if state.advance(upstream, downstream):
-            self._delayed.pop(where, None)
-            self._pending[where] = sync
+            self._delayed.pop(topic_partition, None)
+            self._pending[topic_partition] = sync
         else:
-            self._delayed[where] = sync
+            self._delayed[topic_partition] = sync
 
     def promote(self) -> None:
-        """What is delayed is pending now."""
+        """Make delayed syncs pending."""
         self._pending |= self._delayed
         self._delayed.clear()
 
     def take(self) -> list[OffsetSync]:
-        """What is pending, the oldest first; it is the caller's now."""
+        """Return the pending syncs, oldest first, and remove them from the queue."""
         taken = list(self._pending.values())
         self._pending.clear()
         return taken
 
     def put_back(self, syncs: Iterable[OffsetSync]) -> None:
-        """They could not be written. Newer ones go instead."""
+        """Take back syncs that could not be written; newer syncs replace them."""
         self._pending = {(sync.topic, sync.partition): sync for sync in syncs} | self._pending

@@ -1,7 +1,8 @@
-"""MirrorMaker 2's three kinds of record, byte for byte: heartbeats, checkpoints, offset syncs (`mm2.md` section 2).
+"""MirrorMaker 2's heartbeats, checkpoints and offset syncs, byte for byte.
 
-Strings are UTF-8 behind a 16-bit length, numbers are big-endian; there is no magic and no schema id. The values of
-heartbeats and checkpoints begin with a version, 0; those of offset syncs do not.
+The format is described in `mm2.md` section 2. Strings are UTF-8 after a 16-bit length, numbers are big-endian; there is
+no magic and no schema id. The values of heartbeats and checkpoints begin with a version, 0; values of offset syncs have
+no version.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ _SHORT, _INT, _LONG, _TWO_LONGS = struct.Struct(">h"), struct.Struct(">i"), stru
 
 
 class Malformed(ValueError):
-    """These bytes are no such record."""
+    """Bytes that are no record of the expected kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A sign of life, written into the target of `source->target`."""
+    """Sign of life, written into the target of `source->target`."""
 
     source_alias: str
     target_alias: str
@@ -35,23 +36,23 @@ class Heartbeat:
 
     @classmethod
     def read(cls, key: bytes | None, value: bytes | None) -> Self:
-        """Raises `Malformed`."""
+        """Parse a record. Raises `Malformed`."""
         keys, values = _RecordReader(key), _RecordReader(value, versioned=True)
         return cls(keys.string(), keys.string(), values.long())
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Where a consumer group stands, on both sides."""
+    """Position of a consumer group on both sides."""
 
     group: str
     topic: str
-    """The target's name for it."""
+    """Name of the topic at the target."""
     partition: int
     upstream: int
     downstream: int
     metadata: str = ""
-    """What the group committed beside its offset."""
+    """Metadata that the group committed with its offset."""
 
     def key(self) -> bytes:
         return _string(self.group) + _string(self.topic) + _INT.pack(self.partition)
@@ -61,17 +62,17 @@ class Checkpoint:
 
     @classmethod
     def read(cls, key: bytes | None, value: bytes | None) -> Self:
-        """Raises `Malformed`."""
+        """Parse a record. Raises `Malformed`."""
         keys, values = _RecordReader(key), _RecordReader(value, versioned=True)
         return cls(keys.string(), keys.string(), keys.integer(), values.long(), values.long(), values.string())
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetSync:
-    """One record's offset on both sides."""
+    """Offset of one record on both sides."""
 
     topic: str
-    """The source's name for it."""
+    """Name of the topic at the source."""
     partition: int
     upstream: int
     downstream: int
@@ -84,13 +85,13 @@ class OffsetSync:
 
     @classmethod
     def read(cls, key: bytes | None, value: bytes | None) -> Self:
-        """Raises `Malformed`."""
+        """Parse a record. Raises `Malformed`."""
         keys, values = _RecordReader(key), _RecordReader(value)
         return cls(keys.string(), keys.integer(), values.long(), values.long())
 
 
 def _string(text: str) -> bytes:
-    """Raises `ValueError` for what a 16-bit length can't tell."""
+    """Encode a string; raises `ValueError` if its length exceeds 16 bits."""
     encoded = text.encode()
     if len(encoded) > _LONGEST:
         raise ValueError(f"{len(encoded)} bytes are too many for a string of Kafka's, which has 32767 at most")
@@ -98,7 +99,10 @@ def _string(text: str) -> bytes:
 
 
 class _RecordReader:
-    """Takes fields off a record's key or value, one after the other; what follows the last is left, as in Java."""
+    """Reader that takes fields off a record's key or value, one after another.
+
+    As in Java, the reader ignores bytes after the last field.
+    """
 
     def __init__(self, content: bytes | None, *, versioned: bool = False) -> None:
         if content is None:

@@ -1,4 +1,4 @@
-"""What Connect's offsets topics say of one flow's partitions, whatever its connector was called.
+"""Offsets of one flow in Connect's offsets topics, under any connector name.
 
 Blocking; for the driver. With exactly-once support Connect writes offsets in transactions: aborted ones don't count.
 """
@@ -25,23 +25,23 @@ log = logging.getLogger(__name__)
 
 
 class StoredOffset(NamedTuple):
-    """What one connector has stored for one source partition."""
+    """Offset stored by one connector for one source partition."""
 
     offsets_topic: str
     of: SourcePartition
     upstream: int
-    """Of the last record that it knows to be copied."""
+    """Upstream offset of the last record that the connector knows to be copied."""
     stored_ms: int
 
 
 def read_stored_offsets(
     client: ClusterClient, topics: Iterable[str], source_alias: str
 ) -> dict[TopicPartition, list[StoredOffset]]:
-    """By source topic and partition, the newest first. A topic that is not there, or not for us to read, says nothing.
+    """Return stored offsets by source topic and partition, the newest first.
 
-    Raises `ConnectionError`s.
+    Topics that are missing, or that the principal may not read, give no offsets. Raises `ConnectionError`s.
     """
-    found: dict[TopicPartition, list[StoredOffset]] = {}
+    by_partition: dict[TopicPartition, list[StoredOffset]] = {}
     for topic in client.metadata(topics).values():
         if topic.error == _UNKNOWN_TOPIC:
             continue
@@ -51,27 +51,27 @@ def read_stored_offsets(
         if topic.error:
             raise RangeUnread(f"cluster {client.config.alias}: topic {topic.name}: {error_name(topic.error)}")
         for stored in _newest(client, topic, source_alias).values():
-            found.setdefault((stored.of.topic, stored.of.partition), []).append(stored)
-    for some in found.values():
-        some.sort(key=_stored_ms, reverse=True)
-    return found
+            by_partition.setdefault((stored.of.topic, stored.of.partition), []).append(stored)
+    for offsets in by_partition.values():
+        offsets.sort(key=_stored_ms, reverse=True)
+    return by_partition
 
 
 def _newest(client: ClusterClient, topic: TopicLeaders, source_alias: str) -> Mapping[SourcePartition, StoredOffset]:
-    found: dict[SourcePartition, StoredOffset] = {}
+    newest: dict[SourcePartition, StoredOffset] = {}
     for key, value, timestamp in stored_entries(client, topic):
         of = read_key(key)
         if of is not None and of.cluster == source_alias:
             upstream = read_value(value)
             if upstream is None:
-                found.pop(of, None)
+                newest.pop(of, None)
             else:
-                found[of] = StoredOffset(topic.name, of, upstream, timestamp)
-    return found
+                newest[of] = StoredOffset(topic.name, of, upstream, timestamp)
+    return newest
 
 
 def stored_entries(client: ClusterClient, topic: TopicLeaders) -> Iterator[tuple[bytes | None, bytes | None, int]]:
-    """Key, value and timestamp of every record, as a reader of committed ones sees them."""
+    """Yield key, value and timestamp of every record that is committed."""
     by_leader: dict[int, list[int]] = defaultdict(list)
     for partition, leader in topic.partitions.items():
         by_leader[leader.leader].append(partition)

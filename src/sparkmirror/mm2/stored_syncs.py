@@ -1,4 +1,4 @@
-"""Where a flow's offset syncs are, and what is in their topic (`mm2.md` 2.1)."""
+"""Place and content of a flow's offset syncs topic (`mm2.md` 2.1)."""
 
 from __future__ import annotations
 
@@ -13,24 +13,27 @@ from sparkmirror.policy import ReplicationPolicy
 
 _UNKNOWN_TOPIC = 3
 _UNAUTHORIZED = 29
-"""TOPIC_AUTHORIZATION_FAILED: for us there is nothing to be read."""
+"""TOPIC_AUTHORIZATION_FAILED: the topic counts as empty."""
 
 
 class SyncsPlace(NamedTuple):
-    """By `offset-syncs.topic.location`."""
+    """Place of the offset syncs, set by `offset-syncs.topic.location`."""
 
     at_source: bool
     topic: str
 
 
 def syncs_place(flow: FlowConfig, policy: ReplicationPolicy) -> SyncsPlace:
-    """The cluster and the topic, which is named by the other cluster."""
+    """Return the cluster and the topic, which has the opposite cluster in its name."""
     at_source = flow.offset_sync.offset_syncs_topic_location == "source"
     return SyncsPlace(at_source, policy.offset_syncs_topic(flow.mm2_target if at_source else flow.mm2_source))
 
 
 def read_syncs(client: ClusterClient, topic: str) -> list[OffsetSync]:
-    """All in the order they were written; none if there is no topic that we may read. Raises `ConnectionError`."""
+    """Return all syncs in the order written; raises `ConnectionError`.
+
+    Empty if the topic is missing or the principal may not read the topic.
+    """
     if client.metadata([topic])[topic].error == _UNKNOWN_TOPIC:
         return []
     try:

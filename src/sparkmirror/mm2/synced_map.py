@@ -1,8 +1,9 @@
-"""Upstream offsets from before a takeover, translated by MirrorMaker 2's own offset syncs.
+"""Translation of offsets from before a takeover by MirrorMaker 2's offset syncs.
 
-Our exact map begins where we began. Before that only single records are pinned. Where two syncs that follow each other
-are as far apart at the source as at the target, nothing else was between them, and every offset is known. Elsewhere the
-rule is MirrorMaker 2's (`mm2.md` 3.6): the offset after the newest pin that is not beyond. No record is ever skipped.
+sparkmirror's exact map begins where its own copy began. Before that point, only single records are pinned by syncs. If
+two consecutive syncs are as far apart at the source as at the target, there was nothing else between the two records,
+and every offset in between is known exactly. Elsewhere MirrorMaker 2's rule applies (`mm2.md` 3.6): the offset after
+the newest pin at or before the offset in question. No record is ever skipped.
 """
 
 from __future__ import annotations
@@ -15,15 +16,18 @@ from sparkmirror.mm2.records import OffsetSync
 
 
 class SyncedOffset(NamedTuple):
-    """Where a group that reads upstream from some offset on may read downstream."""
+    """Downstream offset at which a group continues."""
 
     downstream: int
     exact: bool
-    """Nothing is read twice, either."""
+    """True if the group reads no record twice either."""
 
 
 class AdoptedMap:
-    """One partition's syncs, in the order they were written. `begins`: the target's offset where our own map does."""
+    """Offset syncs of one partition, as a map.
+
+    The syncs come in the order written. `begins` is the target offset where sparkmirror's own map begins.
+    """
 
     def __init__(self, syncs: Iterable[OffsetSync], begins: int) -> None:
         self._upstreams: list[int] = []
@@ -31,19 +35,19 @@ class AdoptedMap:
         for sync in syncs:
             if sync.downstream >= begins:
                 continue
-            kept = bisect_left(self._upstreams, sync.upstream)  # a rewind: what follows is there once more
+            kept = bisect_left(self._upstreams, sync.upstream)  # after a rewind, later syncs come once more
             if (sync.upstream, sync.downstream) in zip(
                 self._upstreams[kept : kept + 1], self._downstreams[kept : kept + 1], strict=True
             ):
-                continue  # written again
+                continue  # the same sync, written again
             if self._downstreams and sync.downstream <= self._downstreams[-1]:
-                kept = 0  # the target topic is another one
+                kept = 0  # the target topic was created again
             del self._upstreams[kept:], self._downstreams[kept:]
             self._upstreams.append(sync.upstream)
             self._downstreams.append(sync.downstream)
 
     def downstream(self, upstream: int) -> SyncedOffset | None:
-        """None if it is before the first pin."""
+        """Translate an upstream offset; `None` before the first pin."""
         index = bisect_right(self._upstreams, upstream) - 1
         if index < 0:
             return None

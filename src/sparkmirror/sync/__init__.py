@@ -1,4 +1,7 @@
-"""Duties beside the copying: topics, configurations, ACLs, groups, heartbeats, offset syncs.
+"""Periodic duties beside the copying: topics, ACLs, groups, internal topics.
 
-Each duty has its module and a method that does one turn. `engine` and everything above import it. Start with `topics`.
+Topic configurations, client quotas, heartbeats and offset syncs are among the duties.
+
+Each duty has its module and a method that does one turn. `engine` and everything above import the package. Start with
+`topics`.
 """

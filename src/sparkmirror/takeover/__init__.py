@@ -1,5 +1,5 @@
-"""The end of a copy that somebody made before this mirror: MirrorMaker 2, MirrorMaker 1, the operator, or ourselves.
+"""End of an earlier copy, by MirrorMaker 2 or 1, the operator, or this mirror.
 
-`from_mm2` and `from_mm1` find it out, `start_claims` writes it down, and the pumps go on from there. `engine` and
-everything above import it. Start with `from_mm2`.
+`from_mm2` and `from_mm1` find the end, `start_claims` writes the end down, and the pumps go on from there. `engine` and
+everything above import the package. Start with `from_mm2`.
 """

@@ -1,8 +1,9 @@
-"""Taking partitions over from a MirrorMaker 1 that has stopped: its consumer group at the source says where it was.
+"""Takeover of partitions from a stopped MirrorMaker 1.
 
-What is found is claimed as this flow's start, so that every pump begins there; nothing was sent by then. A partition
-is looked at where this flow has copied nothing of it yet, or where MirrorMaker 1 had it back for a while: then it has
-committed itself, and is further on than we are.
+The consumer group of MirrorMaker 1 at the source tells where it ended. The end is claimed as this flow's start, so that
+every pump begins there; no record was sent by then. The takeover looks at a partition if this flow has copied no record
+of it yet, or if MirrorMaker 1 ran again for a while: then MirrorMaker 1 has committed an offset itself, further on than
+this flow's progress.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ log = logging.getLogger(__name__)
 
 
 class GroupTakeover:
-    """For one flow, whose lease is held. Each partition is looked at until it is settled, then not again."""
+    """Takeover for one flow, which holds the lease.
+
+    Each partition is looked at until settled, and then not again.
+    """
 
     def __init__(self, flow: FlowConfig, legacy: LegacyConfig) -> None:
         self._flow = flow
@@ -46,20 +50,23 @@ class GroupTakeover:
         self._ledger = LossLedger(TopicLog(self._target, losses_topic(flow.source.alias)))
         self._settled: set[TopicPartition] = set()
         self.refused: dict[PartitionPair, str] = {}
-        """What can't be taken over, and why: it must not be pumped."""
+        """Partitions that can't be taken over and must not be pumped, with the reason."""
         self.waiting = False
-        """Some of that may be told soon."""
+        """True if some refusals may pass soon."""
         self.awaited: set[str] = set()
-        """Every reason so far for which something only waits: it is no failure."""
+        """All reasons so far that only mean waiting; waiting is no failure."""
         self.taken = 0
-        """Partitions taken over since this process began."""
+        """Number of partitions taken over since this process began."""
 
     def begin(self) -> None:
-        """The lease was got: somebody else may have written since it was ours last."""
+        """Begin anew after getting the lease: another mirror may have written meanwhile."""
         self._settled.clear()
 
     def look(self, identity: Identity, routes: Iterable[PartitionPair], *, made: Container[str] = ()) -> None:
-        """Take over what can be; `refused` says what can't. Into a new topic, too, the group says where to begin."""
+        """Take over partitions where possible; `refused` has the rest.
+
+        For a new topic, too, the group tells where to begin.
+        """
         todo = [route for route in routes if route.target not in self._settled]
         if not todo:
             return
@@ -67,13 +74,13 @@ class GroupTakeover:
         try:
             self._look(identity, todo)
         except (ConnectionError, SparkMirrorError) as error:
-            # What is not settled must not be pumped: it would begin somewhere else.
+            # An unsettled partition must not be pumped: the pump would begin elsewhere.
             for route in todo:
                 if route.target not in self._settled and route not in self.refused:
                     self._refuse(route, str(error), wait=True)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         self._source.close()
         self._target.close()
 
@@ -81,9 +88,9 @@ class GroupTakeover:
         reason, wait = self._why_not()
         committed: Offsets = {}
         if not reason:
-            found = self._groups.committed([self._group])
-            reason, wait = found.refused.get(self._group, ""), False
-            committed = found.offsets.get(self._group, {})
+            answer = self._groups.committed([self._group])
+            reason, wait = answer.refused.get(self._group, ""), False
+            committed = answer.offsets.get(self._group, {})
             if reason:
                 reason = f"group {self._group} can't be read: {reason}"
         if reason:
@@ -98,16 +105,19 @@ class GroupTakeover:
             self._take(identity, self._begun(identity, leader, group, committed), committed)
 
     def _why_not(self) -> tuple[str, bool]:
-        """Why nothing can begin now, by how the group stands, and whether that may pass; empty if it can."""
+        """Return why no partition can begin now, and True if the reason may pass.
+
+        The reason follows from the state of the group; empty if partitions can begin.
+        """
         listed = self._groups.listed().get(self._group)
-        where = f"group {self._group} at {','.join(self._flow.source.bootstrap_servers)}"
+        named = f"group {self._group} at {','.join(self._flow.source.bootstrap_servers)}"
         if listed is None:
             return "", False
         if listed.type == "share" or listed.protocol not in ("", "consumer"):
-            return f"{where} is no consumer group ({listed.type or listed.protocol}): write another group.id", False
+            return f"{named} is no consumer group ({listed.type or listed.protocol}): write another group.id", False
         if listed.state in IDLE:
             return "", False
-        return f"MirrorMaker 1 still runs: {where} has members ({listed.state}); stop it, we wait for that", True
+        return f"MirrorMaker 1 still runs: {named} has members ({listed.state}); stop it, we wait for that", True
 
     def _refuse(self, route: PartitionPair, reason: str, *, wait: bool, tell: bool = True) -> None:
         self.refused[route] = reason
@@ -124,46 +134,55 @@ class GroupTakeover:
             )
 
     def _begun(self, identity: Identity, leader: int, group: Sequence[BothLogs], committed: Offsets) -> list[SoFar]:
-        """What we have in each of those that may be for us to begin; the others are settled, or refused."""
-        self._segments.refresh([(both.target.topic_id, both.route.partition) for both in group])
+        """Return this flow's progress in partitions that the flow may have to begin.
+
+        The rest is settled or refused.
+        """
+        self._segments.refresh([(pair.target.topic_id, pair.route.partition) for pair in group])
         ours, begun = [], []
-        for both in group:
-            claims = self._segments.claims(both.target.topic_id, both.route.partition)
+        for pair in group:
+            claims = self._segments.claims(pair.target.topic_id, pair.route.partition)
             if identity.own(claims):
-                ours.append(both)
+                ours.append(pair)
             else:
-                begun.append(SoFar(both, 0, None))
-        # MirrorMaker 1 chose partitions by key, or at random: where its records ended up says nothing.
-        moved = [both for both in ours if _is_theirs(committed.get(both.route.source))]
-        self._settled |= {both.route.target for both in ours} - {both.route.target for both in moved}
+                begun.append(SoFar(pair, 0, None))
+        # MirrorMaker 1 chose partitions by key, or at random: the places of its records tell nothing.
+        moved = [pair for pair in ours if _is_theirs(committed.get(pair.route.source))]
+        self._settled |= {pair.route.target for pair in ours} - {pair.route.target for pair in moved}
         so_far = ForeignEnds(self._target, self._segments, self._ledger, identity).so_far(leader, moved, whoever=True)
-        for both, one in zip(moved, so_far, strict=True):
-            if isinstance(one, Unserved):
-                self._refuse(both.route, str(one), wait=True)
-            elif one is not None and (one.upstream is None or committed[both.route.source].offset > one.upstream):
-                begun.append(one)
+        for pair, progress in zip(moved, so_far, strict=True):
+            if isinstance(progress, Unserved):
+                self._refuse(pair.route, str(progress), wait=True)
+            elif progress is not None and (
+                progress.upstream is None or committed[pair.route.source].offset > progress.upstream
+            ):
+                begun.append(progress)
             else:
-                self._settled.add(both.route.target)  # it has nothing that we have not
+                self._settled.add(pair.route.target)  # MirrorMaker 1 has copied no record that this flow lacks
         return begun
 
     def _take(self, identity: Identity, begun: Sequence[SoFar], committed: Offsets) -> None:
-        """Claim where each begins, where anything but `auto.offset.reset` says so, or the target is not empty."""
-        bounds = read_bounds(self._source, self._target, (one.both for one in begun))
+        """Claim the start of each partition, and settle the partitions that need no claim.
+
+        A start is claimed if the group has committed an offset, or if the target is not empty; else `auto.offset.reset`
+        alone says where to begin.
+        """
+        bounds = read_bounds(self._source, self._target, (so_far.pair for so_far in begun))
         starts = []
-        for one in begun:
-            route, known = one.both.route, bounds[one.both.route]
+        for so_far in begun:
+            route, known = so_far.pair.route, bounds[so_far.pair.route]
             stood = committed.get(route.source)
             if isinstance(known, Unserved):
                 self._refuse(route, str(known), wait=True)
             elif stood is not None:
-                starts.append(Start(one, stood.offset, known.target_end))
+                starts.append(Start(so_far, stood.offset, known.target_end))
             elif known.target_end:
-                starts.append(Start(one, self._reset(known), known.target_end))
+                starts.append(Start(so_far, self._reset(known), known.target_end))
             else:
                 self._settled.add(route.target)
         failed = claim_starts(self._target, self._segments, identity, starts, "MirrorMaker 1")
         for start in starts:
-            route = start.begun.both.route
+            route = start.begun.pair.route
             if route in failed:
                 self._refuse(route, failed[route], wait=True)
                 continue
@@ -181,10 +200,10 @@ class GroupTakeover:
             )
 
     def _reset(self, bounds: Bounds) -> int:
-        """Where MirrorMaker 1 would have begun without a committed offset."""
+        """Return the offset at which MirrorMaker 1 begins without a committed offset."""
         return bounds.source_end if self._flow.fetch.auto_offset_reset == "latest" else bounds.source_start
 
 
 def _is_theirs(committed: Committed | None) -> bool:
-    """Whether MirrorMaker 1 has committed it, and not we."""
+    """True if MirrorMaker 1 committed the offset, and not sparkmirror."""
     return committed is not None and committed.metadata != OURS

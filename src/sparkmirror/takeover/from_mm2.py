@@ -1,9 +1,9 @@
-"""Taking partitions over from a MirrorMaker 2 that has stopped: where it ended we go on.
+"""Takeover of partitions from a stopped MirrorMaker 2, at the end of its copy.
 
-A partition is looked at before it is pumped, where Connect has a stored offset for it, or MirrorMaker 2 an offset sync
-(it may have been killed before an offset was stored), and its target log ends with records that are not ours. What is
-found is claimed as this flow's start, so that every pump begins there; nothing was sent by then. If MirrorMaker 2 had
-it back for a while, what we claimed before that is retracted.
+The takeover looks at a partition before a pump does, if Connect has a stored offset, or MirrorMaker 2 an offset sync,
+of the partition, and if the target log ends with foreign records. (MirrorMaker 2 may have been killed before an offset
+was stored.) The end is claimed as this flow's start, so that every pump begins there; no record was sent by then. If
+MirrorMaker 2 ran again for a while, this flow's earlier claims are retracted.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ log = logging.getLogger(__name__)
 
 
 class Takeover:
-    """For one flow, whose lease is held. Each partition is looked at until it is settled, then not again."""
+    """Takeover for one flow, which holds the lease.
+
+    Each partition is looked at until settled, and then not again.
+    """
 
     def __init__(self, flow: FlowConfig) -> None:
         self._flow = flow
@@ -58,21 +61,22 @@ class Takeover:
         )
         self._settled: set[TopicPartition] = set()
         self.refused: dict[PartitionPair, str] = {}
-        """What can't be taken over, and why: it must not be pumped."""
+        """Partitions that can't be taken over and must not be pumped, with the reason."""
         self.waiting = False
-        """Some of that may be told soon."""
+        """True if some refusals may pass soon."""
         self._strange_said = False
         self.taken = 0
-        """Partitions taken over since this process began."""
+        """Number of partitions taken over since this process began."""
 
     def begin(self) -> None:
-        """The lease was got: somebody else may have written since it was ours last."""
+        """Begin anew after getting the lease: another mirror may have written meanwhile."""
         self._settled.clear()
 
     def look(self, identity: Identity, routes: Iterable[PartitionPair], *, made: Container[str] = ()) -> None:
-        """Take over what can be; `refused` says what can't. Raises `ConnectionError`s of a whole cluster.
+        """Take over partitions where possible; `refused` has the rest.
 
-        `made`: target topics that this flow has created itself, where there is nothing to take over.
+        `made` are target topics that this flow has created itself, without records to take over. Raises
+        `ConnectionError`s if a whole cluster fails.
         """
         routes = list(routes)
         self._settled |= {route.target for route in routes if route.target_topic in made}
@@ -87,25 +91,27 @@ class Takeover:
         topics = offsets_topics(self._flow.source.alias, self._flow.connect.offset_storage_topic)
         stored = read_stored_offsets(self._target, topics, self._flow.mm2_source)
         syncs = self._offset_syncs()
-        copied = {where: _Copied(some[0].upstream, some[0].of.connector) for where, some in stored.items()}
-        copied = {where: _Copied(sync.upstream, _BY_SYNCS) for where, sync in syncs.items()} | copied
+        copied = {
+            partition: _Copied(offsets[0].upstream, offsets[0].of.connector) for partition, offsets in stored.items()
+        }
+        copied = {partition: _Copied(sync.upstream, _BY_SYNCS) for partition, sync in syncs.items()} | copied
         self._settled |= {route.target for route in todo if route.source not in copied}
         for route, reason in unread.items():
             if route.source in copied:
                 self._refuse(route, reason, wait=True)
         begun = list[SoFar]()
         for leader, group in foreign.items():
-            ours = [both for both in group if both.route.source in copied]
+            ours = [pair for pair in group if pair.route.source in copied]
             try:
                 begun += self._begun(ends, leader, ours)
             except ConnectionError as error:
-                for both in ours:
-                    if both.route.target not in self._settled:
-                        self._refuse(both.route, str(error), wait=True)
+                for pair in ours:
+                    if pair.route.target not in self._settled:
+                        self._refuse(pair.route, str(error), wait=True)
         self._claim(identity, self._last_copied(begun, copied, syncs))
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         self._source.close()
         self._target.close()
 
@@ -123,37 +129,40 @@ class Takeover:
     def _foreign(
         self, ends: ForeignEnds, todo: Sequence[PartitionPair]
     ) -> tuple[dict[int, list[BothLogs]], dict[PartitionPair, str]]:
-        """Those that end with records that are not ours, by the target's leader, and where that can't be told, and why.
+        """Return the partitions that end with foreign records, by target leader.
 
-        The others are settled.
+        Also return the partitions whose end is unknown, with the reason. The rest is settled.
         """
-        found: dict[int, list[BothLogs]] = {}
+        by_leader: dict[int, list[BothLogs]] = {}
         unread: dict[PartitionPair, str] = {}
         for leader, group in by_target_leader(self._source, self._target, todo, unread.__setitem__).items():
             told: set[PartitionPair] = set()
             try:
-                for some, foreign in each_readable(group, functools.partial(ends.among, leader)):
-                    told |= {both.route for both in some}
+                for batch, foreign in each_readable(group, functools.partial(ends.among, leader)):
+                    told |= {pair.route for pair in batch}
                     if isinstance(foreign, TailUnread):
-                        unread[some[0].route] = str(foreign)
+                        unread[batch[0].route] = str(foreign)
                         continue
-                    self._settled |= {both.route.target for both in some} - {both.route.target for both in foreign}
+                    self._settled |= {pair.route.target for pair in batch} - {pair.route.target for pair in foreign}
                     if foreign:
-                        found.setdefault(leader, []).extend(foreign)
+                        by_leader.setdefault(leader, []).extend(foreign)
             except ConnectionError as error:
-                unread |= {both.route: str(error) for both in group if both.route not in told}
-        return found, unread
+                unread |= {pair.route: str(error) for pair in group if pair.route not in told}
+        return by_leader, unread
 
     def _begun(self, ends: ForeignEnds, leader: int, foreign: Sequence[BothLogs]) -> list[SoFar]:
-        """What we have in each, as far as it may be for us to begin there; the others are settled, or refused."""
+        """Return this flow's progress in partitions that the flow may have to begin.
+
+        The rest is settled or refused.
+        """
         begun = []
-        for both, one in zip(foreign, ends.so_far(leader, foreign), strict=True):
-            if isinstance(one, Unserved):
-                self._refuse(both.route, str(one), wait=True)
-            elif one is None:
-                self._settled.add(both.route.target)
+        for pair, so_far in zip(foreign, ends.so_far(leader, foreign), strict=True):
+            if isinstance(so_far, Unserved):
+                self._refuse(pair.route, str(so_far), wait=True)
+            elif so_far is None:
+                self._settled.add(pair.route.target)
             else:
-                begun.append(one)
+                begun.append(so_far)
         return begun
 
     def _last_copied(
@@ -162,46 +171,51 @@ class Takeover:
         copied: Mapping[TopicPartition, _Copied],
         syncs: Mapping[TopicPartition, OffsetSync],
     ) -> list[_Found]:
-        """Where MirrorMaker 2 ended in each; those where that can't be told are settled, or refused."""
-        bounds = read_bounds(self._source, self._target, (one.both for one in begun))
+        """Return the partitions with MirrorMaker 2's end; the rest is settled or refused."""
+        bounds = read_bounds(self._source, self._target, (so_far.pair for so_far in begun))
         answers: list[tuple[SoFar, Answer]] = []
         unread: list[tuple[SoFar, Unread]] = []
-        for one in begun:
-            source, known = one.both.route.source, bounds[one.both.route]
+        for so_far in begun:
+            source, known = so_far.pair.route.source, bounds[so_far.pair.route]
             sync = syncs.get(source)
             if isinstance(known, Bounds) and sync is not None and sync.downstream >= known.target_end:
-                self._say_strange(one.both.route, sync, known.target_end)
+                self._say_strange(so_far.pair.route, sync, known.target_end)
                 sync = None
                 if copied[source].connector == _BY_SYNCS:
-                    self._settled.add(one.both.route.target)
+                    self._settled.add(so_far.pair.route.target)
                     continue
             stored = copied[source].upstream
-            ours = Ours(one.upstream, one.end) if one.upstream is not None and stored >= one.upstream else None
+            ours = (
+                Ours(so_far.upstream, so_far.end) if so_far.upstream is not None and stored >= so_far.upstream else None
+            )
             answer = known if isinstance(known, Unserved) else told_by_bounds(known, stored)
             if isinstance(known, Bounds) and (answer is None or (ours is not None and isinstance(answer, LastCopied))):
-                unread.append((one, Unread(one.both, known, stored, sync, ours)))
+                unread.append((so_far, Unread(so_far.pair, known, stored, sync, ours)))
             elif answer is not None:
-                answers.append((one, answer))
-        read = self._reader.find([one for _, one in unread])
-        answers += zip((one for one, _ in unread), read, strict=True)
-        found = []
-        for one, answer in answers:
-            route = one.both.route
+                answers.append((so_far, answer))
+        read = self._reader.find([question for _, question in unread])
+        answers += zip((so_far for so_far, _ in unread), read, strict=True)
+        takeovers = []
+        for so_far, answer in answers:
+            route = so_far.pair.route
             of = copied[route.source]
             if isinstance(answer, Unserved):
                 self._refuse(route, str(answer), wait=True)
             elif isinstance(answer, Untold) and (
-                one.upstream is None or of.upstream >= one.upstream or not answer.strange
+                so_far.upstream is None or of.upstream >= so_far.upstream or not answer.strange
             ):
                 self._refuse(route, str(answer), wait=answer.wait)
-            elif isinstance(answer, LastCopied) and (one.upstream is None or answer.upstream >= one.upstream):
-                found.append(_Found(one, of, answer))
+            elif isinstance(answer, LastCopied) and (so_far.upstream is None or answer.upstream >= so_far.upstream):
+                takeovers.append(_Found(so_far, of, answer))
             else:
-                self._settled.add(route.target)  # MirrorMaker 2 has nothing that we have not: somebody else wrote
-        return found
+                self._settled.add(route.target)  # no further record of MirrorMaker 2: a foreign producer wrote
+        return takeovers
 
     def _say_strange(self, route: PartitionPair, sync: OffsetSync, end: int) -> None:
-        """Say once that offset syncs are not of this target: two of one alias may share a topic for them."""
+        """Warn once that offset syncs are of a different target.
+
+        Two targets with the same alias may share a topic of offset syncs.
+        """
         if not self._strange_said:
             self._strange_said = True
             log.warning(
@@ -216,12 +230,12 @@ class Takeover:
                 extra=Event.OFFSET_SYNCS_STRANGE.extra,
             )
 
-    def _claim(self, identity: Identity, found: Sequence[_Found]) -> None:
-        """This flow goes on behind what MirrorMaker 2 copied."""
-        starts = [Start(one.begun, one.last.upstream + 1, one.last.log_end) for one in found]
+    def _claim(self, identity: Identity, takeovers: Sequence[_Found]) -> None:
+        """Claim that this flow goes on after the records copied by MirrorMaker 2."""
+        starts = [Start(takeover.begun, takeover.last.upstream + 1, takeover.last.log_end) for takeover in takeovers]
         failed = claim_starts(self._target, self._segments, identity, starts, "MirrorMaker 2")
-        for begun, of, last in found:
-            route = begun.both.route
+        for begun, of, last in takeovers:
+            route = begun.pair.route
             if route in failed:
                 self._refuse(route, failed[route], wait=True)
                 continue
@@ -238,14 +252,17 @@ class Takeover:
             )
 
     def _offset_syncs(self) -> dict[TopicPartition, OffsetSync]:
-        """MirrorMaker 2's newest one for each source partition; none if there is no topic that we may read."""
+        """Return MirrorMaker 2's newest offset sync of each source partition.
+
+        Empty if the topic is missing or the principal may not read the topic.
+        """
         place = syncs_place(self._flow, topic_rules(self._flow, self._flow.originals).policy)
         syncs = read_syncs(self._source if place.at_source else self._target, place.topic)
         return {(sync.topic, sync.partition): sync for sync in syncs}
 
 
 class _Copied(NamedTuple):
-    """What MirrorMaker 2 says it has copied of a source partition, and which connector has stored that."""
+    """Last offset that MirrorMaker 2 says it has copied, and the storing connector."""
 
     upstream: int
     connector: str

@@ -1,4 +1,7 @@
-"""`LastCopiedReader` for many partitions: several threads, each with its own connections."""
+"""Search for ends of many partitions: several threads with own connections.
+
+Each thread has a `LastCopiedReader` of its own.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,13 @@ from sparkmirror.wire.rpc import BrokerUnreachable
 Answer: TypeAlias = LastCopied | Untold | Unserved
 
 READERS = 8
-"""Threads: they wait for brokers most of the time."""
+"""Number of threads, which wait for brokers most of the time."""
 
 
 class Unread(NamedTuple):
     """A partition whose logs have to be read."""
 
-    both: BothLogs
+    pair: BothLogs
     bounds: Bounds
     stored: int
     sync: OffsetSync | None
@@ -33,7 +36,7 @@ class Unread(NamedTuple):
 
 
 class LastCopiedOfMany:
-    """For one flow. `role` is for the client id."""
+    """Reader for one flow; `role` goes into the client's id."""
 
     def __init__(self, source: ClusterConfig, target: ClusterConfig, role: str, *, read_committed: bool) -> None:
         self._source = source
@@ -42,23 +45,24 @@ class LastCopiedOfMany:
         self._read_committed = read_committed
 
     def find(self, unread: Sequence[Unread]) -> list[Answer]:
-        """What is found of each, in their order. Raises `ClusterUnreachable`."""
+        """Return an answer for each partition, in order. Raises `ClusterUnreachable`."""
         todo = deque(range(len(unread)))
-        found: list[Answer] = [Unserved("not looked at")] * len(unread)
+        answers: list[Answer] = [Unserved("not looked at")] * len(unread)
         down: dict[tuple[int, int], str] = {}
         threads = min(READERS, len(unread))
         if threads:
             with ThreadPoolExecutor(threads, "takeover") as pool:
-                for ended in [pool.submit(self._read, unread, todo, found, down) for _ in range(threads)]:
+                for ended in [pool.submit(self._read, unread, todo, answers, down) for _ in range(threads)]:
                     ended.result()
-        return found
+        return answers
 
     def _read(
-        self, unread: Sequence[Unread], todo: deque[int], found: list[Answer], down: dict[tuple[int, int], str]
+        self, unread: Sequence[Unread], todo: deque[int], answers: list[Answer], down: dict[tuple[int, int], str]
     ) -> None:
-        """One thread's part: whatever is next, until nothing is left.
+        """Do one thread's part: read the next partition, until no partition is left.
 
-        `down`: leaders at the source and the target of which one did not answer: their other partitions need not wait.
+        `down` holds pairs of a source leader and a target leader, one of which did not answer: further partitions of
+        the pair need not wait.
         """
         source, target = ClusterClient(self._source, self._role), ClusterClient(self._target, self._role)
         try:
@@ -70,18 +74,18 @@ class LastCopiedOfMany:
                     index = todo.popleft()
                 except IndexError:
                     return
-                found[index] = _find(reader, unread[index], down)
+                answers[index] = _find(reader, unread[index], down)
         finally:
             source.close()
             target.close()
 
 
-def _find(reader: LastCopiedReader, one: Unread, down: dict[tuple[int, int], str]) -> Answer:
-    leaders = one.both.source_leader, one.both.target_leader
+def _find(reader: LastCopiedReader, question: Unread, down: dict[tuple[int, int], str]) -> Answer:
+    leaders = question.pair.source_leader, question.pair.target_leader
     if leaders in down:
         return Unserved(down[leaders], Cause.UNREACHABLE)
     try:
-        return reader.find(*one)
+        return reader.find(*question)
     except Untold as untold:
         return untold
     except ConnectionError as error:

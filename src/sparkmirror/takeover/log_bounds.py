@@ -1,4 +1,4 @@
-"""Where the logs of many partitions begin and end, on both sides of a flow.
+"""Starts and ends of the logs of many partitions, on both sides of a flow.
 
 Blocking; for the driver. Each leader is asked for all of its partitions at once.
 """
@@ -24,7 +24,7 @@ _LAST_STABLE = LATEST, CONSUMER, _READ_COMMITTED
 
 
 class BothLogs(NamedTuple):
-    """A partition, and its topic on both sides; both have a leader."""
+    """A partition, and its topic on both sides, each with a leader."""
 
     route: PartitionPair
     source: TopicLeaders
@@ -44,12 +44,12 @@ class Bounds(NamedTuple):
 
     source_start: int
     source_end: int
-    """The high watermark."""
+    """High watermark."""
     target_start: int
     target_end: int
-    """The leader's own log end."""
+    """Log end of the leader itself, beyond the high watermark."""
     target_stable: int
-    """The last stable offset, asked after the end."""
+    """Last stable offset, asked after the end."""
 
 
 def by_target_leader(
@@ -58,18 +58,21 @@ def by_target_leader(
     routes: Sequence[PartitionPair],
     lacking: Callable[[PartitionPair, str], None],
 ) -> dict[int, list[BothLogs]]:
-    """The partitions with a leader on both sides, by the target's; `lacking` is told of each other one, and why."""
+    """Return the partitions with a leader on both sides, by the target's leader.
+
+    `lacking` is called with each further partition and the reason.
+    """
     sources = source.metadata(route.source_topic for route in routes)
     targets = target.metadata(route.target_topic for route in routes)
-    found: dict[int, list[BothLogs]] = defaultdict(list)
+    by_leader: dict[int, list[BothLogs]] = defaultdict(list)
     for route in routes:
-        both = BothLogs(route, sources[route.source_topic], targets[route.target_topic])
-        unled = next((topic.name for topic in both[1:] if not _is_led(topic, route.partition)), None)
+        pair = BothLogs(route, sources[route.source_topic], targets[route.target_topic])
+        unled = next((topic.name for topic in pair[1:] if not _is_led(topic, route.partition)), None)
         if unled is None:
-            found[both.target_leader].append(both)
+            by_leader[pair.target_leader].append(pair)
         else:
             lacking(route, f"{unled}-{route.partition} has no leader now")
-    return found
+    return by_leader
 
 
 def _is_led(topic: TopicLeaders, partition: int) -> bool:
@@ -80,41 +83,46 @@ def _is_led(topic: TopicLeaders, partition: int) -> bool:
 def read_bounds(
     source: ClusterClient, target: ClusterClient, partitions: Iterable[BothLogs]
 ) -> dict[PartitionPair, Bounds | Unserved]:
-    """Those of each partition, or why there are none."""
-    both = list(partitions)
-    at_source = _listed(source, {one.route.source: one.source_leader for one in both}, _START, _HIGH_WATERMARK)
-    at_target = _listed(target, {one.route.target: one.target_leader for one in both}, _START, _LOG_END, _LAST_STABLE)
-    found: dict[PartitionPair, Bounds | Unserved] = {}
-    for one in both:
-        there, here = at_source[one.route.source], at_target[one.route.target]
+    """Return the bounds of each partition, or the reason why they are unknown."""
+    pairs = list(partitions)
+    at_source = _listed(source, {pair.route.source: pair.source_leader for pair in pairs}, _START, _HIGH_WATERMARK)
+    at_target = _listed(
+        target, {pair.route.target: pair.target_leader for pair in pairs}, _START, _LOG_END, _LAST_STABLE
+    )
+    bounds: dict[PartitionPair, Bounds | Unserved] = {}
+    for pair in pairs:
+        there, here = at_source[pair.route.source], at_target[pair.route.target]
         if isinstance(there, Unserved):
-            found[one.route] = there
+            bounds[pair.route] = there
         elif isinstance(here, Unserved):
-            found[one.route] = here
+            bounds[pair.route] = here
         else:
-            found[one.route] = Bounds(*there, *here)
-    return found
+            bounds[pair.route] = Bounds(*there, *here)
+    return bounds
 
 
 def read_target_ends(target: ClusterClient, partitions: Iterable[BothLogs]) -> dict[PartitionPair, int | Unserved]:
-    """The leaders' own log ends."""
-    both = list(partitions)
-    listed = _listed(target, {one.route.target: one.target_leader for one in both}, _LOG_END)
-    found: dict[PartitionPair, int | Unserved] = {}
-    for one in both:
-        end = listed[one.route.target]
-        found[one.route] = end if isinstance(end, Unserved) else end[0]
-    return found
+    """Return the leaders' own log ends."""
+    pairs = list(partitions)
+    listed = _listed(target, {pair.route.target: pair.target_leader for pair in pairs}, _LOG_END)
+    ends: dict[PartitionPair, int | Unserved] = {}
+    for pair in pairs:
+        end = listed[pair.route.target]
+        ends[pair.route] = end if isinstance(end, Unserved) else end[0]
+    return ends
 
 
 def _listed(
     client: ClusterClient, leaders: Mapping[TopicPartition, int], *asked: tuple[int, int, int]
 ) -> dict[TopicPartition, Sequence[int] | Unserved]:
-    """For each partition the offsets asked for: timestamp, replica id and isolation level."""
+    """Return the offsets asked for, by partition.
+
+    Each question has timestamp, replica id and isolation level.
+    """
     by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
-    for where, leader in leaders.items():
-        by_leader[leader].append(where)
-    found: dict[TopicPartition, Sequence[int] | Unserved] = {}
+    for partition, leader in leaders.items():
+        by_leader[leader].append(partition)
+    offsets: dict[TopicPartition, Sequence[int] | Unserved] = {}
     for leader, led in by_leader.items():
         topics = by_topic(led)
         try:
@@ -123,11 +131,11 @@ def _listed(
                 for timestamp, replica, level in asked
             ]
         except ConnectionError as error:
-            found |= dict.fromkeys(led, Unserved(str(error)))
+            offsets |= dict.fromkeys(led, Unserved(str(error)))
             continue
-        for where in led:
+        for partition in led:
             try:
-                found[where] = [listed_offset(answer[where], where) for answer in answers]
+                offsets[partition] = [listed_offset(answer[partition], partition) for answer in answers]
             except Unserved as unserved:
-                found[where] = unserved
-    return found
+                offsets[partition] = unserved
+    return offsets

@@ -1,4 +1,4 @@
-"""Partitions whose target logs end with records that are not ours, and what this flow has in them.
+"""Partitions whose target logs end with foreign records, and the flow's progress.
 
 Blocking; for the driver.
 """
@@ -29,17 +29,20 @@ PROBED_AT_ONCE = 100
 
 
 class SoFar(NamedTuple):
-    """What this flow has in a partition: so many records, and where it would go on; None: nowhere."""
+    """Progress of this flow in a partition: number of records, next source offset.
 
-    both: BothLogs
+    The next source offset is `None` if the flow has no progress.
+    """
+
+    pair: BothLogs
     sequence: int
     upstream: int | None
     end: int = -1
-    """Where its records end at the target; -1: there are none."""
+    """End of this flow's records at the target; -1 if there are no records."""
 
 
 class ForeignEnds:
-    """For one flow; what it is asked about is led by one broker of the target."""
+    """Examiner of partitions of one flow that one broker of the target leads."""
 
     def __init__(self, target: ClusterClient, segments: SegmentLog, ledger: LossLedger, identity: Identity) -> None:
         self._target = target
@@ -48,95 +51,99 @@ class ForeignEnds:
         self._identity = identity
 
     def among(self, leader: int, group: Sequence[BothLogs]) -> list[BothLogs]:
-        """Those that end with something we did not write. Raises `TailUnread` where that can't be told now."""
-        targets = by_topic(both.route.target for both in group)
+        """Return the partitions that end with foreign records.
+
+        Raises `TailUnread` if the end is unknown now.
+        """
+        targets = by_topic(pair.route.target for pair in group)
         ends = list_offsets(self._target, leader, targets, LATEST, replica_id=DEBUG_CONSUMER)
         for (topic, partition), end in ends.items():
-            if end.error:  # a topic that was just created may not be known to its leader yet
+            if end.error:  # the leader may not know a new topic yet
                 raise TailUnread(topic, partition, end.error)
         probe = self._probe(leader, group)
         foreign = []
         for start in range(0, len(group), PROBED_AT_ONCE):
-            some = [both for both in group[start : start + PROBED_AT_ONCE] if ends[both.route.target].offset]
-            asked = {both.route.target: ends[both.route.target].offset - 1 for both in some}
+            batch = [pair for pair in group[start : start + PROBED_AT_ONCE] if ends[pair.route.target].offset]
+            asked = {pair.route.target: ends[pair.route.target].offset - 1 for pair in batch}
             headers = probe.headers(asked) if asked else {}
-            for both in some:
-                last = headers.get(both.route.target, ([], -1))[0][-1:]
+            for pair in batch:
+                last = headers.get(pair.route.target, ([], -1))[0][-1:]
                 if not last or not is_ours(last[0], self._identity.wrote):
-                    foreign.append(both)
+                    foreign.append(pair)
         return foreign
 
     def so_far(self, leader: int, group: Sequence[BothLogs], *, whoever: bool = False) -> list[SoFar | Unserved | None]:
-        """What we have in each of these; None if it is not for us to begin there. Raises `ConnectionError`s.
+        """Return the flow's progress in each partition; `None` if it must not begin.
 
-        `whoever` wrote last: else it is for us only where somebody else did.
+        By default the flow may begin only where a foreign producer wrote last; with `whoever`, the last producer does
+        not matter. Raises `ConnectionError`s.
         """
         if not group:
             return []
         result: list[SoFar | Unserved | None] = []
-        for _, found in each_readable(group, functools.partial(self._so_far, leader, whoever)):
-            result += [Unserved(str(found))] if isinstance(found, TailUnread) else found
+        for _, progress in each_readable(group, functools.partial(self._so_far, leader, whoever)):
+            result += [Unserved(str(progress))] if isinstance(progress, TailUnread) else progress
         return result
 
     def _so_far(self, leader: int, whoever: bool, group: Sequence[BothLogs]) -> list[SoFar | Unserved | None]:
-        topics = {both.target.name: both.target for both in group}
+        topics = {pair.target.name: pair.target for pair in group}
         ids = {name: topic.topic_id for name, topic in topics.items()}
         reader = TargetReader(self._target, self._identity)
-        floors = reader.floors([both.route.target for both in group], topics, leader, self._segments)
-        claimed = [both.route.target for both in group if self._claims(both)]
+        floors = reader.floors([pair.route.target for pair in group], topics, leader, self._segments)
+        claimed = [pair.route.target for pair in group if self._claims(pair)]
         readings = reader.read(claimed, topics, leader, floors) if claimed else {}
-        foreign = ForeignNotes(self._ledger, {both.route.target: both.route for both in group}, ids)
+        foreign = ForeignNotes(self._ledger, {pair.route.target: pair.route for pair in group}, ids)
         settler = Settler(self._segments, self._probe(leader, group), self._identity, foreign)
-        read = {where: one for where, one in readings.items() if isinstance(one, TargetReading)}
+        read = {partition: reading for partition, reading in readings.items() if isinstance(reading, TargetReading)}
         settled_ones = settle_replicated(settler, reader, leader, read, ids, settler.evidence(read, ids))
-        found: list[SoFar | Unserved | None] = []
-        for both in group:
-            where = both.route.target
-            reading = readings.get(where)
+        progress: list[SoFar | Unserved | None] = []
+        for pair in group:
+            partition = pair.route.target
+            reading = readings.get(partition)
             if reading is None:
-                found.append(SoFar(both, 0, None))
+                progress.append(SoFar(pair, 0, None))
             elif isinstance(reading, Unserved):
-                found.append(reading)
+                progress.append(reading)
             else:
-                settled = settled_ones[where]
+                settled = settled_ones[partition]
                 position = settled.position
                 if isinstance(position, Doubt) and position.unreplicated:
-                    found.append(Unserved(position.reason))
+                    progress.append(Unserved(position.reason))
                 elif isinstance(position, Doubt):
-                    found.append(self._never_sent(both, reading))
+                    progress.append(self._never_sent(pair, reading))
                 else:
-                    theirs = whoever or _ends_foreign(settled.foreign, reading.log_end_after)
+                    may_begin = whoever or _ends_foreign(settled.foreign, reading.log_end_after)
                     upstream = position.upstream
                     if whoever and position.supposed:
-                        upstream = _proven(self._claims(both)[-1])
-                    found.append(SoFar(both, position.sequence, upstream, position.end) if theirs else None)
-        return found
+                        upstream = _proven(self._claims(pair)[-1])
+                    progress.append(SoFar(pair, position.sequence, upstream, position.end) if may_begin else None)
+        return progress
 
-    def _never_sent(self, both: BothLogs, reading: TargetReading) -> SoFar | None:
-        """A start that was claimed, and nothing was sent: it may be claimed anew."""
-        self._segments.refresh([(both.target.topic_id, both.route.partition)])
-        claims = self._claims(both)
+    def _never_sent(self, pair: BothLogs, reading: TargetReading) -> SoFar | None:
+        """Return a progress for a claimed start without records: it may be claimed again."""
+        self._segments.refresh([(pair.target.topic_id, pair.route.partition)])
+        claims = self._claims(pair)
         if claims and reading.last_sequence is None and all(claim.is_start for claim in claims):
-            return SoFar(both, claims[0].sequence, None)
+            return SoFar(pair, claims[0].sequence, None)
         return None
 
-    def _claims(self, both: BothLogs) -> list[Segment]:
-        """Ours, the lowest first."""
-        claims = self._identity.own(self._segments.claims(both.target.topic_id, both.route.partition))
+    def _claims(self, pair: BothLogs) -> list[Segment]:
+        """Return this flow's claims, the lowest first."""
+        claims = self._identity.own(self._segments.claims(pair.target.topic_id, pair.route.partition))
         return sorted(claims, key=_sequence)
 
     def _probe(self, leader: int, group: Sequence[BothLogs]) -> LogProbe:
-        ids = {both.target.name: both.target.topic_id for both in group}
+        ids = {pair.target.name: pair.target.topic_id for pair in group}
         return LogProbe(self._target, leader, ids, self._identity)
 
 
 def _proven(claim: Segment) -> int:
-    """The source offset up to which it is known to be copied, where the target's log shows nothing any more."""
+    """Return the source offset up to which claims prove the copy into an emptied log."""
     return claim.next_upstream(claim.sequence + claim.announced * claim.confirmed)
 
 
 def _ends_foreign(stretches: Sequence[ForeignRecords], end: int) -> bool:
-    """Whether somebody else's records are a log's last, our own fences left out."""
+    """Tell whether foreign records end a log; this flow's own fences are left out."""
     for stretch in reversed(stretches):
         if stretch.end != end or not stretch.fence:
             return stretch.end == end

@@ -1,6 +1,7 @@
-"""Starts claimed: from which source offset on a flow copies partitions whose targets hold what others wrote.
+"""Claims of starts: source offsets from which a flow copies into foreign logs.
 
-Durable before anything is sent, so that every pump begins there.
+The targets hold records of other writers. A start is durable before any record is sent, so that every pump begins
+there.
 """
 
 from __future__ import annotations
@@ -18,25 +19,25 @@ from sparkmirror.takeover.log_bounds import read_target_ends
 from sparkmirror.takeover.our_progress import SoFar
 
 CLAIMED_AT_ONCE = 500
-"""Partitions whose starts are written together: what one batch of the segments topic holds."""
+"""Partitions whose starts are written together: one batch of the segments topic."""
 
 
 class Start(NamedTuple):
-    """Where a partition is to begin."""
+    """Start of a partition."""
 
     begun: SoFar
     upstream: int
-    """The source offset that is copied first."""
+    """Source offset of the first record to copy."""
     log_end: int
-    """The target leader's own, when that was decided."""
+    """Log end of the target's leader at the time of the decision."""
 
 
 def claim_starts(
     target: ClusterClient, segments: SegmentLog, identity: Identity, starts: Sequence[Start], predecessor: str
 ) -> dict[PartitionPair, str]:
-    """Claim them; what we claimed before for these partitions is retracted. Returns those that failed, and why.
+    """Claim the starts, and retract this flow's earlier claims on the partitions.
 
-    `predecessor`: who else is likely to write there.
+    Returns the failed partitions with the reason. `predecessor` is the mirror that probably writes there still.
     """
     failed: dict[PartitionPair, str] = {}
     for first in range(0, len(starts), CLAIMED_AT_ONCE):
@@ -47,32 +48,34 @@ def claim_starts(
 def _claim(
     target: ClusterClient, segments: SegmentLog, identity: Identity, starts: Sequence[Start], predecessor: str
 ) -> dict[PartitionPair, str]:
-    where = [(one.begun.both.target.topic_id, one.begun.both.route.partition) for one in starts]
+    target_partitions = [(start.begun.pair.target.topic_id, start.begun.pair.route.partition) for start in starts]
     try:
-        whole = segments.wholes(one for one in where if segments.claims(*one))
+        whole = segments.wholes(
+            target_partition for target_partition in target_partitions if segments.claims(*target_partition)
+        )
         outdated = [claim for claims in whole.values() for claim in identity.own(claims)]
-        segments.settle([_segment(identity, one) for one in starts], outdated)
+        segments.settle([_segment(identity, start) for start in starts], outdated)
     except ConnectionError as error:
-        return {one.begun.both.route: str(error) for one in starts}
+        return {start.begun.pair.route: str(error) for start in starts}
     failed: dict[PartitionPair, str] = {}
-    ends = read_target_ends(target, (one.begun.both for one in starts))
-    for one in starts:
-        route = one.begun.both.route
+    ends = read_target_ends(target, (start.begun.pair for start in starts))
+    for start in starts:
+        route = start.begun.pair.route
         end = ends[route]
         if isinstance(end, Unserved):
             failed[route] = str(end)
-        elif end != one.log_end:
-            still = f"somebody writes to {route.target_topic} still (offset {one.log_end} to {end - 1})"
+        elif end != start.log_end:
+            still = f"a foreign producer still writes to {route.target_topic} (offset {start.log_end} to {end - 1})"
             failed[route] = f"{still}: stop {predecessor}"
     return failed
 
 
 def _segment(identity: Identity, start: Start) -> Segment:
-    both = start.begun.both
+    pair = start.begun.pair
     return start_claim(
         identity,
-        (both.target.topic_id, both.route.partition),
-        both.source.topic_id,
+        (pair.target.topic_id, pair.route.partition),
+        pair.source.topic_id,
         sequence=start.begun.sequence,
         upstream=start.upstream,
         downstream=start.log_end,

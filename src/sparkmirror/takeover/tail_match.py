@@ -1,13 +1,16 @@
-"""Which source record a target's log ends with that MirrorMaker 2 wrote, found by comparing records.
+"""Search for the last source record that MirrorMaker 2 wrote into a target's log.
 
-Pure. MirrorMaker 2 stores the offset of the last record that it knows to be copied (`mm2.md` 2.2), at intervals: when
-it is killed, its target goes on behind that. What it can have appended is known:
-- record by record what follows in the source;
-- after a restart it begins again, with a new batch, right behind an offset that it had stored. Stored offsets only
-  grow, so that is not behind the one that is stored now, and the last run has got at least as far as that;
-- its producer, which is not idempotent by default, may send a whole batch a second time.
-All readings of the target's tail that agree with this are followed at once. If they end with different source
-records it can't be told, and nobody must guess.
+Pure: the search only compares records. MirrorMaker 2 stores the offset of the last record that it knows to be copied
+(`mm2.md` 2.2), at intervals: when it is killed, its target goes on after the stored offset. The appended records are
+known to be:
+
+- record by record, the records that follow at the source;
+- after a restart, a new batch right after an offset that was stored. Stored offsets only grow, so the batch begins at
+  or before the offset that is stored now, and the last run has got at least as far as the stored offset;
+- perhaps a whole batch a second time, because its producer is not idempotent by default.
+
+All readings of the target's tail that agree with these rules are followed at once. If the readings end with different
+source records, the end is unknown, and guessing is forbidden.
 """
 
 from __future__ import annotations
@@ -19,12 +22,18 @@ from itertools import accumulate, groupby
 from typing import NamedTuple
 
 ANY_TIME = -1
-"""Of a record whose timestamp says nothing: the source has none, or the target's broker stamps records itself."""
+"""Time of a record whose timestamp says nothing.
+
+Either the source has no timestamp, or the target's broker stamps records itself.
+"""
 
 MOST_READINGS = 4_000_000
 
 _BEFORE = -1
-"""A reading that stands at a record before those of the source that were read; it may look like anything."""
+"""Place of a reading before the source records that were read.
+
+The record there may look like anything.
+"""
 
 
 class LogRecord(NamedTuple):
@@ -35,28 +44,29 @@ class LogRecord(NamedTuple):
     content: bytes
     """Key, value and headers, or a digest of them."""
     batch: int = 0
-    """Base offset of the batch that it is in."""
+    """Base offset of the record's batch."""
 
 
 class Unclear(Exception):
-    """There are too many readings to follow them."""
+    """Too many readings to follow."""
 
 
 def possible_ends(
     stored: int, source: Sequence[Sequence[LogRecord]], tail: Sequence[LogRecord], pinned: int | None = None
 ) -> set[int]:
-    """The upstream offsets that may be the last copied; the stored one stands for whatever is not beyond it.
+    """Return the upstream offsets that may be the last copied.
 
-    `source`: stretches of its log, in order, each without omissions. The first begins before the stored offset, as far
-    as the log does, and they go on as far as the target may. `tail`: the target's last records. `pinned`: the
-    upstream offset of the first of them; where it isn't known the tail must begin before the source's stretches do.
-    Empty if MirrorMaker 2 can't have written that tail. Raises `Unclear`.
+    The stored offset stands for every end up to it. `source` holds stretches of the source's log, in order, each
+    without omissions. The first stretch begins before the stored offset, as far as the log does, and the stretches go
+    on as far as the target may. `tail` are the target's last records. `pinned` is the upstream offset of the tail's
+    first record; if unknown, the tail must begin before the source's stretches do. Empty if MirrorMaker 2 can't have
+    written the tail. Raises `Unclear`.
     """
     return _Readings(stored, source).follow(tail, pinned)
 
 
 class _Readings:
-    """Each reading is known by where it stands: the index of a source record."""
+    """Possible readings of a tail, each identified by the index of a source record."""
 
     def __init__(self, stored: int, source: Sequence[Sequence[LogRecord]]) -> None:
         self._stored = stored
@@ -99,22 +109,25 @@ class _Readings:
         return self._like(record, (index for index in alike if self._records[index].offset == pinned))
 
     def _begun_again(self, record: LogRecord, furthest: int) -> set[int]:
-        """Where a run may have begun anew: behind an offset that was stored by then."""
+        """Return possible places of a new run: after an offset that was stored by then."""
         alike = self._alike.get(record.content, ())
         resumed = alike[: bisect_right(alike, furthest)]
         self._budget -= len(resumed)
         return {_BEFORE, *self._like(record, resumed)}
 
     def _like(self, record: LogRecord, indexes: Iterable[int]) -> set[int]:
-        """Those source records of which this may be a copy."""
-        found = set()
+        """Return the source records of which a record may be a copy."""
+        matches = set()
         for index in indexes:
             if index < len(self._records):
-                one = self._records[index]
-                same_time = one.timestamp == record.timestamp or ANY_TIME in (one.timestamp, record.timestamp)
-                if same_time and one.content == record.content:
-                    found.add(index)
-        return found
+                source_record = self._records[index]
+                same_time = source_record.timestamp == record.timestamp or ANY_TIME in (
+                    source_record.timestamp,
+                    record.timestamp,
+                )
+                if same_time and source_record.content == record.content:
+                    matches.add(index)
+        return matches
 
     def _give_up(self, at: set[int]) -> set[int]:
         if at:
@@ -123,7 +136,7 @@ class _Readings:
 
     def _ends(self, at: set[int]) -> set[int]:
         beyond = {self._records[index].offset for index in at if index >= self._known}
-        not_beyond = self._known - 1 in at  # or, without any record up to it, before those that were read
+        not_beyond = self._known - 1 in at  # `_BEFORE` if no record up to the stored offset was read
         return beyond | {self._stored} if not_beyond else beyond
 
 
@@ -131,8 +144,8 @@ def _batch(record: LogRecord) -> int:
     return record.batch
 
 
-def _same(one: Sequence[LogRecord], other: Sequence[LogRecord]) -> bool:
-    return len(one) == len(other) and all(
+def _same(left: Sequence[LogRecord], right: Sequence[LogRecord]) -> bool:
+    return len(left) == len(right) and all(
         (first.timestamp, first.content) == (second.timestamp, second.content)
-        for first, second in zip(one, other, strict=True)
+        for first, second in zip(left, right, strict=True)
     )

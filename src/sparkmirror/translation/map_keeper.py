@@ -1,11 +1,11 @@
-"""The offset maps of a flow's partitions, always at hand: each refresh takes in only what is new.
+"""Current offset maps of a flow's partitions; each refresh reads only new data.
 
-Claims are read from the segments topic as they come. Those that can't change any more go into a map for good, the
-newest stay with the keeper and are judged anew. So a refresh of a partition without gaps costs nothing but a look at
-its log's bounds, which many partitions share a request for; and one with a transaction marker every hundred records
-costs what was copied since, not what was ever copied.
+The keeper reads claims from the segments topic as they come. Final claims go into a map for good; the newest claims
+stay with the keeper, which judges them again at each refresh. So the refresh of a partition without gaps costs only a
+look at the bounds of its log, for which many partitions share a request. The refresh of a partition with a transaction
+marker every hundred records costs as much as was copied since, instead of as much as was ever copied.
 
-Only read, below the high watermark, and nothing is written back: a pump may be at work beside it.
+The keeper only reads, below the high watermark, and writes nothing: a pump may be at work at the same time.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from sparkmirror.wire.topic_ids import NO_ID
 from sparkmirror.wire.topic_partition import TopicPartition
 
 MEMORY_RUNS = 20_000
-"""Of one partition's map, 24 bytes each; those of a longer one are in a file."""
+"""Most runs of one map in memory, 24 bytes each; longer maps use a file."""
 PARTITIONS_PER_REQUEST = 2000
 _UNKNOWN_TOPIC = 3
 
 
 class Reached(NamedTuple):
-    """What a pump said of a partition, at one moment: so far it is copied. Both are the next offsets."""
+    """Progress of a partition as reported by a pump; both offsets are the next ones."""
 
     upstream: int
     downstream: int
     target_topic_id: str = ""
-    """As hexadecimal digits, if the pump has appended anything."""
+    """Target topic's id in hexadecimal digits; empty if the pump appended nothing."""
 
 
 class Unmapped(NamedTuple):
-    """A partition has no map now."""
+    """Reason why a partition has no map now."""
 
     reason: str
 
@@ -56,14 +56,17 @@ NOTHING_YET = Unmapped("nothing was copied yet")
 
 
 class LogBounds(NamedTuple):
-    """Where a target partition's log starts, and its high watermark."""
+    """Start of a target partition's log, and its high watermark."""
 
     start: int
     end: int
 
 
 class ByOthers(NamedTuple):
-    """Target offsets [first, end), which another mirror has written; behind it we began at source offset `upstream`."""
+    """Target offsets [first, end) that a foreign mirror wrote before this flow began.
+
+    This flow began at source offset `upstream`, after these target offsets.
+    """
 
     upstream: int
     first: int
@@ -71,17 +74,18 @@ class ByOthers(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """Why nothing is known of an offset there."""
+        """Reason why the translation of an offset in the range is unknown."""
         return (
-            f"this flow began at offset {self.upstream} of the source and {self.end} of the target; where another "
-            "mirror has copied earlier records to is not known"
+            f"this flow began at offset {self.upstream} of the source and {self.end} of the target; target "
+            "offsets of records that another mirror copied earlier are not known"
         )
 
 
 class PartitionMap:
-    """One target partition's map, as of the last refresh.
+    """Map of one target partition, as of the last refresh.
 
-    `at_once`: nothing is taken in for good before all claims were read, for some of the newest lie below older ones.
+    With `at_once`, no claim is final before all claims were read, because some of the newest claims have lower
+    sequences than older claims.
     """
 
     def __init__(self, *, at_once: bool = False) -> None:
@@ -90,39 +94,42 @@ class PartitionMap:
         self._claims: dict[ClaimKey, Segment] = {}
         self._settle_above = 2 * KEPT_CLAIMS
         self._floor = 0
-        """Sequence: what is below it is in the map for good."""
+        """Sequence below which the map is final."""
         self._due = True
-        """There are new claims, or there is no map yet."""
+        """True if claims are new, or no map exists yet."""
         self._late: list[Segment] = []
-        """Claims that came below the floor; they must say what is known already."""
+        """Claims that came below the floor; they must agree with the map."""
         self._at_once = at_once
         self._broken = False
         self._starts: dict[ClaimKey, Segment] = {}
-        """Where this flow began behind what others had written."""
+        """Claims of this flow's starts after foreign records."""
         self.source_topic_id = NO_ID
-        """Of what was copied last, once a map is made."""
+        """Source topic id of the last copied record, once a map is made."""
 
     def downstream(self, upstream: int) -> int | None:
-        """Where a consumer that would read `upstream` next goes on at the target; None: not copied so far yet.
+        """Translate the next offset of a consumer to the target; `None` if not copied yet.
 
-        Never outside the target's log: what its retention has removed is passed over.
+        The result is never outside the target's log: offsets removed by retention are passed over.
         """
-        found = self.offsets.downstream(upstream)
-        return None if found is None else max(found, self.log.start)
+        offset = self.offsets.downstream(upstream)
+        return None if offset is None else max(offset, self.log.start)
 
     def upstream(self, downstream: int) -> int | None:
-        """As `OffsetMap.upstream`."""
+        """Translate like `OffsetMap.upstream`."""
         return self.offsets.upstream(downstream)
 
     def by_others(self, *, upstream: int | None = None, downstream: int | None = None) -> ByOthers | None:
-        """Where an offset may have been copied by somebody else, before us; None: what the map says is all there is."""
+        """Return the foreign range that may hold the copy of an offset.
+
+        Return `None` if the map's answer is complete.
+        """
         for start in self._starts.values():
             first = self.offsets.end_below(start.downstream)
             if first == start.downstream or start.downstream <= self.log.start:
                 continue
             if upstream is not None and upstream < start.upstream:
-                found = self.offsets.downstream(upstream)
-                passes_over = found is None or found >= start.downstream
+                offset = self.offsets.downstream(upstream)
+                passes_over = offset is None or offset >= start.downstream
                 passes_over = passes_over and not self.offsets.began_anew(upstream, start.downstream)
             else:
                 passes_over = downstream is not None and first <= downstream < start.downstream
@@ -132,60 +139,60 @@ class PartitionMap:
 
     @property
     def others(self) -> tuple[ByOthers, ...]:
-        """What somebody else copied between ours, in order."""
+        """Ranges that foreign mirrors copied between this flow's records, in order."""
         between = [
             ByOthers(start.upstream, self.offsets.end_below(start.downstream), start.downstream)
             for start in self._starts.values()
         ]
-        return tuple(sorted(one for one in between if 0 < one.first < one.end))
+        return tuple(sorted(stretch for stretch in between if 0 < stretch.first < stretch.end))
 
     @property
     def begins(self) -> int:
-        """Downstream: what we have appended since we began there last is not below it."""
+        """Downstream offset of this flow's last start; later records lie at or after it."""
         return max((start.downstream for start in self._starts.values()), default=0)
 
     @property
     def taken_over(self) -> bool:
-        """Whether we went on behind somebody else's copy when we began here first."""
+        """True if this flow's first start here continued a foreign mirror's copy."""
         return any(start.downstream <= self.offsets.downstream_start for start in self._starts.values())
 
     @property
     def end(self) -> int:
-        """Downstream: behind the last record that was copied."""
+        """Downstream offset after the last copied record."""
         return self.offsets.copied.downstream
 
     @property
     def broken(self) -> bool:
-        """Whether what was taken in for good isn't so: the target has lost records."""
+        """True if final claims turned out false: the target has lost records."""
         return self._broken
 
-    def take(self, one: Segment | Retracted) -> None:
-        """What the segments topic says next of this partition."""
-        if isinstance(one, Segment) and one.is_start:
-            self._starts[one.key] = one
-        elif isinstance(one, Segment) and one.heals:
-            self._starts = {key: start for key, start in self._starts.items() if start.downstream <= one.downstream}
-        if isinstance(one, Retracted):
-            self._starts.pop(one.key, None)
-            self._due |= self._claims.pop(one.key, None) is not None
-        elif one.sequence >= self._floor:
-            self._claims[one.key] = one
+    def take(self, record: Segment | Retracted) -> None:
+        """Take in the next record of the segments topic about this partition."""
+        if isinstance(record, Segment) and record.is_start:
+            self._starts[record.key] = record
+        elif isinstance(record, Segment) and record.heals:
+            self._starts = {key: start for key, start in self._starts.items() if start.downstream <= record.downstream}
+        if isinstance(record, Retracted):
+            self._starts.pop(record.key, None)
+            self._due |= self._claims.pop(record.key, None) is not None
+        elif record.sequence >= self._floor:
+            self._claims[record.key] = record
             self._due = True
             if len(self._claims) > self._settle_above and not self._at_once:
                 self._settle()
-                # Behind one that stays open none can be settled: trying again with each would be quadratic.
+                # No claim after an open claim can be settled: a new try with each claim would be quadratic.
                 self._settle_above = max(2 * len(self._claims), 2 * KEPT_CLAIMS)
         else:
-            self._late.append(one)
-            self._broken |= one.heals
+            self._late.append(record)
+            self._broken |= record.heals
             self._due = True
 
     def _settle(self) -> None:
-        """Put the oldest claims into the map, up to a confirmed one before which nothing is open."""
+        """Make the oldest claims final, up to a confirmed claim without open ones before."""
         confirmed = sorted({claim.sequence for claim in self._claims.values() if claim.confirmed})
         first_open = min((claim.sequence for claim in unsettled(self._claims.values())), default=None)
         floors = confirmed[:-KEPT_CLAIMS]
-        floor = max((one for one in floors if first_open is None or one <= first_open), default=0)
+        floor = max((sequence for sequence in floors if first_open is None or sequence <= first_open), default=0)
         if floor <= self._floor:
             return
         oldest = [key for key in self._claims if key[0] < floor]
@@ -194,17 +201,17 @@ class PartitionMap:
         self._floor = floor
 
     def open_claims(self) -> list[Segment]:
-        """Those that the log must decide."""
+        """Return the claims that only the log can decide."""
         return unsettled(self._claims.values())
 
     def bound(self, log: LogBounds) -> None:
-        """Take in where the log is now."""
+        """Take in the present bounds of the log."""
         self._due |= log.end != self.log.end
         self._broken |= log.end < self.offsets.copied.downstream
         self.log = log
 
     def stands(self, reached: Reached | None) -> bool:
-        """Whether there is nothing to be done, or what a pump says is enough: then the map is up to date."""
+        """Return True if the map is up to date, if need be by the report of a pump."""
         if self.open_claims() or self._broken:
             return False
         if reached is not None and (copied := self._at(reached)) is not None:
@@ -214,7 +221,10 @@ class PartitionMap:
         return not self._due
 
     def _at(self, reached: Reached) -> Copied | None:
-        """How far the copy was when a pump said so; None if that doesn't fit what the claims say."""
+        """Return the progress at the time of a pump's report.
+
+        Return `None` if the report contradicts the claims.
+        """
         if reached.downstream > self.log.end or reached.downstream < self.offsets.copied.downstream:
             return None
         claims = sorted(self._claims.values(), key=_sequence)
@@ -227,7 +237,7 @@ class PartitionMap:
         return Copied(records, reached.upstream, reached.downstream) if upstream <= reached.upstream else None
 
     def judge(self, evidence: Evidence, tail: LastBatch | None, reached: Reached | None) -> Unmapped | None:
-        """Have the log decide; returns why it can't, if it can't."""
+        """Let the log decide the open claims; return the reason if undecidable."""
         claims = list(self._claims.values())
         sequence = appended(tail.last_sequence if tail else None, self.log.end, claims)
         ruling = arbitrate(claims, evidence, TargetLog(*self.log, sequence))
@@ -247,7 +257,7 @@ class PartitionMap:
             and ruling.true[-1].upstream <= reached.upstream < copied.upstream
         ):
             return Unmapped(
-                "somebody else wrote to the target, which has deleted it all: known again when more is copied"
+                "a foreign producer wrote to the target, where all records are deleted: known again when more is copied"
             )
         self._renew(ruling.true, copied)
         if reached is not None:
@@ -264,16 +274,19 @@ class PartitionMap:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was ever claimed."""
+        """True if no claim was ever made."""
         return not self._claims
 
     def close(self) -> None:
-        """Free the map's file, if it has one."""
+        """Free the map's file, if any."""
         self.offsets.close()
 
 
 class MapKeeper:
-    """Maps of one flow's target partitions. For one thread; it keeps its client to itself."""
+    """Maps of one flow's target partitions.
+
+    For one thread, which alone may use the client.
+    """
 
     def __init__(self, target: ClusterClient, source_alias: str) -> None:
         self._target = target
@@ -281,56 +294,56 @@ class MapKeeper:
         self._log = TopicLog(target, segments_topic(source_alias))
         self._identity: Identity | None = None
         self._strangers: set[tuple[int, int]] = set()
-        """Producers who have claimed something, and are not this flow."""
+        """Producers with claims that are not of this flow."""
         self._maps: dict[TargetPartition, PartitionMap] = {}
         self._read_to: dict[int, int] = {}
         self._unread: set[TargetPartition] = set()
-        """Maps that have taken in nothing yet."""
+        """Maps that have taken in no claim yet."""
 
     def refresh(
         self, partitions: Mapping[TopicPartition, Reached | None]
     ) -> dict[TopicPartition, PartitionMap | Unmapped]:
-        """The maps of these target partitions, up to date; maps of others are dropped.
+        """Return up-to-date maps of these target partitions, and drop all further maps.
 
-        Give what the pump said last of each partition, if one is at work: it alone knows that nothing but
-        markers follows. Raises `ConnectionError` and `ClusterUnreachable`.
+        Give the last report of the pump for each partition, if a pump is at work: only the pump knows that markers
+        alone follow. Raises `ConnectionError` and `ClusterUnreachable`.
         """
-        found: dict[TopicPartition, PartitionMap | Unmapped] = {}
+        answers: dict[TopicPartition, PartitionMap | Unmapped] = {}
         topics = self._target.metadata({topic for topic, _ in partitions})
         if not self._same_identity():
             nothing = Unmapped(f"no flow from {self._source_alias} has copied anything to {self._target.config.alias}")
             return dict.fromkeys(partitions, nothing)
         by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
-        for where in partitions:
+        for partition in partitions:
             try:
-                by_leader[_leader(topics, where)].append(where)
+                by_leader[_leader(topics, partition)].append(partition)
             except Unserved as unserved:
-                found[where] = Unmapped(str(unserved))
+                answers[partition] = Unmapped(str(unserved))
         ids = {topic: leaders.topic_id for topic, leaders in topics.items()}
-        bounds = {leader: self._bounds(leader, some, found) for leader, some in by_leader.items()}
-        # After the logs' ends: whatever is in a log was claimed before it was sent.
+        bounds = {leader: self._bounds(leader, led, answers) for leader, led in by_leader.items()}
+        # Claims are read after the logs' ends: every record in a log was claimed before it was sent.
         self._drop_others({(ids[topic], index) for topic, index in partitions})
         self._read_claims()
         reached = {
-            where: said_of_it
-            for where, said_of_it in partitions.items()
-            if said_of_it is not None and said_of_it.target_topic_id in ("", ids[where[0]].hex())
+            partition: report
+            for partition, report in partitions.items()
+            if report is not None and report.target_topic_id in ("", ids[partition[0]].hex())
         }
         for leader, logs in bounds.items():
             try:
-                found |= self._at_leader(leader, logs, ids, reached)
+                answers |= self._at_leader(leader, logs, ids, reached)
             except ConnectionError as error:
-                found |= dict.fromkeys(logs, Unmapped(str(error)))
-        return found
+                answers |= dict.fromkeys(logs, Unmapped(str(error)))
+        return answers
 
     def close(self) -> None:
-        """Free what the maps hold."""
-        for one in self._maps.values():
-            one.close()
+        """Free the files of the maps."""
+        for partition_map in self._maps.values():
+            partition_map.close()
         self._maps.clear()
 
     def _same_identity(self) -> bool:
-        """Learn who the flow is at the target; whether it is anybody."""
+        """Learn the flow's identity at the target; return False if the flow has none."""
         if self._identity is not None and self._identity.cluster_id == self._target.cluster_id:
             return True
         self._drop_others(())
@@ -343,34 +356,36 @@ class MapKeeper:
         return self._identity is not None
 
     def _drop_others(self, wanted: Collection[TargetPartition]) -> None:
-        for where in self._maps.keys() - set(wanted):
-            self._maps.pop(where).close()
-            self._unread.discard(where)
-        for where in wanted:
-            if where not in self._maps or self._maps[where].broken:
-                broken = self._maps.pop(where, None)
+        for partition in self._maps.keys() - set(wanted):
+            self._maps.pop(partition).close()
+            self._unread.discard(partition)
+        for partition in wanted:
+            if partition not in self._maps or self._maps[partition].broken:
+                broken = self._maps.pop(partition, None)
                 if broken is not None:
                     broken.close()
-                self._maps[where] = PartitionMap(at_once=broken is not None)
-                self._unread.add(where)
+                self._maps[partition] = PartitionMap(at_once=broken is not None)
+                self._unread.add(partition)
 
     def _bounds(
-        self, leader: int, partitions: Sequence[TopicPartition], found: dict[TopicPartition, PartitionMap | Unmapped]
+        self, leader: int, partitions: Sequence[TopicPartition], answers: dict[TopicPartition, PartitionMap | Unmapped]
     ) -> dict[TopicPartition, LogBounds]:
         bounds = {}
         for start in range(0, len(partitions), PARTITIONS_PER_REQUEST):
-            some = partitions[start : start + PARTITIONS_PER_REQUEST]
-            starts = list_offsets(self._target, leader, by_topic(some), EARLIEST)
-            ends = list_offsets(self._target, leader, by_topic(some), LATEST)
-            for where in some:
+            batch = partitions[start : start + PARTITIONS_PER_REQUEST]
+            starts = list_offsets(self._target, leader, by_topic(batch), EARLIEST)
+            ends = list_offsets(self._target, leader, by_topic(batch), LATEST)
+            for partition in batch:
                 try:
-                    bounds[where] = LogBounds(listed_offset(starts[where], where), listed_offset(ends[where], where))
+                    bounds[partition] = LogBounds(
+                        listed_offset(starts[partition], partition), listed_offset(ends[partition], partition)
+                    )
                 except Unserved as unserved:
-                    found[where] = Unmapped(str(unserved))
+                    answers[partition] = Unmapped(str(unserved))
         return bounds
 
     def _read_claims(self) -> None:
-        """What was appended since the last time, and for new maps what was before."""
+        """Read claims appended since the last time; for new maps, also earlier claims."""
         count = self._log.partitions
         homes = {home_partition(topic_id, index, count) for topic_id, index in self._maps}
         unread = {home_partition(topic_id, index, count) for topic_id, index in self._unread}
@@ -384,22 +399,22 @@ class MapKeeper:
             self._read_to[home] = offset
         self._unread.clear()
 
-    def _take(self, one: Segment | Identity | Retracted | None, *, new_only: bool) -> None:
-        if not isinstance(one, Segment | Retracted):
+    def _take(self, record: Segment | Identity | Retracted | None, *, new_only: bool) -> None:
+        if not isinstance(record, Segment | Retracted):
             return
-        where = one.target_topic_id, one.partition
-        if where not in self._maps or (new_only and where not in self._unread):
+        partition = record.target_topic_id, record.partition
+        if partition not in self._maps or (new_only and partition not in self._unread):
             return
-        if isinstance(one, Segment) and not self._is_ours(one):
+        if isinstance(record, Segment) and not self._is_ours(record):
             return
-        self._maps[where].take(one)
+        self._maps[partition].take(record)
 
     def _is_ours(self, claim: Segment) -> bool:
         producer = claim.producer_id, claim.producer_epoch
         if self._identity is None:
             return False
         if not self._identity.wrote(*producer) and producer not in self._strangers:
-            # Who the flow is now was agreed before anything was claimed.
+            # The flow agrees on its present identity before it claims anything.
             self._identity = SegmentLog(self._log).agree(self._identity.cluster_id, None) or self._identity
             if not self._identity.wrote(*producer):
                 self._strangers.add(producer)
@@ -412,49 +427,59 @@ class MapKeeper:
         ids: Mapping[str, bytes],
         reached: Mapping[TopicPartition, Reached],
     ) -> dict[TopicPartition, PartitionMap | Unmapped]:
-        assert self._identity is not None  # noqa: S101 - refresh has seen to it
-        found: dict[TopicPartition, PartitionMap | Unmapped] = {}
+        assert self._identity is not None  # noqa: S101 - refresh has set it
+        answers: dict[TopicPartition, PartitionMap | Unmapped] = {}
         asked: list[TopicPartition] = []
-        for where, log in logs.items():
-            one = self._maps[ids[where[0]], where[1]]
-            one.bound(log)
-            found[where] = one
-            if one.empty:
-                found[where] = NOTHING_YET
-            elif not one.stands(reached.get(where)):
-                asked.append(where)
-        maps = {where: self._maps[ids[where[0]], where[1]] for where in asked}
-        claims = {where: some for where, one in maps.items() if (some := one.open_claims())}
+        for partition, log in logs.items():
+            partition_map = self._maps[ids[partition[0]], partition[1]]
+            partition_map.bound(log)
+            answers[partition] = partition_map
+            if partition_map.empty:
+                answers[partition] = NOTHING_YET
+            elif not partition_map.stands(reached.get(partition)):
+                asked.append(partition)
+        maps = {partition: self._maps[ids[partition[0]], partition[1]] for partition in asked}
+        claims = {
+            partition: open_claims
+            for partition, partition_map in maps.items()
+            if (open_claims := partition_map.open_claims())
+        }
         probe = LogProbe(self._target, leader, ids, self._identity)
-        evidence = probe.evidence(claims, {where: logs[where].start for where in claims}) if claims else {}
+        evidence = probe.evidence(claims, {partition: logs[partition].start for partition in claims}) if claims else {}
         tails: Mapping[TopicPartition, LastBatch | None] = (
             last_batches(
                 self._target,
                 leader,
-                {where: logs[where].end for where in asked},
+                {partition: logs[partition].end for partition in asked},
                 ids,
                 self._identity.wrote,
-                {where: one.begins for where, one in maps.items()},
+                {partition: partition_map.begins for partition, partition_map in maps.items()},
             )
             if asked
             else {}
         )
-        for where, one in maps.items():
-            found[where] = one.judge(evidence.get(where, {}), tails[where], reached.get(where)) or one
-        for where in logs:
-            if self._maps[ids[where[0]], where[1]].broken:
-                found[where] = Unmapped("the target has lost records that were copied; its map is made anew")
-        return found
+        for partition, partition_map in maps.items():
+            answers[partition] = (
+                partition_map.judge(evidence.get(partition, {}), tails[partition], reached.get(partition))
+                or partition_map
+            )
+        for partition in logs:
+            if self._maps[ids[partition[0]], partition[1]].broken:
+                answers[partition] = Unmapped("the target has lost records that were copied; its map is made anew")
+        return answers
 
 
 def copied_below(claims: Sequence[Segment], tail: LastBatch | None, high_watermark: int) -> Copied:
-    """How far the copy is: by our last batch below the high watermark, else by the end of a log without one."""
+    """Return the progress of the copy.
+
+    The flow's last batch below the high watermark tells the progress; without such a batch, the end of the log does.
+    """
     newest = claims[-1]
     expected = max(newest.sequence + high_watermark - newest.downstream, 0)
     if tail is not None:
         records = unwrap(tail.last_sequence + 1, near=expected)
         downstream = tail.next_offset
-    elif newest.is_start:  # whatever is behind it is not ours
+    elif newest.is_start:  # all records after a start are foreign
         records, downstream = newest.sequence, high_watermark
     else:
         records, downstream = expected, high_watermark
@@ -463,17 +488,17 @@ def copied_below(claims: Sequence[Segment], tail: LastBatch | None, high_waterma
     return Copied(records, upstream, downstream)
 
 
-def _leader(topics: Mapping[str, TopicLeaders], where: TopicPartition) -> int:
-    topic = topics[where[0]]
+def _leader(topics: Mapping[str, TopicLeaders], partition: TopicPartition) -> int:
+    topic = topics[partition[0]]
     if topic.error == _UNKNOWN_TOPIC:
-        raise Unserved(f"the target has no topic {where[0]}", Cause.NO_TOPIC)
+        raise Unserved(f"the target has no topic {partition[0]}", Cause.NO_TOPIC)
     if topic.error:
-        raise unserved("target", where, topic.error)
-    if where[1] not in topic.partitions:
-        raise Unserved(f"the target's topic {where[0]} has no partition {where[1]}", Cause.NO_TOPIC)
-    leader = topic.partitions[where[1]].leader
+        raise unserved("target", partition, topic.error)
+    if partition[1] not in topic.partitions:
+        raise Unserved(f"the target's topic {partition[0]} has no partition {partition[1]}", Cause.NO_TOPIC)
+    leader = topic.partitions[partition[1]].leader
     if leader < 0:
-        raise Unserved(f"{where[0]}-{where[1]} has no leader at the target now", Cause.NO_LEADER)
+        raise Unserved(f"{partition[0]}-{partition[1]} has no leader at the target now", Cause.NO_LEADER)
     return leader
 
 

@@ -1,13 +1,15 @@
-"""The exact offset map of one target partition: upstream to downstream and back, for any offset.
+"""Exact offset map of one target partition, upstream to downstream and back.
 
-Made from the true claims of the partition, with bounded memory (`runs`). An answer takes microseconds.
+The map answers for any offset. It is made from the true claims of the partition, with bounded memory (`run_table`). An
+answer takes microseconds.
 
-Where the source's log was cut and written anew, or the topic created anew, several claims speak of the same upstream
-offsets. Going downstream the newest counts: a claim that goes back to an upstream offset says that what the source
-once had from there on is no more. Going upstream every record keeps the offset that it was copied from.
+If the source's log was cut and written again, or the topic was created again, several claims name the same upstream
+offsets. Going downstream the newest claim counts: a claim that goes back to an upstream offset says that the source's
+earlier records from that offset on no longer exist. Going upstream, every record keeps the upstream offset from which
+it was copied.
 
-A claim that goes back may also mean that the same records were copied again: at an operator's word, or by mistake.
-Leader epochs tell it apart: what has one offset and one leader epoch is one record (KIP-101).
+A claim that goes back may also mean that the same records were copied again, at an operator's word or by mistake.
+Leader epochs distinguish the two cases: records with the same offset and leader epoch are the same record (KIP-101).
 """
 
 from __future__ import annotations
@@ -23,14 +25,17 @@ from sparkmirror.wire.topic_ids import NO_ID, same_topic
 
 
 class Copied(NamedTuple):
-    """How far the copy of a partition is."""
+    """Progress of the copy of a partition."""
 
     records: int
-    """The flow's records in the target partition: the next one's sequence."""
+    """Number of the flow's records in the target partition: the next sequence."""
     upstream: int
-    """Every upstream offset below it was copied, or has no record and never will."""
+    """Upstream offset below which all records are copied.
+
+    Offsets below without a copy have no record and never will.
+    """
     downstream: int
-    """Where the next record will land."""
+    """Downstream offset at which the next record will land."""
 
 
 class CopiedRun(NamedTuple):
@@ -45,7 +50,10 @@ _NOTHING = CopiedRun(0, 0, 0)
 
 
 class Disowned(NamedTuple):
-    """Target offsets [first, end) hold what the source had from an offset on before its log was cut there."""
+    """Target offsets [first, end) of records that the source has lost by a cut.
+
+    The source's log was cut at the upstream offset `upstream`.
+    """
 
     upstream: int
     first: int
@@ -53,7 +61,10 @@ class Disowned(NamedTuple):
 
 
 class Twice(NamedTuple):
-    """Records of the source, offsets growing by one, that the target holds at `first` and further on at `again`."""
+    """Source records that the target holds twice: at `first`, and later at `again`.
+
+    The offsets of the records grow by one.
+    """
 
     upstream: int
     records: int
@@ -62,7 +73,7 @@ class Twice(NamedTuple):
 
 
 class _Epoch(NamedTuple):
-    """From an upstream offset of a stretch on, records have this leader epoch; -1: not known."""
+    """Leader epoch of a stretch's records from an upstream offset on; -1 if unknown."""
 
     stretch: int
     upstream: int
@@ -70,7 +81,7 @@ class _Epoch(NamedTuple):
 
 
 class _MapPiece(NamedTuple):
-    """A run, or the part of it that has one leader epoch."""
+    """A run, or the part of a run that has one leader epoch."""
 
     upstream: int
     end: int
@@ -79,7 +90,10 @@ class _MapPiece(NamedTuple):
 
 
 class _Restart(NamedTuple):
-    """From the run `first` on, what the source had before at or above `upstream` is no more."""
+    """Point from which the source's earlier records at or above `upstream` are gone.
+
+    `first` is the number of the first run after the point.
+    """
 
     first: int
     upstream: int
@@ -89,7 +103,10 @@ _EVERYTHING = -1
 
 
 class _Stretch(NamedTuple):
-    """Runs [first, end) of the table, the first of which begins upstream at `start`; the next stretch cuts them off."""
+    """Runs [first, end) of the table, up to the next restart.
+
+    The first of the runs begins upstream at `start`; the next stretch cuts the runs off.
+    """
 
     start: int
     first: int
@@ -97,21 +114,22 @@ class _Stretch(NamedTuple):
 
 
 class _Settled(NamedTuple):
-    """How far the map is known for good."""
+    """Final part of the map."""
 
     runs: int
-    """Of the table."""
+    """Number of runs in the table."""
     restarts: tuple[_Restart, ...]
     epochs: tuple[_Epoch, ...]
     source_topic_id: bytes
     last: CopiedRun
-    """Not in the table yet: what follows may go on from it."""
+    """Last run, not in the table yet: the next claim may continue the run."""
 
 
 class OffsetMap:
-    """Build it with `build`, or grow it with `settle` and `renew`; it may hold a file, so close it.
+    """Offset map with open and final claims; close it, because it may hold a file.
 
-    What it says of claims that may still change is told anew by each `renew`; the rest stays as it is.
+    `build` makes a map; `settle` and `renew` let a map grow. Each `renew` replaces the answers of claims that may still
+    change; the final part stays.
     """
 
     def __init__(self, memory_runs: int = MEMORY_RUNS) -> None:
@@ -125,20 +143,24 @@ class OffsetMap:
 
     @classmethod
     def build(cls, claims: Iterable[Segment], copied: Copied, *, memory_runs: int = MEMORY_RUNS) -> Self:
-        """Read the true claims of a partition, which come by growing sequence.
+        """Build a map from the true claims of a partition, by growing sequence.
 
-        Of claims for the same sequence the last counts. Those past what is copied announce what was never sent.
+        Of claims for the same sequence the last counts. Claims past the copied records announce records that were never
+        sent.
         """
         offsets = cls(memory_runs)
         offsets.renew(claims, copied)
         return offsets
 
     def settle(self, claims: Iterable[Segment], end: int) -> None:
-        """Take in the next claims for good; the last one counts until the sequence `end`. Then `renew` is due."""
+        """Take in the next claims for good; then call `renew`.
+
+        The last claim counts until the sequence `end`.
+        """
         self._settled = self._append(claims, end)
 
     def renew(self, claims: Iterable[Segment], copied: Copied) -> None:
-        """Take in all claims that follow the settled ones, in place of those given before, and what is copied."""
+        """Replace the open claims by all claims after the final ones; set the progress."""
         after = self._append(claims, copied.records)
         if after.last.records:
             self._table.append(*after.last)
@@ -150,19 +172,19 @@ class OffsetMap:
         self.copied = copied
 
     def _append(self, claims: Iterable[Segment], records: int) -> _Settled:
-        """Put runs behind the settled ones."""
+        """Append runs after the final ones."""
         table = self._table
         _, restarts, known_epochs, source_topic_id, last = self._settled
         table.cut(self._settled.runs)
-        found, epochs = list(restarts), list(known_epochs)
+        grown, epochs = list(restarts), list(known_epochs)
         for claim, end in _with_ends(claims, records):
             recreated = not same_topic(claim.source_topic_id, source_topic_id)
             source_topic_id = claim.source_topic_id
             if last.records and (recreated or claim.upstream < last.upstream + last.records):
                 table.append(*last)
                 last = _NOTHING
-                found.append(_Restart(len(table), _EVERYTHING if recreated else claim.upstream))
-            epoch = _Epoch(len(found) - 1, claim.upstream, claim.source_leader_epoch)
+                grown.append(_Restart(len(table), _EVERYTHING if recreated else claim.upstream))
+            epoch = _Epoch(len(grown) - 1, claim.upstream, claim.source_leader_epoch)
             if not epochs or epochs[-1]._replace(upstream=epoch.upstream) != epoch:
                 epochs.append(epoch)
             for run in _runs_of(claim, end - claim.sequence):
@@ -172,32 +194,32 @@ class OffsetMap:
                 if last.records:
                     table.append(*last)
                 last = run
-        return _Settled(len(table), tuple(found), tuple(epochs), source_topic_id, last)
+        return _Settled(len(table), tuple(grown), tuple(epochs), source_topic_id, last)
 
     def __len__(self) -> int:
-        """How many runs there are."""
+        """Return the number of runs."""
         return len(self._table)
 
     @property
     def spilled(self) -> bool:
-        """Whether the runs are in a file."""
+        """True if the runs are in a file."""
         return self._table.spilled
 
     @property
     def upstream_start(self) -> int:
-        """The lowest upstream offset that was copied and that the source, as far as claims tell, still has."""
+        """Lowest copied upstream offset that the source still has, by the claims."""
         return self._stretch_starts[0] if self._stretch_starts else self.copied.upstream
 
     @property
     def downstream_start(self) -> int:
-        """Where the first record was copied to, whatever became of it at the source."""
+        """Downstream offset of the first copied record, even if gone at the source."""
         return self._table.row(0)[DOWNSTREAM] if len(self._table) else self.copied.downstream
 
     def downstream(self, upstream: int) -> int | None:
-        """Where a consumer that would read `upstream` next goes on at the target; None: not copied yet.
+        """Translate the next offset of a consumer to the target; `None` if not copied yet.
 
-        That is the first copied record at or after `upstream`; where only gaps or markers follow, the place of the
-        next record to come.
+        The result is the target offset of the first copied record at or after `upstream`; if only gaps or markers
+        follow, of the next record to come.
         """
         if upstream >= self.copied.upstream:
             return self.copied.downstream if upstream == self.copied.upstream else None
@@ -213,9 +235,10 @@ class OffsetMap:
         return self._first_downstream(number, index + 1)
 
     def upstream(self, downstream: int) -> int | None:
-        """The upstream offset of the first of our records at or after `downstream`; None: not written yet.
+        """Return the upstream offset of this flow's first record at or after `downstream`.
 
-        A foreign record's is that of our next one; past our last record it is the offset to be copied next.
+        Return `None` if `downstream` is not written yet. A foreign record gets the upstream offset of this flow's next
+        record; an offset past the last record gets the upstream offset to be copied next.
         """
         if downstream > self.copied.downstream:
             return None
@@ -227,7 +250,10 @@ class OffsetMap:
         return self._table.row(index + 1)[UPSTREAM] if index + 1 < len(self._table) else self.copied.upstream
 
     def end_below(self, downstream: int) -> int:
-        """The target offset after the last of our records below `downstream`; 0: there is none."""
+        """Return the target offset after this flow's last record below `downstream`.
+
+        Return 0 if there is no such record.
+        """
         index = self._table.find(DOWNSTREAM, downstream - 1, 0, len(self._table))
         if index < 0:
             return 0
@@ -235,7 +261,10 @@ class OffsetMap:
         return min(start + count, downstream)
 
     def began_anew(self, upstream: int, downstream: int) -> bool:
-        """Whether the source's log was copied anew, from `upstream` or before, behind this place of the target."""
+        """Tell whether the source's log was copied again after a place of the target.
+
+        The place is `downstream`; the repeated copy begins at `upstream` or before.
+        """
         return any(
             restart.upstream <= upstream
             and restart.first < len(self._table)
@@ -244,37 +273,47 @@ class OffsetMap:
         )
 
     def downstream_each(self, upstreams: Sequence[int]) -> list[int | None]:
-        """`downstream` of many, in the order given; asked by size, so that each part of the map is read once."""
+        """Translate many upstream offsets; answers are in the order given.
+
+        The map is asked in order of size, so that each part of the map is read once.
+        """
         answers: list[int | None] = [None] * len(upstreams)
         for index in sorted(range(len(upstreams)), key=upstreams.__getitem__):
             answers[index] = self.downstream(upstreams[index])
         return answers
 
     def upstream_each(self, downstreams: Sequence[int]) -> list[int | None]:
-        """`upstream` of many, as `downstream_each`."""
+        """Translate many downstream offsets, like `downstream_each`."""
         answers: list[int | None] = [None] * len(downstreams)
         for index in sorted(range(len(downstreams)), key=downstreams.__getitem__):
             answers[index] = self.upstream(downstreams[index])
         return answers
 
     def runs(self) -> Iterator[CopiedRun]:
-        """All runs by growing downstream offset, also of what the source has no more."""
+        """Yield all runs by growing downstream offset, including runs gone at the source."""
         for index in range(len(self._table)):
             yield CopiedRun(*self._table.row(index))
 
     def disowned(self) -> list[Disowned]:
-        """Copies, among those of what the source has, of what it had at the same offsets before; in order."""
-        found = []
+        """Return copies of records lost by cuts of the source's log, in order.
+
+        Only copies among copies of records that the source has are returned; the source has newer records at the same
+        offsets.
+        """
+        copies = []
         for stretch, following in pairwise(self._stretches):
             upstream, downstream, count = self._table.row(stretch.end - 1)
             first = downstream + min(count, following.start - upstream)
             end = self._table.row(following.first)[DOWNSTREAM]
             if stretch.end < following.first or count > following.start - upstream:
-                found.append(Disowned(following.start, first, end))
-        return found
+                copies.append(Disowned(following.start, first, end))
+        return copies
 
     def twice(self) -> Iterator[Twice]:
-        """Records that were copied more than once; not those of an earlier topic, or of a log that was cut since."""
+        """Yield records that were copied more than once.
+
+        Records of an earlier topic, and of a log that was cut since, are left out.
+        """
         stretches = [_Restart(0, _EVERYTHING), *self._restarts]
         for later, restart in enumerate(stretches):
             if restart.upstream == _EVERYTHING:
@@ -285,7 +324,7 @@ class OffsetMap:
                     break
 
     def _pieces(self, stretch: int, upstream: int) -> Iterator[_MapPiece]:
-        """The copies of one stretch at or above an upstream offset, by growing offsets."""
+        """Yield copies of one stretch at or above an upstream offset, by growing offset."""
         firsts = [0, *(restart.first for restart in self._restarts), len(self._table)]
         epochs = [(epoch.upstream, epoch.epoch) for epoch in self._epochs if epoch.stretch == stretch]
         row = max(self._table.find(UPSTREAM, upstream, firsts[stretch], firsts[stretch + 1]), firsts[stretch])
@@ -302,16 +341,17 @@ class OffsetMap:
                 number += 1
 
     def pass_over(self, upstream: int, downstream: int) -> None:
-        """Take in what a receipt says: when the copy ended at `downstream`, nothing was left below `upstream`.
+        """Take in the report that only markers or aborted data follow the last record.
 
-        Claims tell how far records were copied, but not that only markers or aborted data follow. Of another moment
-        it says nothing here.
+        A receipt says: when the copy ended at `downstream`, no record was left below `upstream`. Claims tell how far
+        records were copied, but not that only markers or aborted data follow. A receipt of a different moment changes
+        nothing here.
         """
         if downstream == self.copied.downstream and upstream > self.copied.upstream:
             self.copied = self.copied._replace(upstream=upstream)
 
     def close(self) -> None:
-        """Free the file, if there is one."""
+        """Free the file, if any."""
         self._table.close()
 
     def __enter__(self) -> Self:
@@ -321,7 +361,10 @@ class OffsetMap:
         self.close()
 
     def _first_downstream(self, number: int, index: int) -> int:
-        """Of the first record at or after a run of a stretch."""
+        """Return the downstream offset of the first record at or after a run.
+
+        `number` is the stretch of the run.
+        """
         if index >= self._stretches[number].end:
             number += 1
             if number == len(self._stretches):
@@ -331,7 +374,7 @@ class OffsetMap:
 
 
 def _common(earlier: Iterator[_MapPiece], later: Iterator[_MapPiece]) -> Iterator[Twice]:
-    """What both have with the same offset and leader epoch."""
+    """Yield records that two stretches share: same offset, same leader epoch."""
     first, again = next(earlier, None), next(later, None)
     while first is not None and again is not None:
         start, end = max(first.upstream, again.upstream), min(first.end, again.end)
@@ -349,7 +392,7 @@ def _common(earlier: Iterator[_MapPiece], later: Iterator[_MapPiece]) -> Iterato
 
 
 def _with_ends(claims: Iterable[Segment], records: int) -> Iterator[tuple[Segment, int]]:
-    """Each claim, and the sequence at which it ends: the next one's, or what is copied."""
+    """Yield each claim with its end: the next claim's sequence, or `records`."""
     held: Segment | None = None
     for claim in claims:
         if claim.sequence > records:
@@ -364,7 +407,7 @@ def _with_ends(claims: Iterable[Segment], records: int) -> Iterator[tuple[Segmen
 
 
 def _runs_of(claim: Segment, left: int) -> Iterator[CopiedRun]:
-    """The runs of a claim's first `left` records; its last run has no end of its own."""
+    """Yield the runs of a claim's first `left` records; the claim's last run is open."""
     downstream = claim.downstream
     for index, (upstream, announced) in enumerate(claim.runs):
         records = left if index == len(claim.runs) - 1 else min(announced, left)
@@ -375,18 +418,18 @@ def _runs_of(claim: Segment, left: int) -> Iterator[CopiedRun]:
 
 
 def _stretches(table: RunTable, restarts: Sequence[_Restart], end: int) -> list[_Stretch]:
-    """What the source still has of the runs, by growing upstream offset, below `end`."""
-    found: list[_Stretch] = []
+    """Return the stretches that the source still has below `end`, by upstream offset."""
+    kept: list[_Stretch] = []
     for restart, following in pairwise([*restarts, _Restart(len(table), end)]):
-        _cut(table, found, restart.upstream)
+        _cut(table, kept, restart.upstream)
         if restart.first < following.first:
-            found.append(_Stretch(table.row(restart.first)[UPSTREAM], restart.first, following.first))
-    _cut(table, found, end)
-    return found
+            kept.append(_Stretch(table.row(restart.first)[UPSTREAM], restart.first, following.first))
+    _cut(table, kept, end)
+    return kept
 
 
 def _cut(table: RunTable, stretches: list[_Stretch], limit: int) -> None:
-    """Take away what lies at or above an upstream offset."""
+    """Remove the runs at or above an upstream offset."""
     while stretches and stretches[-1].start >= limit:
         stretches.pop()
     if stretches:

@@ -1,8 +1,9 @@
-"""Runs of copied records in columns of int64: in memory, or past a limit in a file that has no name.
+"""Table of copied runs in int64 columns: in memory, or in a nameless file.
 
-A run is (upstream, downstream, count): so many records, whose offsets grow by one on both sides. Runs are stored
-in blocks of rows; the first offsets of each block stay in memory, so that a search reads one block. With 100
-million runs that is 2.4 GB on disk and an index of 3 MB in memory, however much is asked.
+The table uses the file past a limit of runs. A run is (upstream, downstream, count): `count` records whose offsets grow
+by one on both sides. Runs are stored in blocks of rows; the first offsets of each block stay in memory, so that a
+search reads one block. 100 million runs take 2.4 GB on disk and an index of 3 MB in memory, however often the table is
+asked.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import IO
 
 BLOCK_ROWS = 512
 MEMORY_RUNS = 1_000_000
-"""Runs kept in memory, 24 bytes each; more go to a file."""
+"""Runs kept in memory, 24 bytes each; further runs go to a file."""
 
 UPSTREAM, DOWNSTREAM, COUNT = range(3)
 _COLUMNS = 3
@@ -24,7 +25,10 @@ _NO_BLOCK = -1, memoryview(b"").cast("q")
 
 
 class RunTable:
-    """Append runs by growing downstream offset, then `seal`, then search; `cut` it to append others."""
+    """Table of runs: append by growing downstream offset, then `seal`, then search.
+
+    `cut` drops runs, so that different runs can be appended.
+    """
 
     def __init__(self, memory_runs: int = MEMORY_RUNS) -> None:
         self._memory_runs = memory_runs
@@ -40,11 +44,11 @@ class RunTable:
 
     @property
     def spilled(self) -> bool:
-        """Whether the runs are in a file."""
+        """True if the runs are in a file."""
         return self._file is not None
 
     def append(self, upstream: int, downstream: int, count: int) -> None:
-        """Add a run that lies behind all others downstream."""
+        """Append a run that lies after all runs downstream."""
         if not self._tail:
             self._starts[UPSTREAM].append(upstream)
             self._starts[DOWNSTREAM].append(downstream)
@@ -54,12 +58,12 @@ class RunTable:
             self._put_away()
 
     def seal(self) -> None:
-        """No run follows, unless some are cut off before."""
+        """End the table: no run follows, unless `cut` comes first."""
         if self._tail:
             self._put_away()
 
     def cut(self, length: int) -> None:
-        """Drop all runs but the first so many; others can be appended then."""
+        """Drop all runs but the first `length`; further runs can be appended then."""
         if self._tail:
             self._put_away()
         if length >= self._length and length % BLOCK_ROWS == 0:
@@ -77,15 +81,16 @@ class RunTable:
         self._length = length
 
     def row(self, index: int) -> tuple[int, int, int]:
-        """The run at this index."""
+        """Return the run at an index."""
         number, row = divmod(index, BLOCK_ROWS)
         block, at = self._load(number), row * _COLUMNS
         return block[at], block[at + 1], block[at + 2]
 
     def find(self, column: int, offset: int, first: int, end: int) -> int:
-        """Index of the last of the runs [first, end) that begins at or below `offset` in a column; first - 1: none.
+        """Return the index of the last run in [first, end) that begins by `offset`.
 
-        `column` is UPSTREAM or DOWNSTREAM, and must grow from first to end.
+        The run begins at or below `offset` in the column. Return first - 1 if there is none. `column` is UPSTREAM or
+        DOWNSTREAM, and must grow from first to end.
         """
         if first >= end:
             return first - 1
