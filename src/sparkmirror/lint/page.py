@@ -1,4 +1,7 @@
-"""`docs/lint.md`, made of the rules: `python -m sparkmirror.lint.page > docs/lint.md` writes it anew."""
+"""Generator of `docs/lint.md` from the rules.
+
+`python -m sparkmirror.lint.page > docs/lint.md` writes the page.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ five minutes later.
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     parts = [
         _HEAD,
         "## In the files\n",
