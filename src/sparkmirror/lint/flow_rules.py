@@ -204,7 +204,7 @@ FLOW_RULES: tuple[LintRule[Subject], ...] = (
     LintRule(
         "group-sync-unsaid",
         _WARNING,
-        "it is not said whether groups' offsets are set at the target, and by default they are not",
+        "is not set, and by default groups' offsets are not set at the target",
         "checkpoints are written, but consumers that move begin at auto.offset.reset",
         "write sync.group.offsets.enabled = true, or false if applications ask for their offsets themselves",
         group_sync_unsaid,

@@ -107,8 +107,8 @@ _COPIED = (
 )
 _LEFT_OUT = (
     "a schema registry's topic is left out",
-    "that is right where one registry serves both clusters, or schemas are exported; one that is to read the copy has"
-    " nothing to read",
+    "this is right if one registry serves both clusters, or schemas are exported; a registry that is to read the copy"
+    " has nothing to read",
     "leave it, or take what matches _schemas out of topics.exclude; sparkmirror schemas check tells whether ids hold",
 )
 
