@@ -22,7 +22,7 @@ _INITIAL_STATES = {
 _MOST_SETTINGS = 1_000
 """Most settings of one connector.
 
-The three connectors and their clients know about a third of this.
+This is about three times the number of keys that the three connectors and their clients know.
 """
 _MOST_REFERENCES, _MOST_BLANKS = 100, 100
 """Limits for one value: references to config providers, and blanks in a row."""

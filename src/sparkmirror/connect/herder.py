@@ -107,7 +107,7 @@ class Herder:
 
     @property
     def trouble(self) -> str:
-        """Reason for which a storage topic can't be followed now; empty if all is well."""
+        """Reason why a storage topic can't be followed now; empty if all is well."""
         return self._configs.trouble or self._statuses.trouble
 
     # Reading

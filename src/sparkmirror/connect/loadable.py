@@ -47,7 +47,7 @@ class Loadable:
     """Values of `config.providers` and of the keys with that prefix."""
 
     def refusal(self, key: str, value: str) -> str:
-        """Return the reason to refuse a connector's setting; empty if allowed.
+        """Return the reason against a connector's setting; empty if allowed.
 
         The reason does not contain the value.
         """

@@ -20,7 +20,7 @@ _STRINGS = {
 
 
 class OffsetRefused(ValueError):
-    """Refused alteration: an entry has not the format of the connector's offsets.
+    """Refused alteration: an entry does not have the connector's format of offsets.
 
     Nothing was changed.
     """

@@ -166,7 +166,7 @@ class StorageTopic:
         client.close()
 
     def _note_trouble(self, partition: int, error: Exception) -> None:
-        """Keep the reason for which a partition can't be followed, and log a new reason."""
+        """Keep the reason why a partition can't be followed, and log a new reason."""
         expected = isinstance(error, ConnectionError | SparkMirrorError)
         reason = f"{type(error).__name__}: the log of this process has more"
         trouble = str(error) if expected else f"topic {self.name} can't be followed: {reason}"

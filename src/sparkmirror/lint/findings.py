@@ -1,4 +1,4 @@
-"""Rules and findings."""
+"""Types of the rules and their findings."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Changed rows of a table, sent to viewers each second instead of the whole table.
 
-At most `MOST` rows are sent each second, even if all rows of a table of 10,000 change: first rows with a new state,
-then the rows that wait longest. So a new state is never late. Figures are late by seconds, and the page asks for the
-rows on its screen (`Changes.newest`).
+If all rows of a table of 10,000 change, at most `MOST` are sent each second: first the rows with a new state, which are
+all sent even if more than `MOST`, then the rows that wait longest. So a new state is never late. Figures are late by
+seconds, and the page asks for the rows on its screen (`Changes.newest`).
 """
 
 from __future__ import annotations

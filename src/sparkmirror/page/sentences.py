@@ -40,7 +40,7 @@ _STUCK = (PartitionState.PARKED, PartitionState.PAUSED)
 
 
 class Tone(StrEnum):
-    """Mood of a sentence, the worst first."""
+    """Tone of a sentence, the worst first."""
 
     BAD = "bad"
     """Data is lost or stuck."""
