@@ -1,4 +1,4 @@
-"""When an offset sync is due, by the sequences of MirrorMaker 2's own tests (`mm2.md` 5.2); the queues."""
+"""When an offset sync is due, by the sequences of MirrorMaker 2's own tests (`docs/conformance.md`); the queues."""
 
 from __future__ import annotations
 

@@ -23,10 +23,8 @@ from sparkmirror.cluster.dry_creation import try_creation
 from sparkmirror.cluster.list_offsets import EARLIEST, list_offsets
 from sparkmirror.cluster.permissions import cluster_operations, group_operations, topic_operations
 from sparkmirror.cluster.quorum_clock import clock_skew_s
-from sparkmirror.cluster.transactions import TransactionalId
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.durable.claims import segments_topic
-from sparkmirror.durable.identity import transactional_ids
 from sparkmirror.durable.losses import losses_topic
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.lint.rights import EVERYTHING
@@ -96,11 +94,6 @@ class ProbedCluster:
     """Permitted operations on groups, by pattern of the flow.
 
     A made-up group name that matches the pattern is asked for.
-    """
-    may_fence: bool = True
-    """True if sparkmirror may fence earlier pumps.
-
-    The question is asked only for a flow with the marker fence.
     """
     too_old: tuple[str, ...] = ()
     """Reasons against brokers that are too old for use."""
@@ -236,8 +229,6 @@ def _about_target(admin: ClusterAdmin, client: ClusterClient, probed: FlowProbe,
     side.group_operations = group_operations(client, [lease_group(flow), *groups])
     if flow.group.emit_checkpoints_enabled and flow.group.sync_group_offsets_enabled:
         side.pattern_operations = _pattern_operations(client, flow)
-    if flow.takeover_fence == "marker":
-        side.may_fence = TransactionalId(client, transactional_ids(flow.source.alias)).may_be_written()
     _about_missing(client, probed, side)
 
 
