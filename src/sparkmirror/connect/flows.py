@@ -1,10 +1,12 @@
-"""Connectors as flows: the three of one pair of aliases are one flow, as they are one mirror for MirrorMaker 2.
+"""Connectors as flows: the three connectors of one pair of aliases are one flow.
 
-What is read, and whose value counts, is as in `formats.merge`. Here it is decided what each connector does of it: which
-one is at work, which can't be, and what is said about it. The same connectors give the same flows in every process.
+MirrorMaker 2 regards the three connectors as one mirror, too. `formats.merge` reads the settings and decides between
+connectors with different values. This module decides which connector works, which can't work, and the words of its
+status. The same connectors give the same flows in every process.
 
-Of two connectors for the same work the older has it (`ConnectorSpec.place`): a newcomer never ends what runs. Who is
-stopped, or can't be run as configured, has nothing; who is paused, or whose cluster is away, keeps it.
+The older of two connectors for the same work has the work (`ConnectorSpec.place`): a newcomer never ends a running
+flow. A connector that is stopped, or can't be run as configured, has no work. A connector that is paused, or whose
+cluster is away, keeps its work.
 """
 
 from __future__ import annotations
@@ -42,36 +44,39 @@ DUTIES = {
 
 @dataclass(frozen=True, slots=True)
 class ConnectorPart:
-    """What one connector has to do with its flow."""
+    """Part of one connector in its flow."""
 
     role: ConnectorRole | None = None
-    """None: it is none of MirrorMaker 2's."""
+    """Role of the connector; None if it is none of MirrorMaker 2's."""
     flow: str = ""
-    """`source->target`; nothing where that can't be told."""
+    """Name of the flow, `source->target`; empty if unknown."""
     failure: str = ""
-    """Why it can't run, in one line."""
+    """Reason, in one line, for a connector that can't run; else empty."""
     note: str = ""
-    """What is to be known though it runs: settings that disagree, or what it can't do alone."""
+    """Hint about a running connector: contradicting settings, or a missing partner."""
     idle: bool = False
-    """It runs, and has nothing to do."""
+    """True if the connector runs and has no work."""
     unfit: bool = False
-    """It is its configuration that it can't run with, and no other connector."""
+    """True if the connector can't run because of its own configuration alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flows:
-    """All connectors of one Connect cluster."""
+    """Flows of all connectors of one Connect cluster."""
 
     config: MirrorConfig
-    """Of those that are started."""
+    """Configuration of all flows with a started connector."""
     parts: Mapping[str, ConnectorPart]
-    """By connector."""
+    """Part in its flow, by connector."""
     known: Mapping[str, FlowConfig] = field(default_factory=dict)
-    """Every flow and pair that could be read, by name, as if all of its connectors were started."""
+    """Every readable flow and heartbeat pair by name, as with all connectors started."""
 
 
 def read_flows(specs: Mapping[str, ConnectorSpec], worker: WorkerSettings) -> Flows:
-    """What these connectors make. Nothing is raised: what is wrong with one is said of it, and the others go on."""
+    """Return the flows that these connectors ask for.
+
+    No error is raised: the part of a wrong connector has its failure, and the other connectors go on.
+    """
     loadable = read_loadable(worker.settings)
     file = replace(worker, settings={key: entry for key, entry in worker.settings.items() if key != CLASSES_KEY})
     parts: dict[str, ConnectorPart] = {}
@@ -90,8 +95,8 @@ def read_flows(specs: Mapping[str, ConnectorSpec], worker: WorkerSettings) -> Fl
     _name_strangers(readings, parts)
     flows, beats, warnings = [], [], []
     targets: dict[tuple[str, str], _Reading] = {}
-    # Who copies goes before who only sends checkpoints; then the older, as the queue has it.
-    for reading in sorted(readings.values(), key=lambda one: ConnectorRole.SOURCE not in one.connectors):
+    # Flows that copy go before flows with checkpoints alone; among equals the older goes first, as in the queue.
+    for reading in sorted(readings.values(), key=lambda reading: ConnectorRole.SOURCE not in reading.connectors):
         if reading.flow is None:
             continue
         started = {
@@ -103,10 +108,11 @@ def read_flows(specs: Mapping[str, ConnectorSpec], worker: WorkerSettings) -> Fl
         if reading.is_beat:
             beats += [reading.flow] if started else []
             continue
-        if all(specs[one.name].target_state is TargetState.STOPPED for one in reading.connectors.values()):
+        if all(specs[member.name].target_state is TargetState.STOPPED for member in reading.connectors.values()):
             continue
         rival = next(
-            (rival for at in _places(reading.flow) if (rival := targets.setdefault(at, reading)) is not reading), None
+            (rival for place in _places(reading.flow) if (rival := targets.setdefault(place, reading)) is not reading),
+            None,
         )
         if rival is not None:
             why = (
@@ -114,7 +120,7 @@ def read_flows(specs: Mapping[str, ConnectorSpec], worker: WorkerSettings) -> Fl
                 " topic; give both connectors the same target.cluster.alias, or the sources two; or stop those of"
                 f" {rival.name}, and these take over"
             )
-            parts |= {one.name: _failed(parts[one.name], why) for one in reading.connectors.values()}
+            parts |= {member.name: _failed(parts[member.name], why) for member in reading.connectors.values()}
             continue
         if started:
             flows.append(_with(reading.flow, started))
@@ -124,18 +130,18 @@ def read_flows(specs: Mapping[str, ConnectorSpec], worker: WorkerSettings) -> Fl
         beats=tuple(beats),
         warnings=tuple(dict.fromkeys(warnings)),
     )
-    known = {name: one.flow for name, one in readings.items() if one.flow is not None}
+    known = {name: reading.flow for name, reading in readings.items() if reading.flow is not None}
     return Flows(config, parts, known)
 
 
 def _connector(spec: ConnectorSpec, loadable: Loadable) -> Connector:
-    where = f"connector {spec.name}"
+    place = f"connector {spec.name}"
     for key, value in spec.config.items():
         if refusal := loadable.refusal(key, loadable.resolved(value)):
             shown = "" if is_secret(key) else f"{value}: "
-            raise ConfigError(shown + refusal, where=where, key=key)
+            raise ConfigError(shown + refusal, where=place, key=key)
     settings = {
-        key: Entry(key, value, where)
+        key: Entry(key, value, place)
         for key, value in spec.config.items()
         if key not in ("clusters", PROVIDERS_KEY) and not key.startswith(FAMILY)
     }
@@ -144,13 +150,13 @@ def _connector(spec: ConnectorSpec, loadable: Loadable) -> Connector:
     role = next((role for role in ConnectorRole if short in (role.value, role.value.removesuffix("Connector"))), None)
     if role is None:
         known = ", ".join(PACKAGE + role.value for role in ConnectorRole)
-        raise ConfigError(f"is none of MirrorMaker 2's: write one of {known}", where=where, key="connector.class")
-    connector = Connector(role, spec.name, settings, where)
+        raise ConfigError(f"is none of MirrorMaker 2's: write one of {known}", where=place, key="connector.class")
+    connector = Connector(role, spec.name, settings, place)
     if not connector.flow[0]:
-        raise ConfigError("is missing: write the source's alias", where=where, key="source.cluster.alias")
+        raise ConfigError("is missing: write the source's alias", where=place, key="source.cluster.alias")
     for end, alias in zip(("source", "target"), connector.flow, strict=True):
-        if not alias.isprintable():  # it would be in what is printed, line by line
-            raise ConfigError(f"{alias!r} holds what is no text", where=where, key=f"{end}.cluster.alias")
+        if not alias.isprintable():  # aliases are part of output that is printed line by line
+            raise ConfigError(f"{alias!r} holds what is no text", where=place, key=f"{end}.cluster.alias")
     return connector
 
 
@@ -169,25 +175,28 @@ def _second(connector: Connector, first: Connector) -> ConnectorPart:
 
 
 class _Reading:
-    """One flow's connectors read together, as far as they can be; of `queue` the first of each role that can."""
+    """Connectors of one flow, read together.
+
+    The first readable connector of each role in `queue` has the work.
+    """
 
     def __init__(self, name: str, queue: Sequence[Connector], worker: WorkerSettings, loadable: Loadable) -> None:
         self.name = name
         self.connectors: dict[ConnectorRole, Connector] = {}
-        """Those that have the work."""
+        """Connectors that have the work, by role."""
         self.flow: FlowConfig | None = None
         self.warnings: list[str] = []
         self.parts: dict[str, ConnectorPart] = {}
         self._worker = worker
         self._loadable = loadable
-        # The source connector's goes first, so that another that contradicts it is to blame.
-        for connector in sorted(queue, key=lambda one: list(ConnectorRole).index(one.role)):
+        # The source connector goes first, so that a failure blames the connector that contradicts it.
+        for connector in sorted(queue, key=lambda connector: list(ConnectorRole).index(connector.role)):
             self.parts[connector.name] = self._part(connector)
         self._note_checkpoints()
 
     @property
     def is_beat(self) -> bool:
-        """Whether it only sends heartbeats."""
+        """True if the flow only sends heartbeats."""
         return set(self.connectors) == {ConnectorRole.HEARTBEAT}
 
     def _part(self, connector: Connector) -> ConnectorPart:
@@ -202,14 +211,17 @@ class _Reading:
         return ConnectorPart(connector.role, self.name)
 
     def _note_checkpoints(self) -> None:
-        """What is to be known of checkpoints: that they are of other topics than are copied, or of none."""
+        """Note settings that contradict the source connector, or its absence.
+
+        Without a source connector only earlier copies have checkpoints.
+        """
         source, checkpoint = self.connectors.get(ConnectorRole.SOURCE), self.connectors.get(ConnectorRole.CHECKPOINT)
         if checkpoint is None:
             return
         if source is not None:
             disagreement = _disagreement(source, checkpoint)
-            for one in (source, checkpoint) if disagreement else ():
-                self.parts[one.name] = replace(self.parts[one.name], note=disagreement)
+            for connector in (source, checkpoint) if disagreement else ():
+                self.parts[connector.name] = replace(self.parts[connector.name], note=disagreement)
             return
         unfit = [f"{name} can't be run" for name, part in self.parts.items() if part.role is ConnectorRole.SOURCE]
         words = (
@@ -220,23 +232,23 @@ class _Reading:
         self.parts[checkpoint.name] = replace(self.parts[checkpoint.name], note=words)
 
     def _merged(self, connectors: Sequence[Connector]) -> tuple[FlowConfig, list[str]]:
-        """The flow of these connectors; raises `ConfigError`."""
+        """Return the flow of these connectors and its warnings; raise `ConfigError`."""
         roles = {connector.role: connector for connector in connectors}
         notes: list[str] = []
         if ConnectorRole.SOURCE not in roles and ConnectorRole.CHECKPOINT in roles:
-            # What is read of both is in the checkpoint connector, then.
+            # Without a source connector, keys of both roles count as the checkpoint connector states them.
             lent = replace(roles[ConnectorRole.CHECKPOINT], role=ConnectorRole.SOURCE)
             entries, _ = as_mm2(lent.path, [ConnectCluster((lent, *connectors), self._worker)])
         else:
-            own = [_own(one) if ConnectorRole.SOURCE in roles else one for one in connectors]
-            entries, found = as_mm2(connectors[0].path, [ConnectCluster(tuple(own), self._worker)])
-            # What both connectors say is in one of them now; `_disagreement` names what they say differently.
-            notes = [str(note) for note in found if note.kind not in ("not needed", "mismatch")]
+            own = [_own(connector) if ConnectorRole.SOURCE in roles else connector for connector in connectors]
+            entries, all_notes = as_mm2(connectors[0].path, [ConnectCluster(tuple(own), self._worker)])
+            # `_own` has taken shared keys out of the other connectors; `_disagreement` names the differences.
+            notes = [str(note) for note in all_notes if note.kind not in ("not needed", "mismatch")]
         config, _ = explain_entries(connectors[0].path, list(self._with_target(entries, connectors[0])), notes=notes)
         flow = next(iter((*config.flows, *config.beats)), None)
         if flow is None:
             raise ConfigError("asks for nothing to be done", where=connectors[0].path, key="enabled")
-        # What can't be built can't be run, and must not have the pair.
+        # A flow whose classes or filters can't be built must not occupy the pair.
         self._loadable.check(flow)
         topic_rules(flow, flow.originals)
         group_filter(flow, flow.originals)
@@ -246,11 +258,14 @@ class _Reading:
         return flow, [self._in_their_words(line) for line in config.warnings]
 
     def _in_their_words(self, line: str) -> str:
-        """Keys as they stand in a connector, where the flow's name need not be said."""
+        """Return the message with keys as in a connector, without the flow's name."""
         return line.replace(f"{self.name}.", "")
 
     def _with_target(self, entries: Sequence[Entry], connector: Connector) -> Iterable[Entry]:
-        """A connector that names no target writes, as in Connect, to the worker's own cluster."""
+        """Add the worker's own cluster as the target if the connector names no target.
+
+        Connect does the same.
+        """
         yield from entries
         alias = connector.flow[1]
         if any(entry.key == f"{alias}.bootstrap.servers" for entry in entries):
@@ -261,12 +276,15 @@ class _Reading:
 
 
 def _failed(part: ConnectorPart, why: str) -> ConnectorPart:
-    """The same with a failure, unless it had one."""
+    """Return the part with this failure, unless there is an earlier failure."""
     return replace(part, failure=part.failure or why)
 
 
 def _own(connector: Connector) -> Connector:
-    """Beside a source connector: what that is silent about has its default, whatever the others say."""
+    """Return a connector without the keys that another role decides.
+
+    A shared key that the source connector does not state has its default, whatever other connectors state.
+    """
     settings = {
         key: entry
         for key, entry in connector.settings.items()
@@ -276,7 +294,10 @@ def _own(connector: Connector) -> Connector:
 
 
 def _disagreement(source: Connector, checkpoint: Connector) -> str:
-    """What both must say the same about and don't; the source connector's values count."""
+    """Return, in words, the settings that must agree and differ.
+
+    The source connector's values count.
+    """
     words = [
         f"{key} is {source.text(key, default) or 'empty'} in {source.name} and"
         f" {checkpoint.text(key, default) or 'empty'} in {checkpoint.name}"
@@ -287,41 +308,53 @@ def _disagreement(source: Connector, checkpoint: Connector) -> str:
 
 
 def _name_strangers(readings: Mapping[str, _Reading], parts: dict[str, ConnectorPart]) -> None:
-    """Connectors without a source connector of their own aliases, though there is one that they may belong to."""
-    sources = [one for one in readings.values() if ConnectorRole.SOURCE in one.connectors]
+    """Note connectors whose aliases may be a misspelling of a source connector's.
+
+    A noted connector has no source connector in its own pair. Its pair differs from the source connector's in one
+    alias, although both connectors name the same bootstrap server there.
+    """
+    sources = [reading for reading in readings.values() if ConnectorRole.SOURCE in reading.connectors]
     for reading in readings.values():
         if ConnectorRole.SOURCE in reading.connectors or not reading.connectors:
             continue
-        for other in sources:
-            ours, theirs = next(iter(reading.connectors.values())), other.connectors[ConnectorRole.SOURCE]
+        for with_source in sources:
+            first, source = next(iter(reading.connectors.values())), with_source.connectors[ConnectorRole.SOURCE]
             ends = [
                 end
-                for end, mine, there in zip(("source", "target"), ours.flow, theirs.flow, strict=True)
-                if mine != there
+                for end, alias, source_alias in zip(("source", "target"), first.flow, source.flow, strict=True)
+                if alias != source_alias
             ]
             key = f"{ends[0]}.cluster.alias"
-            if len(ends) != 1 or not _same_servers(ours, theirs, ends[0]):
+            if len(ends) != 1 or not _same_servers(first, source, ends[0]):
                 continue
-            mine, there = (one.text(key, "target") or "empty" for one in (ours, theirs))
-            for one in (*reading.connectors.values(), theirs):
-                words = f"{key} is {mine} in {ours.name} and {there} in {theirs.name}: write the same for one flow"
-                parts[one.name] = replace(parts[one.name], note=words)
+            own, sources_own = (connector.text(key, "target") or "empty" for connector in (first, source))
+            for connector in (*reading.connectors.values(), source):
+                words = (
+                    f"{key} is {own} in {first.name} and {sources_own} in {source.name}: write the same for one flow"
+                )
+                parts[connector.name] = replace(parts[connector.name], note=words)
 
 
-def _same_servers(one: Connector, other: Connector, end: str) -> bool:
-    """Whether both speak of the same cluster, whatever they call it."""
+def _same_servers(connector: Connector, other: Connector, end: str) -> bool:
+    """Tell whether two connectors share a bootstrap server of `end`.
+
+    `end` is `source` or `target`.
+    """
     key = f"{end}.cluster.bootstrap.servers"
-    mine, theirs = ({word.strip() for word in each.text(key).split(",")} for each in (one, other))
-    return bool(mine & theirs)
+    servers, others = ({word.strip() for word in each.text(key).split(",")} for each in (connector, other))
+    return bool(servers & others)
 
 
 def _places(flow: FlowConfig) -> list[tuple[str, str]]:
-    """Where its internal topics are: by these it can be seen that two flows are at odds."""
+    """Return pairs of source alias and target server, which identify internal topics.
+
+    Two flows with a pair in common would write to the same internal topics.
+    """
     return [(flow.source.alias, server) for server in flow.target.bootstrap_servers]
 
 
 def _with(flow: FlowConfig, started: set[ConnectorRole]) -> FlowConfig:
-    """The flow without what is done by connectors that rest."""
+    """Return the flow without the work of connectors that are not started."""
     update: dict[str, object] = {}
     if ConnectorRole.SOURCE not in started:
         update["copies"] = False

@@ -1,4 +1,7 @@
-"""A Connect worker's own file, `connect-distributed.properties`: what of it counts here, and what has no effect."""
+"""Reader of a Connect worker's own file, `connect-distributed.properties`.
+
+Keys without effect are named in warnings.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ from sparkmirror.errors import ConfigError
 from sparkmirror.web.listener import Listener
 
 ALIAS = "target"
-"""The cluster's name in messages; connectors name it with aliases of their own."""
+"""Cluster alias in messages; each connector has its own alias for the cluster."""
 
 _HTTPS = "listeners.https."
 _CLIENT_AUTH = Choice(("none", "requested", "required"), any_case=True)
@@ -46,7 +49,7 @@ _NEEDED = {
 }
 _PASSED_ON = ("producer.", "admin.")
 _READ_BY_FLOWS = ("offset.flush.interval.ms", "session.timeout.ms", CLASSES_KEY)
-"""What whoever runs the connectors reads for itself."""
+"""Keys that the runner of the connectors reads for itself."""
 _FOR_CONNECTORS = (
     *_READ_BY_FLOWS,
     *_PASSED_ON,
@@ -63,7 +66,10 @@ _FOR_CONNECTORS = (
     "spark.",
     "sparkmirror.",
 )
-"""How keys begin that connectors' flows have of this file; all others were obeyed or named when it was read."""
+"""Prefixes of the file's keys that connectors' flows read.
+
+All other keys were obeyed, or named as ineffective, when the file was read.
+"""
 _READ_ELSEWHERE = ("ssl.", "sasl.", "spark.", "offset.storage.", _HTTPS)
 _BYTES = "records are copied as bytes; where this is no ByteArrayConverter, each connector must name one"
 _WHOSE = "say for which client, with producer. or admin. before it"
@@ -78,12 +84,12 @@ _IDLE = {
     "key.converter": _BYTES,
     "value.converter": _BYTES,
 }
-"""Beginnings of keys without effect, where it is not as in MirrorMaker 2's own file."""
+"""Reason by prefix of keys without effect, if different from MirrorMaker 2's file."""
 
 
 @dataclass(frozen=True, slots=True)
 class StorageSettings:
-    """Of one of the storage topics."""
+    """Settings of one storage topic."""
 
     topic: str
     partitions: int
@@ -92,13 +98,13 @@ class StorageSettings:
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfig:
-    """What the file says."""
+    """Content of the worker's file."""
 
     path: str
     settings: Mapping[str, Entry]
-    """All of its keys as they stand, for whoever runs the connectors."""
+    """All keys of the file, unresolved, for the runner of the connectors."""
     cluster: ClusterConfig
-    """Kafka's cluster, which is the target of all flows."""
+    """Kafka cluster of the worker, and the default target of its flows."""
     group_id: str
     configs: StorageSettings
     statuses: StorageSettings
@@ -108,15 +114,15 @@ class WorkerConfig:
     cross_origin: CrossOrigin
     response_headers: tuple[tuple[str, str], ...]
     https: SslConfig | None
-    """Of the https listeners; None if there are none."""
+    """TLS settings of the https listeners; None without such a listener."""
     client_auth: str
-    """`none`, `requested` or `required`: whether clients of https show a certificate."""
+    """Certificates of https clients: `none`, `requested` or `required`."""
     basic_auth: bool
     admin: bool
-    """Whether what is under `/admin` is there."""
+    """True if the REST interface has paths under `/admin`."""
     topic_tracking: bool
     topic_reset: bool
-    """Whether topics in use can be forgotten."""
+    """True if clients may reset the topics in use."""
     providers: tuple[ProviderConfig, ...]
     loadable: Loadable
     log_format: str
@@ -124,7 +130,7 @@ class WorkerConfig:
 
     @property
     def for_connectors(self) -> dict[str, Entry]:
-        """The settings that connectors' flows have of this file."""
+        """Settings of the file that connectors' flows read."""
         return {
             key: entry
             for key, entry in self.settings.items()
@@ -133,28 +139,31 @@ class WorkerConfig:
 
     @property
     def worker_id(self) -> str:
-        """`host:port`, as Connect names its workers."""
+        """Address `host:port`, as Connect names its workers."""
         return self.advertised.address
 
     def resolve(self, text: str) -> str:
-        """Put in what the file's config providers have. Raises ValueError, which names the reference and no value."""
+        """Resolve references by the file's config providers.
+
+        Raises `ValueError`, which names the reference and no value.
+        """
         return resolve(text, self.providers)
 
     @property
     def url(self) -> str:
-        """Where other processes find this one."""
+        """Advertised URL, at which other processes reach this process."""
         return self.advertised.url
 
 
 def read_worker_properties(path: str) -> WorkerConfig:
-    """Read the file. Raises `ConfigError`."""
+    """Read a worker's file. Raises `ConfigError`."""
     entries = read_entries(path)
     lookup = Lookup(path, Properties(entries, [], ()), declared_providers(entries))
     return _WorkerReader(lookup).read()
 
 
 class _WorkerReader:
-    """One reading of one file."""
+    """Single reading of a worker's file."""
 
     def __init__(self, lookup: Lookup) -> None:
         self._lookup = lookup
@@ -199,7 +208,7 @@ class _WorkerReader:
         return cluster
 
     def _refuse_others(self) -> None:
-        """Say what to do with files of Connect's that are no distributed worker's. Raises `ConfigError`."""
+        """Raise `ConfigError` with advice for a standalone worker's or a connector's file."""
         lookup = self._lookup
         alone = lookup.properties.get("offset.storage.file.filename")
         if alone is not None and not self._text("group.id"):
@@ -239,7 +248,7 @@ class _WorkerReader:
     def _storage(self, kind: str, *, partitions: int) -> StorageSettings:
         prefix = f"{kind}.storage."
         own = partitions
-        if kind != "config":  # it must have one partition, whatever is asked
+        if kind != "config":  # the configuration topic has one partition, whatever the file states
             own = self._value(prefix + "partitions", Integer(1, also=-1), partitions)
         return StorageSettings(
             topic=self._text(prefix + "topic"),
@@ -257,9 +266,12 @@ class _WorkerReader:
         return tuple(listeners)
 
     def _advertised(self, listeners: Sequence[Listener]) -> Listener:
-        """As Connect's `RestServer.advertisedUrl`: what is not said is the first listener's of the scheme."""
+        """Return the advertised listener, as Connect's `RestServer.advertisedUrl`.
+
+        Missing parts are those of the first listener with the scheme.
+        """
         scheme = self._text("rest.advertised.listener", self._text("listeners", "http").partition(":")[0]).lower()
-        first = next((one for one in listeners if one.scheme == scheme), listeners[0])
+        first = next((listener for listener in listeners if listener.scheme == scheme), listeners[0])
         port = self._value("rest.advertised.port", Integer(1, PORT_MAX), first.port)
         host = self._text("rest.advertised.host.name").strip("[]")
         return Listener(first.scheme, host or first.host or _own_address(), port)
@@ -270,18 +282,21 @@ class _WorkerReader:
         return CrossOrigin(origins, methods)
 
     def _response_headers(self) -> tuple[tuple[str, str], ...]:
-        """`[action] name: value` items, separated by commas; `set` and `add` are done, dates are not."""
-        found = []
+        """Parse items `[action] name: value`, separated by commas.
+
+        Actions `set` and `add` are known; the actions for dates are refused.
+        """
+        headers = []
         for item in self._names("response.http.headers.config"):
             match = re.fullmatch(r'"?(set|add)\s+([\w-]+)\s*:\s*(.*?)"?', item.strip())
             if match is None:
                 entry = self._lookup.properties["response.http.headers.config"]
                 raise entry.error(f"{item!r} is not allowed, it must be: set NAME: VALUE, or add NAME: VALUE")
-            found.append((match[2], match[3]))
-        return tuple(found)
+            headers.append((match[2], match[3]))
+        return tuple(headers)
 
     def _https(self) -> SslConfig:
-        """`listeners.https.ssl.*`; if there is none of them, `ssl.*`."""
+        """Read `listeners.https.ssl.*`, or `ssl.*` if no such key exists."""
         prefix = _HTTPS if any(key.startswith(_HTTPS) for key in self._lookup.properties) else ""
         fields: dict[str, object] = {}
         for setting in SSL_SETTINGS:
@@ -300,7 +315,7 @@ class _WorkerReader:
         return SslConfig.model_validate(fields)
 
     def _client_auth(self) -> str:
-        """`listeners.https.ssl.client.auth`; if it is not there, `ssl.client.auth`."""
+        """Read `listeners.https.ssl.client.auth`, or `ssl.client.auth` if missing."""
         keys = (_HTTPS + "ssl.client.auth", "ssl.client.auth")
         self._known.update(keys)
         entry = next((self._lookup.properties[key] for key in keys if key in self._lookup.properties), None)
@@ -313,7 +328,10 @@ class _WorkerReader:
             raise entry.error(str(error)) from None
 
     def _admin(self) -> bool:
-        """An empty `admin.listeners` turns it off, as Connect's `RestServer.configureAdminResources` has it."""
+        """Return False for an empty `admin.listeners`, which turns `/admin` off.
+
+        Connect's `RestServer.configureAdminResources` does the same.
+        """
         entry = self._lookup.properties.get("admin.listeners")
         if entry is None or entry.value.strip():
             return True
@@ -329,7 +347,7 @@ class _WorkerReader:
         return bool(extensions)
 
     def _unused(self) -> list[str]:
-        """A line for each key without effect."""
+        """Return a warning for each key without effect."""
         lines = []
         for key, entry in self._lookup.properties.items():
             if key in self._known or key in self._lookup.looked_up:
@@ -358,7 +376,10 @@ def _parsed(entry: Entry, kind: ValueKind, text: str) -> Value:
 
 
 def _own_address() -> str:
-    """Of this machine, as Java's `InetAddress` would name it for a listener on all addresses."""
+    """Return this machine's address, for a listener on all addresses.
+
+    Java's `InetAddress` would give the same address.
+    """
     import socket
 
     try:

@@ -1,4 +1,4 @@
-"""The mistakes that users make, found before they cost anything."""
+"""Rules that find users' mistakes in files and clusters before a run."""
 
 from sparkmirror.lint.check import RULES, check, check_clusters, ranked
 from sparkmirror.lint.findings import LintFinding, LintSeverity

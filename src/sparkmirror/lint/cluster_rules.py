@@ -1,4 +1,7 @@
-"""Rules about the clusters themselves, for `lint --connect`. One small function each."""
+"""Rules about the clusters themselves, for `lint --connect`.
+
+Each rule is one small function.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +17,18 @@ from sparkmirror.sync.refused_properties import exclusion, property_refusal
 from sparkmirror.sync.unknown_properties import lacking
 
 MOST_SKEW_S = 5.0
-"""Seconds; latencies and heartbeats are wrong by as much, and the rules for old records look at hours."""
+"""Largest skew of a clock, in seconds, without a finding.
+
+Latencies and heartbeats are wrong by as much; the rules for old records look at hours.
+"""
 
 MANY_BYTES = 1_048_588
-"""Kafka's default of message.max.bytes."""
+"""Kafka's default of `message.max.bytes`."""
 
 _MOST_NAMED = 3
 _REFUSED = (29, 31)
 _OWN_NEED = frozenset({"READ", "WRITE", "DESCRIBE"})
-"""Topics of our own."""
+"""Operations that sparkmirror needs on its own topics."""
 
 
 def unreachable(probe: FlowProbe) -> Iterator[Spot]:
@@ -40,7 +46,8 @@ def one_cluster(probe: FlowProbe) -> Iterator[Spot]:
 def too_old_brokers(probe: FlowProbe) -> Iterator[Spot]:
     for side in (probe.source, probe.target):
         for what in side.too_old:
-            yield _spot(probe, side.cluster.alias, f"cluster {side.cluster.alias}: {what}")  # as the run says it
+            # The words are those of the run's own error.
+            yield _spot(probe, side.cluster.alias, f"cluster {side.cluster.alias}: {what}")
 
 
 def weaker_source(probe: FlowProbe) -> Iterator[Spot]:
@@ -78,7 +85,10 @@ def forbidden_at_target(probe: FlowProbe) -> Iterator[Spot]:
 
 
 def rights_unknown(probe: FlowProbe) -> Iterator[Spot]:
-    """Brokers answer for topics that are there. Of others they tell CREATE, and whether they could be seen."""
+    """Yield rights on missing topics that are unknown.
+
+    Brokers tell all rights on existing topics, but CREATE and DESCRIBE only on missing topics. ACLs may tell the rest.
+    """
     for side in (probe.source, probe.target):
         unknown: dict[tuple[str, ...], list[str]] = {}
         who = principal(side.cluster)
@@ -102,8 +112,8 @@ def _copies_need(probe: FlowProbe) -> frozenset[str]:
 
 
 def _internal_forbidden(probe: FlowProbe, side: ProbedCluster) -> Iterator[Spot]:
-    """Of the topics of our own, and of those that are to be created."""
-    own = [name for name, where in probe.internal.items() if where is side]
+    """Yield missing rights on sparkmirror's own topics, and on topics to be created."""
+    own = [name for name, owner in probe.internal.items() if owner is side]
     yield from _topics_lack(probe, side, _OWN_NEED, own)
     refused = [name for name, (code, _) in side.refusals.items() if code in _REFUSED]
     if refused:
@@ -175,7 +185,7 @@ def no_quorum_of_replicas(probe: FlowProbe) -> Iterator[Spot]:
         topic = probe.target.topics.get(remote)
         if topic is None or least is None or least.value is None:
             continue
-        replicas = min(len(one.replicas) for one in topic.partitions)
+        replicas = min(len(partition.replicas) for partition in topic.partitions)
         if int(least.value) > replicas:
             yield _spot(probe, remote, f"{least.value} wanted, {replicas} there")
 
@@ -187,7 +197,7 @@ def message_too_large(probe: FlowProbe) -> Iterator[Spot]:
         here = _largest(probe.source, name)
         there = _largest(probe.target, remote) if remote in probe.target.topics else None
         if there is None:
-            # A property that is set at the source is copied when the topic is created.
+            # A property that is set on the source's topic is copied to the new topic.
             own = probe.source.configs.get(name, {}).get("max.message.bytes")
             copied = own is not None and own.source == "DYNAMIC_TOPIC_CONFIG"
             there = here if copied else probe.target.limits.get("message.max.bytes", MANY_BYTES)
@@ -219,7 +229,7 @@ def clock_unknown(probe: FlowProbe) -> Iterator[Spot]:
 
 
 def limits_unknown(probe: FlowProbe) -> Iterator[Spot]:
-    # Every broker has this one.
+    # Every broker has message.max.bytes: its absence means that settings can't be read.
     if "message.max.bytes" not in probe.target.limits and not probe.target.error:
         yield _spot(probe, probe.target.cluster.alias)
 
@@ -296,7 +306,7 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
         "weaker-source",
         _INFO,
         "the source is so old that something can't be noticed",
-        "it is copied exactly as long as that does not happen",
+        "the source is copied exactly as long as this does not happen",
         "upgrade the source, or see that it does not happen (docs/versions.md)",
         weaker_source,
     ),
@@ -319,9 +329,9 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
     LintRule(
         "rights-unknown",
         _INFO,
-        "it can't be told whether our principal has all rights on topics that are not there yet",
-        "they would be created; without READ and WRITE nothing comes into them, without the others they are not kept"
-        " like the source's",
+        "the rights of our principal on topics that don't exist yet are unknown",
+        "the topics would be created; without READ and WRITE they stay empty, without the other rights they are not"
+        " kept like the source's",
         "grant them, for copies by prefix (kafka-acls.sh --resource-pattern-type prefixed); with DESCRIBE on the"
         " cluster ACLs are read and say more; or look again when the topics are there",
         rights_unknown,
@@ -348,7 +358,7 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
         "not-created",
         _ERROR,
         "this topic would not be created",
-        "its source is not copied; without one of our own nothing is",
+        "its source is not copied; if it is one of sparkmirror's own topics, nothing is copied at all",
         "as the reason says",
         not_created,
     ),
@@ -405,7 +415,7 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
         "append-check-unproven",
         _INFO,
         "append check not proven",
-        "whether the target takes only what belongs where it is sent is not known; the run says so, and goes on",
+        "it is not known whether the target checks what is appended; the run says so, and goes on",
         f"grant CREATE, DELETE, READ and WRITE on topics that begin with {PREFIX}, or ask the maker of the brokers",
         append_check_unproven,
     ),
@@ -413,7 +423,7 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
         "append-check-proven",
         _INFO,
         "append check proven",
-        "none: tried on a topic of our own, which is deleted again",
+        "none: tried on a topic of sparkmirror's own, which is deleted again",
         "nothing",
         append_check_proven,
     ),
@@ -429,7 +439,7 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
         "clock-unknown",
         _INFO,
         "a cluster's clock can't be read",
-        "whether it is right is not known: that needs KRaft (Kafka 3.3) and DESCRIBE on the cluster",
+        "a wrong clock stays unnoticed: reading it needs KRaft (Kafka 3.3) and DESCRIBE on the cluster",
         "compare `date` on the brokers",
         clock_unknown,
     ),
@@ -446,7 +456,7 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
         _WARNING,
         "no topic at the source matches",
         "nothing is copied",
-        "correct topics, or grant READ on topic names like these: what we may not see is not listed",
+        "correct topics, or grant READ on topic names like these: brokers list only topics that sparkmirror may see",
         nothing_to_copy,
     ),
     LintRule(

@@ -1,4 +1,7 @@
-"""Rules about what a flow comes to. One small function each."""
+"""Rules about the flows that result from the files.
+
+Each rule is one small function.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ def wrong_pattern(subject: Subject) -> Iterator[Spot]:
 
 
 def kerberos_here(subject: Subject) -> Iterator[Spot]:
-    """What signing in by Kerberos needs of a machine, looked for on this one."""
+    """Yield clusters for which this machine lacks a condition of a Kerberos sign-in."""
     for flow in subject.flows:
         for cluster in (flow.source, flow.source.for_copying, flow.target, flow.target.for_copying):
             if lacking := _lacks(cluster):
@@ -41,7 +44,7 @@ def kerberos_here(subject: Subject) -> Iterator[Spot]:
 
 
 def _lacks(cluster: ClusterConfig) -> str:
-    """What is missing here; empty if nothing, or if Kerberos isn't spoken."""
+    """Return the missing condition; empty without one, or without Kerberos."""
     if not cluster.signs_in or cluster.sasl.mechanism != GSSAPI:
         return ""
     try:
@@ -56,7 +59,7 @@ def _lacks(cluster: ClusterConfig) -> str:
 
 
 def _troubles(kind: TroubleKind) -> Callable[[Subject], Iterator[Spot]]:
-    """A rule for what a run looks for at its start, too."""
+    """Return a rule for a kind of trouble that a run also looks for at its start."""
 
     def look(subject: Subject) -> Iterator[Spot]:
         for trouble in flow_troubles(subject.flows):
@@ -127,7 +130,7 @@ def acls_and_operator(subject: Subject) -> Iterator[Spot]:
 
 
 def names_with_aliases(subject: Subject) -> Iterator[Spot]:
-    """Groups' consumers at the target read other topics than at the source."""
+    """Yield flows whose consumers must read other topic names at the target."""
     for flow in subject.flows:
         if flow.group.sync_group_offsets_enabled and _is_default(flow) and len(subject.flows) == 1:
             yield at(subject.stated("sync.group.offsets.enabled", flow) or subject.flow_spot(flow), flow.name)
@@ -201,7 +204,7 @@ FLOW_RULES: tuple[LintRule[Subject], ...] = (
     LintRule(
         "group-sync-unsaid",
         _WARNING,
-        "it is not said whether groups' offsets are set at the target, and by default they are not",
+        "is not set, and by default groups' offsets are not set at the target",
         "checkpoints are written, but consumers that move begin at auto.offset.reset",
         "write sync.group.offsets.enabled = true, or false if applications ask for their offsets themselves",
         group_sync_unsaid,

@@ -1,4 +1,4 @@
-"""Equal findings as one: what several places have in common is said once, and no place is left out."""
+"""Folding of equal findings: the common words once, and a list of all places."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from sparkmirror.lint.findings import LintFinding
 
 @dataclass(frozen=True, slots=True)
 class FoldedPlace:
-    """One of the places of a folded finding."""
+    """Single place of a folded finding."""
 
     file: str
     line: int
     key: str
     what: str
-    """What is wrong in this place."""
+    """Words about the mistake in this place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """A finding with all of its places; `file`, `line` and `key` are the first one's."""
+    """Finding with all its places; `file`, `line` and `key` are the first place's."""
 
     rule: str
     severity: str
@@ -34,13 +34,16 @@ class Folded:
     places: tuple[FoldedPlace, ...]
 
     def lines(self) -> Iterator[str]:
-        """As a reader sees it, without the severity and the rule, which go before the first line."""
+        """Yield the finding's lines of output.
+
+        Severity and rule, which are printed before the first line, are not part of the lines.
+        """
         if len(self.places) == 1:
             yield f"{_at(self.file, self.line)}:{f' {self.key}:' if self.key else ''} {self.what}"
         else:
             yield self.what
             for (file, detail), places in self._by_detail().items():
-                keys = ", ".join(f"{one.key} (line {one.line})" if one.line else one.key for one in places)
+                keys = ", ".join(f"{place.key} (line {place.line})" if place.line else place.key for place in places)
                 yield f"    {file}: {keys}{f': {detail}' if detail else ''}"
         yield f"    causes: {self.effect}"
         yield f"    do: {self.fix}"
@@ -53,7 +56,7 @@ class Folded:
 
 
 def folded(findings: Iterable[LintFinding]) -> list[Folded]:
-    """In the order of the first of each."""
+    """Fold findings of equal rule, severity and advice, in the order of the first."""
     groups: dict[tuple[str, str, str], list[LintFinding]] = {}
     for finding in findings:
         groups.setdefault((finding.rule, finding.severity, finding.fix), []).append(finding)
@@ -71,7 +74,7 @@ def _fold(group: list[LintFinding]) -> Folded:
         first.what if len(group) == 1 else first.words,
         first.effect,
         first.fix,
-        tuple(FoldedPlace(one.file, one.line, one.key, one.what) for one in group),
+        tuple(FoldedPlace(finding.file, finding.line, finding.key, finding.what) for finding in group),
     )
 
 

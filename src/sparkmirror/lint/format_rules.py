@@ -1,4 +1,7 @@
-"""Rules about files as such: what could not be read, and what is not there. One small function each."""
+"""Rules about unreadable files and missing Secrets.
+
+Each rule is one small function.
+"""
 
 from __future__ import annotations
 

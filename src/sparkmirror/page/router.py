@@ -1,4 +1,4 @@
-"""The page's paths: the page itself, its events, the snapshot, and the actions."""
+"""Paths of the live page: the page itself, its events, the snapshot, the actions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""Content-Security-Policy: nothing but our own files, nothing inline, in nobody's frame."""
+"""Content-Security-Policy: only the page's own files, no inline code, no frames."""
 
 _HEADERS = {
     "content-security-policy": POLICY,
@@ -61,14 +61,15 @@ def page_router(
     may_act: Callable[[Request], bool] = on_loopback,
     period_s: float = PERIOD_S,
 ) -> APIRouter:
-    """`/`, `/assets/…`, `/events`, `/rows`, `/snapshot`, and with `controls` the actions under `/actions/`.
+    """Return the routes of the live page.
 
-    All addresses in the page are relative, so the router may be included under a prefix. `may_act` is asked for each
-    request: whoever authenticates requests tells here who may do more than look.
+    Paths are `/`, `/assets/…`, `/events`, `/rows`, `/snapshot`, and with `controls` the actions under `/actions/`. All
+    addresses in the page are relative, so the router may be included under a prefix. `may_act` is asked for each
+    request, and decides whether the client may act; a server with authentication passes its own function.
     """
     router = APIRouter(include_in_schema=False)
     feed = Feed(snapshots, period_s)
-    assets = {one.name: one.read_bytes() for one in files("sparkmirror.page").joinpath("assets").iterdir()}
+    assets = {file.name: file.read_bytes() for file in files("sparkmirror.page").joinpath("assets").iterdir()}
 
     def asset(name: str) -> Response:
         if name not in assets:
