@@ -12,6 +12,9 @@ from sparkmirror.formats.connect import PACKAGE, Role
 from sparkmirror.formats.strimzi_status import FAILED_MESSAGE
 from sparkmirror.operator.names import Key, rest_url, selector
 
+TIME = "%Y-%m-%dT%H:%M:%SZ"
+"""How a status writes a time."""
+
 
 class Trouble(NamedTuple):
     """A condition's reason and message."""
@@ -34,12 +37,14 @@ class Seen:
     trouble: Trouble | None = None
     """Why it is not ready."""
     warnings: Sequence[Trouble] = field(default=())
+    restarts: Sequence[Mapping[str, Any]] | None = None
+    """Restarts that `autoRestart` asked for; None where no connector was asked how it is."""
     paused: bool = False
 
 
 def status_of(seen: Seen, before: Mapping[str, Any], now: datetime | None = None) -> dict[str, Any]:
     """The new status; a condition that says what it said keeps its time. `before`: the status that was there."""
-    at = (now or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    at = (now or datetime.now(UTC)).strftime(TIME)
     old = {_said(item): item.get("lastTransitionTime", at) for item in before.get("conditions") or ()}
     conditions = [{**item, "lastTransitionTime": old.get(_said(item), at)} for item in _conditions(seen)]
     if seen.paused:
@@ -54,7 +59,9 @@ def status_of(seen: Seen, before: Mapping[str, Any], now: datetime | None = None
         "replicas": seen.replicas,
     }
     connectors = seen.connectors if seen.connectors is not None else before.get("connectors") or []
+    restarts = seen.restarts if seen.restarts is not None else before.get("autoRestartStatuses") or []
     if seen.wanted:
+        status |= {"autoRestartStatuses": [dict(item) for item in restarts]} if restarts else {}
         return status | {"url": rest_url(seen.key), "connectors": [dict(item) for item in connectors]}
     return status | {"connectors": []}
 
