@@ -22,12 +22,12 @@ from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.cluster.transactions import Given, TransactionalId
 from sparkmirror.config import FlowConfig, load_mm2_properties
 from sparkmirror.demo import KafkaCluster
+from sparkmirror.durable.losses import Loss, LossKind, LossLedger, losses_topic
 from sparkmirror.engine.fence import Fence
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.offsets.losses import Loss, LossKind, LossLedger, losses_topic
-from sparkmirror.offsets.map_keeper import MapKeeper, PartitionMap
 from sparkmirror.pump.partition import Stage
+from sparkmirror.translation.map_keeper import MapKeeper, PartitionMap
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

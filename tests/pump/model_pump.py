@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from model_broker import FRESH_AFTER_MS, FRESH_MS, ROUTE, Source, TargetLog, refused
 
-from sparkmirror.offsets.route import NOTHING_KNOWN, Bearings, Refusal, Remembered
+from sparkmirror.position.route import NOTHING_KNOWN, Bearings, Refusal, Remembered
 from sparkmirror.pump.batch import Claim
 from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.partition import PartitionCopy, Stage

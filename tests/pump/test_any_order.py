@@ -11,8 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from model_broker import ERRORS, FOREIGN, FRESH_MS, MARKER, OLD_MS, ROUTE, Killed, Source, TargetLog
 from model_pump import Pump, World
 
-from sparkmirror.offsets.losses import LossKind
-from sparkmirror.offsets.route import Bearings
+from sparkmirror.durable.losses import LossKind
+from sparkmirror.position.route import Bearings
 from sparkmirror.pump.partition import Stage
 
 

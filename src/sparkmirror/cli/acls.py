@@ -19,7 +19,7 @@ from sparkmirror.cli.run import Clusters, File, Secrets, load
 from sparkmirror.cluster.acls import Acl
 from sparkmirror.errors import ConfigError
 from sparkmirror.sync.acl_commands import SIGN_IN_FILE, kafka_acls_lines, kafka_users
-from sparkmirror.sync.missing_acls import Access, ScramUser, access
+from sparkmirror.sync.missing_acls import ScramUser, TargetAccess, access
 
 COMMANDS, STRIMZI = "kafka-acls", "strimzi"
 FORMS = (COMMANDS, STRIMZI)
@@ -67,7 +67,7 @@ def acls(
                 console.print(line, highlight=False, markup=False)
 
 
-def _print_missing(answer: Access, to: str) -> None:
+def _print_missing(answer: TargetAccess, to: str) -> None:
     name = answer.flow.name
     missing = answer.missing
     if not missing and not answer.users:
@@ -92,7 +92,7 @@ def _print_missing(answer: Access, to: str) -> None:
         warn(f"flow {name}: {principal} can't be a KafkaUser: --to {COMMANDS} has its ACLs")
 
 
-def _users(answer: Access) -> list[str]:
+def _users(answer: TargetAccess) -> list[str]:
     target = answer.flow.target
     servers = ",".join(target.bootstrap_servers)
     return [
@@ -103,7 +103,7 @@ def _users(answer: Access) -> list[str]:
     ]
 
 
-def _as_json(answer: Access, missing: bool) -> dict[str, object]:
+def _as_json(answer: TargetAccess, missing: bool) -> dict[str, object]:
     lacking = set(answer.missing)
     return {
         "flow": answer.flow.name,
@@ -128,7 +128,7 @@ def _user(user: ScramUser) -> dict[str, str]:
     return {"name": user.name, "mechanism": user.mechanism}
 
 
-def _table(asked: Iterable[Access]) -> Table:
+def _table(asked: Iterable[TargetAccess]) -> Table:
     table = Table(box=None, pad_edge=False)
     columns = ("flow", "resource", "name", "pattern", "principal", "host", "operation", "permission", "target")
     for column in columns:

@@ -10,7 +10,7 @@ from sparkmirror.config import EffectiveValue, MirrorConfig
 from sparkmirror.engine.start_checks import Place, see_that_flows_fit
 from sparkmirror.errors import ConfigError
 from sparkmirror.formats import Reading, explain
-from sparkmirror.sync.flow_troubles import Trouble
+from sparkmirror.sync.flow_troubles import FlowTrouble
 
 _ENABLED = "enabled"
 
@@ -36,7 +36,7 @@ def _in_files(reading: Reading, values: Iterable[EffectiveValue]) -> Place:
     stated = {(value.flow, _name(value)): value.where for value in values}
     lines = {entry.key: entry.line for entry in reading.entries}
 
-    def place(trouble: Trouble) -> tuple[str, str]:
+    def place(trouble: FlowTrouble) -> tuple[str, str]:
         asked = [(flow, trouble.key) for flow in trouble.flows] + [(trouble.flows[-1], _ENABLED)]
         for one in asked:
             file, colon, rest = stated.get(one, "").rpartition(": ")

@@ -41,6 +41,18 @@ class NoSettings(logging.Filter):
         return record.levelno >= logging.INFO or record.name.partition(".")[0] != _TALKS_OF_SETTINGS
 
 
+class TextLines(logging.Formatter):
+    """Each record as one line: time, level, its event's name in brackets if it has one, and the message."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(told)s%(message)s")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        event = getattr(record, "event", None)
+        record.told = f"[{event}] " if event is not None else ""
+        return super().formatMessage(record)
+
+
 class JsonLines(logging.Formatter):
     """Each record as one JSON object in one line; docs/logs.md has its members."""
 

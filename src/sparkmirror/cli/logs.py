@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.logging import RichHandler
 from rich.markup import escape
 
-from sparkmirror.cli.log_lines import JsonLines, NoSettings, PlainLines, plain
+from sparkmirror.cli.log_lines import JsonLines, NoSettings, PlainLines, TextLines, plain
 from sparkmirror.cli.output import Format
 from sparkmirror.events import Event
 
@@ -43,7 +43,7 @@ def _text_handler() -> logging.Handler:
         handler: logging.Handler = RichHandler(console=console, show_path=False, log_time_format="%H:%M:%S")
     else:
         handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        handler.setFormatter(TextLines())
     handler.addFilter(PlainLines())
     return handler
 

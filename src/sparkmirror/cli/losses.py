@@ -17,8 +17,8 @@ from sparkmirror.cli.run import Clusters, File, Secrets, load
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
+from sparkmirror.durable.losses import AT_TARGET, Loss, LossLedger, losses_topic
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.offsets.losses import AT_TARGET, Loss, LossLedger, losses_topic
 
 WIDE = 500
 """Columns."""

@@ -14,7 +14,7 @@ from sparkmirror.cli.logs import LogFormat, set_up_logging, use_format, warn
 from sparkmirror.cli.metrics import MetricsPort, MetricsProfiles, metrics_served
 from sparkmirror.cli.output import Format, Output
 from sparkmirror.cli.progress import ProgressView
-from sparkmirror.cli.status_file import Status
+from sparkmirror.cli.status_file import RunStatus
 from sparkmirror.cli.watched_file import Taken, WatchedFile
 from sparkmirror.config import MirrorConfig
 from sparkmirror.engine.installed_spark import require_spark
@@ -83,7 +83,7 @@ def run(
         raise ConfigError("one file only; clusters go after --clusters", where="command line", key=more_clusters[0])
     reading = read([file], secrets)
     wanted = wanted_clusters([*(clusters or ()), *(more_clusters or ())])
-    with Status(reading, status_file) as status:
+    with RunStatus(reading, status_file) as status:
         if reading.idle:
             warn(f"{reading.path}: {reading.idle}: nothing is run")
             return
@@ -101,7 +101,7 @@ def run(
 
             def show(flows: Sequence[FlowProgress]) -> None:
                 view.show(flows)
-                status.show(flows)
+                status.show(mirror.observer.snapshot)
 
             mirror = Mirror(config, once=once, use_lease=lease, on_progress=show)
             for number in (signal.SIGTERM, signal.SIGINT):

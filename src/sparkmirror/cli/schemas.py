@@ -23,7 +23,7 @@ from sparkmirror.config.model import RegistryConfig, SchemasConfig
 from sparkmirror.config.schema_settings import SCHEMAS, Side
 from sparkmirror.config.values import HttpUrl
 from sparkmirror.errors import ConfigError
-from sparkmirror.schemas import Check, CheckedId, CheckedPart, Registry, Verdict, check_flow
+from sparkmirror.schemas import CheckedId, CheckedPart, Registry, SchemaCheck, SchemaVerdict, check_flow
 
 schemas = typer.Typer(no_args_is_help=True, help="Schema ids in records, and schema registries.")
 
@@ -32,7 +32,7 @@ WIDE = 500
 """Columns."""
 _EXIT_DIFFERS = 1
 _TOLD_EVERY_S = 5.0
-_COLOURS = {Verdict.EQUAL: "green", Verdict.NOT_CHECKED: "yellow"}
+_COLOURS = {SchemaVerdict.EQUAL: "green", SchemaVerdict.NOT_CHECKED: "yellow"}
 
 
 class At(StrEnum):
@@ -132,7 +132,7 @@ def _progress(flow: FlowConfig, whole: bool) -> Callable[[int, int], None]:
     return tell
 
 
-def _as_json(one: Check) -> dict[str, object]:
+def _as_json(one: SchemaCheck) -> dict[str, object]:
     return {
         "flow": one.flow,
         "resolves": not one.differs,
@@ -167,7 +167,7 @@ def _id_as_json(one: CheckedId) -> dict[str, object]:
     }
 
 
-def _print(checks: list[Check]) -> None:
+def _print(checks: list[SchemaCheck]) -> None:
     # Where it isn't read on a terminal a line stays a line.
     out = Console(width=None if sys.stdout.isatty() else WIDE)
     table = _table(checks)
@@ -185,7 +185,7 @@ def _print(checks: list[Check]) -> None:
         out.print(_summary(one), highlight=False)
 
 
-def _table(checks: list[Check]) -> Table:
+def _table(checks: list[SchemaCheck]) -> Table:
     table = Table(box=None, pad_edge=False)
     for column in ("flow", "topic", "field", "id", "records", "of", "subjects", "verdict", "why"):
         table.add_column(column, justify="right" if column in {"records", "of"} else "left", overflow="fold")
@@ -196,7 +196,7 @@ def _table(checks: list[Check]) -> Table:
     return table
 
 
-def _row(one: Check, part: CheckedPart, each: CheckedId) -> tuple[str, ...]:
+def _row(one: SchemaCheck, part: CheckedPart, each: CheckedId) -> tuple[str, ...]:
     verdict = each.comparison.verdict
     colour = "yellow" if part.doubt else _COLOURS.get(verdict, "red")
     word = "unsure" if part.doubt else verdict.value
@@ -213,11 +213,11 @@ def _row(one: Check, part: CheckedPart, each: CheckedId) -> tuple[str, ...]:
     )
 
 
-def _summary(one: Check) -> str:
+def _summary(one: SchemaCheck) -> str:
     sure = [part for part in one.parts if part.ids and not part.doubt]
     ids = {each.id: each for part in sure for each in part.ids}
     wrong = sum(not each.resolves for each in ids.values())
-    asked = sum(each.comparison.verdict is not Verdict.NOT_CHECKED for each in ids.values())
+    asked = sum(each.comparison.verdict is not SchemaVerdict.NOT_CHECKED for each in ids.values())
     records = sum(part.records for part in one.parts)
     colour = "red" if one.differs else "green"
     words = f"{wrong} of {asked} ids don't lead to an equal schema" if wrong else f"{asked} ids lead to an equal schema"

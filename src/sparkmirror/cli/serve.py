@@ -61,7 +61,7 @@ def serve(
 
     from sparkmirror.connect.server import ConnectServer
     from sparkmirror.connect.worker import ConnectWorker
-    from sparkmirror.formats.connect import Worker as WorkerFile
+    from sparkmirror.formats.connect import WorkerSettings as WorkerFile
     from sparkmirror.page.access import on_loopback
     from sparkmirror.page.controls import FlowControls
     from sparkmirror.page.router import page_router

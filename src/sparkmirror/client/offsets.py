@@ -12,7 +12,7 @@ from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.events import Event
-from sparkmirror.offsets.mirror_records import Checkpoint, Malformed
+from sparkmirror.mm2.records import Checkpoint, Malformed
 
 log = logging.getLogger(__name__)
 

@@ -36,7 +36,7 @@ _BRINGING = {
 """Which operations bring another one with them, where they are allowed (Kafka's `AclAuthorizer`)."""
 
 
-class Resource(IntEnum):
+class AclResource(IntEnum):
     """The kinds of resources that ACLs are about, by Kafka's codes (`ResourceType`)."""
 
     TOPIC = 2
@@ -64,7 +64,7 @@ class Acl:
     operation: int
     permission: int
     pattern: int = LITERAL
-    resource: Resource = Resource.TOPIC
+    resource: AclResource = AclResource.TOPIC
 
     def __str__(self) -> str:
         what = self.resource.word if self.pattern == LITERAL else f"{self.resource.word}s with the prefix"
@@ -115,7 +115,7 @@ class Acl:
         )
 
 
-def read_acls(client: ClusterClient, *resources: Resource) -> set[Acl]:
+def read_acls(client: ClusterClient, *resources: AclResource) -> set[Acl]:
     """All ACLs of these; raises `SecurityDisabled`, and `ClusterUnreachable` where we may not ask."""
     acls: set[Acl] = set()
     for resource in resources:
@@ -168,7 +168,7 @@ def _outcomes(acls: Sequence[Acl], results: Iterable[Any]) -> dict[Acl, str | No
     }
 
 
-def _question(resource: Resource) -> Any:
+def _question(resource: AclResource) -> Any:
     return DescribeAclsRequest(
         resource_type_filter=int(resource),
         resource_name_filter=None,

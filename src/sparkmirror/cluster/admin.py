@@ -27,6 +27,7 @@ from sparkmirror.cluster.client import ClusterClient, addresses
 from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.gate import gate
 from sparkmirror.cluster.kafka_python_sasl import sasl_settings
+from sparkmirror.cluster.open_connections import OpenConnections
 from sparkmirror.cluster.sign_in import sign_in
 from sparkmirror.cluster.tls import ssl_context
 from sparkmirror.config.model import ClusterConfig
@@ -143,9 +144,13 @@ def build_client(kind: Any, **settings: Any) -> Any:
 class ClusterAdmin:
     """One cluster seen from the admin side; close it, or use it as a context manager."""
 
-    def __init__(self, config: ClusterConfig, role: str, client: Any, timeout_s: float) -> None:
+    def __init__(
+        self, config: ClusterConfig, role: str, client: Any, timeout_s: float, opened: OpenConnections | None = None
+    ) -> None:
+        """`opened`: what counts the client's connections."""
         self.config = config
         self._client = client
+        self._opened = opened or OpenConnections()
         self._metadata = ClusterClient(config, role)
         """For the cluster's id and brokers: kafka-python 3.0.12 can't read DescribeCluster v0 (Kafka 2.8 to 3.6)."""
         self._timeout_s = timeout_s
@@ -163,13 +168,20 @@ class ClusterAdmin:
         settings["request_timeout_ms"] = min(config.request_timeout_ms, int(timeout_s * 1000))
         patience_s = timeout_s * (1 - PROBE_SHARE)
         settings["bootstrap_timeout_ms"] = patience_s * 900
+        opened = OpenConnections()
+        settings["metric_reporters"] = [lambda: opened]
         try:
             client = _within(patience_s, build_client, KafkaAdminClient, **settings)
         except (TimeoutError, KafkaError, ValueError, OSError) as error:
             reason = _why_unreachable(config, error, timeout_s * PROBE_SHARE)
             servers = ",".join(config.bootstrap_servers)
             raise ClusterUnreachable(f"cluster {config.alias} can't be reached at {servers}: {reason}") from error
-        return cls(config, role, client, timeout_s)
+        return cls(config, role, client, timeout_s, opened)
+
+    @property
+    def connections(self) -> int:
+        """How many connections are open now."""
+        return self._opened.count + self._metadata.connections
 
     def close(self) -> None:
         """Close the connections; a second time does nothing."""

@@ -31,7 +31,7 @@ DUPLICATE, OUT_OF_ORDER, OLD_EPOCH, FENCED = 46, 45, 47, 90
 _UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1000, "second"), (1, "ms"))
 
 
-class Verdict(StrEnum):
+class AppendVerdict(StrEnum):
     """The outcome of a check."""
 
     HOLDS = "holds"
@@ -43,11 +43,11 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class Trial:
     """One thing that was tried, what came of it, and a line about that."""
 
     name: str
-    verdict: Verdict
+    verdict: AppendVerdict
     words: str
 
 
@@ -55,7 +55,7 @@ class Check:
 class AppendCheck:
     """All that was tried at one cluster."""
 
-    checks: tuple[Check, ...] = ()
+    checks: tuple[Trial, ...] = ()
     untold: str = ""
     """Why nothing could be proven, neither way, in one line."""
 
@@ -65,9 +65,9 @@ class AppendCheck:
         return not self.untold and not self.failures
 
     @property
-    def failures(self) -> tuple[Check, ...]:
+    def failures(self) -> tuple[Trial, ...]:
         """The checks that keep it from holding."""
-        return tuple(check for check in self.checks if check.verdict in (Verdict.FAILS, Verdict.UNTRIED))
+        return tuple(check for check in self.checks if check.verdict in (AppendVerdict.FAILS, AppendVerdict.UNTRIED))
 
     @property
     def words(self) -> str:
@@ -82,7 +82,7 @@ def check_appends(client: ClusterClient) -> AppendCheck:
             trial = AppendTrial(client, topic.name)
             return AppendCheck((*_Checks(trial).run(), _topic_ids(topic.topic_id), _lifetime(client)))
     except UnsupportedBroker as error:
-        return AppendCheck((Check("requests", Verdict.FAILS, str(error)),))
+        return AppendCheck((Trial("requests", AppendVerdict.FAILS, str(error)),))
     except (ConnectionError, SparkMirrorError) as error:
         return AppendCheck(untold=" ".join(str(error).split()))
     except (ValueError, LookupError, struct.error) as error:  # of another make: not in the words that we know
@@ -99,7 +99,7 @@ class _Checks:
         self._main = trial.writer(0, 0)
         self._tells_repeats = True
 
-    def run(self) -> list[Check]:
+    def run(self) -> list[Trial]:
         wrap_words = f"sequences go on at 0 after {SEQUENCE_MODULUS - 1}"
         first = self._tried("first batch", f"a first batch is taken at any sequence, {ANY_SEQUENCE} here", self._first)
         checks = [
@@ -113,22 +113,26 @@ class _Checks:
             self._tried("DescribeProducers", "DescribeProducers tells the last sequence and epoch", self._described),
         ]
         self._read_log()
-        log = Check("log", Verdict.HOLDS, "batches are in the log once, as sent, at the offsets acknowledged")
+        log = Trial("log", AppendVerdict.HOLDS, "batches are in the log once, as sent, at the offsets acknowledged")
         checks = [self._judged(check) for check in (*checks, log)]
-        if first.verdict is Verdict.FAILS:
+        if first.verdict is AppendVerdict.FAILS:
             wrap = next(check for check in checks if check.name == "wrap")
-            checks[checks.index(wrap)] = Check("wrap", Verdict.UNTRIED, f"whether {wrap_words} could not be tried")
+            checks[checks.index(wrap)] = Trial(
+                "wrap", AppendVerdict.UNTRIED, f"whether {wrap_words} could not be tried"
+            )
         if not self._tells_repeats:
-            checks.append(Check("told apart", Verdict.NOTED, "a repeat can't be told from an append by its answer"))
+            checks.append(
+                Trial("told apart", AppendVerdict.NOTED, "a repeat can't be told from an append by its answer")
+            )
         return checks
 
-    def _tried(self, name: str, words: str, attempt: Callable[[str], None]) -> Check:
+    def _tried(self, name: str, words: str, attempt: Callable[[str], None]) -> Trial:
         attempt(name)
-        return self._judged(Check(name, Verdict.HOLDS, words))
+        return self._judged(Trial(name, AppendVerdict.HOLDS, words))
 
-    def _judged(self, check: Check) -> Check:
+    def _judged(self, check: Trial) -> Trial:
         wrong = self._wrong.get(check.name)
-        return Check(check.name, Verdict.FAILS, wrong) if wrong else check
+        return Trial(check.name, AppendVerdict.FAILS, wrong) if wrong else check
 
     def _note(self, name: str, words: str) -> None:
         """The first word on a check counts: what follows may follow from it."""
@@ -265,20 +269,22 @@ class _Checks:
             self._note(name, f"{what} is refused, but by {_answer(ack)} and not {error_name(codes[0])}")
 
 
-def _topic_ids(topic_id: bytes) -> Check:
+def _topic_ids(topic_id: bytes) -> Trial:
     if topic_id == NO_ID:
-        return Check("topic ids", Verdict.FAILS, "topics have no ids, so one made again under its name is not noticed")
-    return Check("topic ids", Verdict.HOLDS, "topics have ids")
+        return Trial(
+            "topic ids", AppendVerdict.FAILS, "topics have no ids, so one made again under its name is not noticed"
+        )
+    return Trial("topic ids", AppendVerdict.HOLDS, "topics have ids")
 
 
-def _lifetime(client: ClusterClient) -> Check:
+def _lifetime(client: ClusterClient) -> Trial:
     try:
         lifetime_ms = producer_state_ms(client)
     except ConnectionError:
         lifetime_ms = None
     if lifetime_ms is None:
-        return Check("state", Verdict.NOTED, "for how long producer state is kept is not told")
-    return Check("state", Verdict.HOLDS, f"producer state kept for {_period(lifetime_ms)}")
+        return Trial("state", AppendVerdict.NOTED, "for how long producer state is kept is not told")
+    return Trial("state", AppendVerdict.HOLDS, f"producer state kept for {_period(lifetime_ms)}")
 
 
 def _answer(ack: Sent) -> str:

@@ -76,6 +76,11 @@ class ClusterClient:
         """The cluster's brokers, as the metadata was read last."""
         return tuple(self._addresses)
 
+    @property
+    def connections(self) -> int:
+        """How many connections are kept for the next call."""
+        return len(self._connections)
+
     def broker(self, node_id: int) -> RpcConnection:
         """A connection to this broker, kept for the next call."""
         connection = self._connections.get(node_id)

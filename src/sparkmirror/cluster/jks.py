@@ -67,7 +67,7 @@ def read_jks(content: bytes, password: str) -> JksStore:
     if password and not hmac.compare_digest(digest, _sha1(password.encode("utf-16-be") + _WHITENER + body)):
         raise JksError("it is damaged, or its password is wrong")
     try:
-        return _Reader(body).store()
+        return _JksReader(body).store()
     except (struct.error, IndexError, UnicodeDecodeError):
         raise JksError("it is damaged") from None
 
@@ -76,7 +76,7 @@ def _sha1(data: bytes) -> bytes:
     return hashlib.sha1(data).digest()  # noqa: S324 - the format's own
 
 
-class _Reader:
+class _JksReader:
     def __init__(self, body: bytes) -> None:
         self._body = body
         self._at = 0

@@ -41,7 +41,7 @@ class LogUnavailable(ConnectionError):
         super().__init__(f"topic {topic}: {what}" + (f" (error {code})" if code else "") + grant)
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """One record of the log; a value of None is a tombstone."""
 
     offset: int
@@ -93,21 +93,21 @@ class TopicLog:
 
         return self._at_leader(partition, attempt)
 
-    def read(self, partition: int, offset: int, *, wait_ms: int = 0) -> tuple[list[Entry], int]:
+    def read(self, partition: int, offset: int, *, wait_ms: int = 0) -> tuple[list[LogEntry], int]:
         """All records from `offset` to the high watermark, and the offset to go on from.
 
         An offset below the log's start is moved up to it: compaction and retention are expected here.
         """
-        entries: list[Entry] = []
+        entries: list[LogEntry] = []
         more = True
         while more:
             some, offset, more = self.read_some(partition, offset, wait_ms=wait_ms)
             entries += some
         return entries, offset
 
-    def read_some(self, partition: int, offset: int, *, wait_ms: int = 0) -> tuple[list[Entry], int, bool]:
+    def read_some(self, partition: int, offset: int, *, wait_ms: int = 0) -> tuple[list[LogEntry], int, bool]:
         """As `read`, but one answer's records; and whether there are more before the high watermark."""
-        entries: list[Entry] = []
+        entries: list[LogEntry] = []
         part = self._at_leader(partition, functools.partial(self._fetch, partition, offset, wait_ms))
         if part.error == 1 and part.log_start_offset < 0:
             return entries, self._log_start(partition), True
@@ -119,7 +119,7 @@ class TopicLog:
             if not header.is_control:
                 try:
                     entries.extend(
-                        Entry(record.offset, record.key, record.value)
+                        LogEntry(record.offset, record.key, record.value)
                         for record in records(header, part.records[position : position + header.size])
                         if record.offset >= offset
                     )

@@ -8,12 +8,12 @@ from sparkmirror.config.login import read_login
 from sparkmirror.config.lookup import Lookup, Pair
 from sparkmirror.config.model import ClusterConfig, SaslConfig, SslConfig
 from sparkmirror.config.providers import with_secrets
-from sparkmirror.config.setting import ADMIN_PLACES, Place, Setting, for_place
+from sparkmirror.config.setting import ADMIN_PLACES, KeyScope, Setting, for_place
 from sparkmirror.config.settings import ADMIN_SETTINGS, SASL_SETTINGS, SECURITY_PROTOCOL, SSL_SETTINGS
 from sparkmirror.errors import ConfigError
 
-ADMINS = {Place.SOURCE: Place.SOURCE_ADMIN_ACCESS, Place.TARGET: Place.TARGET_ADMIN_ACCESS}
-COPIERS = {Place.SOURCE: Place.SOURCE_CONSUMER_ACCESS, Place.TARGET: Place.TARGET_PRODUCER_ACCESS}
+ADMINS = {KeyScope.SOURCE: KeyScope.SOURCE_ADMIN_ACCESS, KeyScope.TARGET: KeyScope.TARGET_ADMIN_ACCESS}
+COPIERS = {KeyScope.SOURCE: KeyScope.SOURCE_CONSUMER_ACCESS, KeyScope.TARGET: KeyScope.TARGET_PRODUCER_ACCESS}
 """Where the security of a cluster's admin clients is looked for, and of what copies: its consumer or producer."""
 
 
@@ -33,7 +33,7 @@ def read_cluster(lookup: Lookup, servers: Setting, alias: str, pair: Pair) -> Cl
     return admin if copier == admin else admin.model_copy(update={"copier": copier})
 
 
-def _secured(lookup: Lookup, cluster: ClusterConfig, place: Place, pair: Pair) -> ClusterConfig:
+def _secured(lookup: Lookup, cluster: ClusterConfig, place: KeyScope, pair: Pair) -> ClusterConfig:
     """The cluster with what its clients of this place are given."""
     protocol = lookup.given(for_place((SECURITY_PROTOCOL,), place), pair)
     cluster = cluster.model_copy(update=dict(protocol))

@@ -14,7 +14,7 @@ from sparkmirror.config.model import (
     OffsetSyncConfig,
     TopicSyncConfig,
 )
-from sparkmirror.config.setting import Place, Setting
+from sparkmirror.config.setting import KeyScope, Setting
 from sparkmirror.config.values import (
     FACTOR,
     LONG_MAX,
@@ -25,21 +25,21 @@ from sparkmirror.config.values import (
     Choice,
     ClassName,
     Integer,
-    Kind,
     Names,
+    ValueKind,
 )
 
 
-def _of(model: type[BaseModel], name: str, kind: Kind, doc: str, origin: str) -> Setting:
-    place = Place.PAIR if name == "use.defaults.from" else Place.CONNECTOR
+def _of(model: type[BaseModel], name: str, kind: ValueKind, doc: str, origin: str) -> Setting:
+    place = KeyScope.PAIR if name == "use.defaults.from" else KeyScope.CONNECTOR
     return Setting(name, kind, place, doc, origin, model)
 
 
 def _access(name: str, field: str, doc: str) -> Setting:
-    return Setting(f"sparkmirror.{name}", Boolean(), Place.CONNECTOR, doc, "docs/topics.md", TopicSyncConfig, field)
+    return Setting(f"sparkmirror.{name}", Boolean(), KeyScope.CONNECTOR, doc, "docs/topics.md", TopicSyncConfig, field)
 
 
-def _storage(name: str, kind: Kind, doc: str, place: Place) -> Setting:
+def _storage(name: str, kind: ValueKind, doc: str, place: KeyScope) -> Setting:
     return Setting(name, kind, place, doc, "1.6", ConnectStorage)
 
 
@@ -117,10 +117,10 @@ HEARTBEAT_SETTINGS: tuple[Setting, ...] = (
 """Heartbeats; their topic's factor and the interval count also for pairs that copy nothing."""
 
 STORAGE_SETTINGS: tuple[Setting, ...] = (
-    _storage("offset.storage.topic", NAME_CHARACTERS, "Where Kafka Connect keeps its offsets.", Place.STORAGE),
-    _storage("offset.storage.partitions", Integer(1, also=-1), "Of that topic.", Place.STORAGE),
-    _storage("offset.storage.replication.factor", FACTOR, "Of that topic.", Place.STORAGE),
-    _storage("offset.flush.interval.ms", Integer(1, LONG_MAX), "How often they are written.", Place.WORKER),
+    _storage("offset.storage.topic", NAME_CHARACTERS, "Where Kafka Connect keeps its offsets.", KeyScope.STORAGE),
+    _storage("offset.storage.partitions", Integer(1, also=-1), "Of that topic.", KeyScope.STORAGE),
+    _storage("offset.storage.replication.factor", FACTOR, "Of that topic.", KeyScope.STORAGE),
+    _storage("offset.flush.interval.ms", Integer(1, LONG_MAX), "How often they are written.", KeyScope.WORKER),
 )
 """The offsets of MirrorMaker 2's Connect workers, which it can be handed back to by."""
 

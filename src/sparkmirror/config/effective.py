@@ -27,7 +27,7 @@ from sparkmirror.config.model import (
 )
 from sparkmirror.config.originals import is_secret
 from sparkmirror.config.schema_settings import REGISTRY_SETTINGS, REGISTRY_TLS, SIDES, Side
-from sparkmirror.config.setting import ADMIN_PLACES, Place, Setting, for_place
+from sparkmirror.config.setting import ADMIN_PLACES, KeyScope, Setting, for_place
 from sparkmirror.config.settings import (
     ADMIN_SETTINGS,
     BEAT_SETTINGS,
@@ -107,7 +107,7 @@ class _Shown:
             copier = self._security(COPIERS[servers.place], cluster.copier)
             yield from (row for row in copier if row.where not in origins)
 
-    def _security(self, place: Place, cluster: ClusterConfig) -> Iterator[EffectiveValue]:
+    def _security(self, place: KeyScope, cluster: ClusterConfig) -> Iterator[EffectiveValue]:
         yield from self.part(for_place((SECURITY_PROTOCOL,), place), cluster)
         if cluster.encrypted:
             yield from self.part(for_place(SSL_SETTINGS, place), cluster.ssl)

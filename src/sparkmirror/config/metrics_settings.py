@@ -8,7 +8,7 @@ from pydantic import SecretStr
 
 from sparkmirror.config.lookup import Lookup
 from sparkmirror.config.model import MetricsConfig, SslConfig
-from sparkmirror.config.setting import Place, Setting
+from sparkmirror.config.setting import KeyScope, Setting
 from sparkmirror.config.settings import SSL_SETTINGS
 from sparkmirror.config.values import Choice, Listeners, Text, Value
 from sparkmirror.errors import ConfigError
@@ -23,7 +23,7 @@ _ALONE = ("", "")
 LISTENERS = Setting(
     f"{METRICS}listeners",
     Listeners(),
-    Place.ALONE,
+    KeyScope.ALONE,
     "`http://host:port` or `https://host:port`, separated by commas: where `run` answers `/metrics`.",
     _PAGE,
     MetricsConfig,
@@ -32,7 +32,7 @@ LISTENERS = Setting(
 JAAS_FILE = Setting(
     f"{METRICS}jaas.file",
     Text(),
-    Place.ALONE,
+    KeyScope.ALONE,
     "Who may ask, by password: a JAAS file as Connect's basic authentication takes it. Without it, everybody.",
     _PAGE,
     MetricsConfig,
@@ -41,14 +41,14 @@ JAAS_FILE = Setting(
 CLIENT_AUTH = Setting(
     f"{HTTPS}ssl.client.auth",
     Choice(("none", "requested", "required"), any_case=True),
-    Place.ALONE,
+    KeyScope.ALONE,
     "Whether clients of https show a certificate.",
     _PAGE,
     MetricsConfig,
     "client_auth",
 )
 SERVER_SSL = tuple(
-    replace(setting, name=HTTPS + setting.name, place=Place.ALONE, renamed=setting.field)
+    replace(setting, name=HTTPS + setting.name, place=KeyScope.ALONE, renamed=setting.field)
     for setting in SSL_SETTINGS
     if setting.name not in ("ssl.endpoint.identification.algorithm", "ssl.protocol")
 )

@@ -12,14 +12,14 @@ from sparkmirror.config.control_settings import CONTROL_SETTINGS
 from sparkmirror.config.known_keys import CONNECTOR, CONNECTOR_BASE
 from sparkmirror.config.lookup import Lookup
 from sparkmirror.config.model import FlowConfig
-from sparkmirror.config.setting import Place
+from sparkmirror.config.setting import KeyScope
 from sparkmirror.config.settings import FLOW_SETTINGS
 from sparkmirror.config.values import is_python_class
 
 CONNECTOR_NAMES = {*CONNECTOR, *CONNECTOR_BASE, "enabled", "security.protocol", "config.providers"} | {
     setting.name
     for setting in (*FLOW_SETTINGS, *CONTROL_SETTINGS)
-    if setting.place is Place.CONNECTOR and not setting.name.startswith("sparkmirror.")
+    if setting.place is KeyScope.CONNECTOR and not setting.name.startswith("sparkmirror.")
 }
 """The names in the three connectors' definitions, but for TLS and SASL."""
 

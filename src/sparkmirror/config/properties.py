@@ -105,7 +105,7 @@ def explain_entries(
     lookup.mistakes = mistakes
     for note in (*notes, *aliases_alike(lookup.properties.get(CLUSTERS_KEY), aliases)):
         lookup.warn(note)
-    config = _Reader(lookup, aliases).read(clusters)
+    config = _PropertiesReader(lookup, aliases).read(clusters)
     return config, tuple(effective_values(config, lookup))
 
 
@@ -126,7 +126,7 @@ def _aliases(path: str, entries: Sequence[Entry], providers: Sequence[ProviderCo
         raise stated.error(str(error)) from None
 
 
-class _Reader:
+class _PropertiesReader:
     """One reading of one file."""
 
     def __init__(self, lookup: Lookup, aliases: Sequence[str]) -> None:

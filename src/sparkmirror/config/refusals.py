@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from sparkmirror.config.scopes import ScopedKey
-from sparkmirror.config.values import Choice, Kind, Words
+from sparkmirror.config.values import Choice, ValueKind, Words
 from sparkmirror.errors import ConfigError
 
 CONVERTERS = (
@@ -42,7 +42,7 @@ ACCEPTED: dict[str, tuple[tuple[str, ...], str]] = {
 """The values that ask for nothing special, and what to say about any other; at every level and role."""
 
 
-CHECKED: dict[str, Kind] = {
+CHECKED: dict[str, ValueKind] = {
     "metric.names.formats": Words(("legacy", "new")),
     "errors.tolerance": Choice(("none", "all")),
     "exactly.once.source.support": Choice(("disabled", "preparing", "enabled"), any_case=True),

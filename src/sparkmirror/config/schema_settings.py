@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from sparkmirror.config.lookup import Lookup, Pair
 from sparkmirror.config.model import RegistryConfig, SchemasConfig, SslConfig
-from sparkmirror.config.setting import Place, Setting
+from sparkmirror.config.setting import KeyScope, Setting
 from sparkmirror.config.settings import SSL_SETTINGS
 from sparkmirror.config.values import Hidden, HttpUrl
 
@@ -27,7 +27,7 @@ _PAGE = "docs/schemas.md"
 def _own(side: Side) -> tuple[Setting, ...]:
     def setting(name: str, kind: HttpUrl | Hidden, doc: str) -> Setting:
         field = name.replace(".", "_")
-        return Setting(f"{SCHEMAS}{side}.{name}", kind, Place.CONNECTOR, doc, _PAGE, RegistryConfig, field)
+        return Setting(f"{SCHEMAS}{side}.{name}", kind, KeyScope.CONNECTOR, doc, _PAGE, RegistryConfig, field)
 
     return (
         setting("url", HttpUrl(), "The schema registry, as far as Confluent's API begins there; no commas."),
@@ -38,7 +38,7 @@ def _own(side: Side) -> tuple[Setting, ...]:
 
 def _tls(side: Side) -> tuple[Setting, ...]:
     return tuple(
-        replace(setting, name=f"{SCHEMAS}{side}.{setting.name}", place=Place.CONNECTOR, renamed=setting.field)
+        replace(setting, name=f"{SCHEMAS}{side}.{setting.name}", place=KeyScope.CONNECTOR, renamed=setting.field)
         for setting in SSL_SETTINGS
     )
 

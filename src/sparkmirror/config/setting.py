@@ -12,12 +12,12 @@ from enum import Enum
 
 from pydantic import BaseModel, SecretStr
 
-from sparkmirror.config.values import Kind
+from sparkmirror.config.values import ValueKind
 
 FLOW = "{source}->{target}."
 
 
-class Place(Enum):
+class KeyScope(Enum):
     """Where a setting can be written, the strongest key first."""
 
     CONNECTOR = (FLOW + "{name}", "{name}")
@@ -69,13 +69,13 @@ class Place(Enum):
 
     def general(self, name: str, source: str, target: str) -> str:
         """The strongest key that is not for this one flow only, if there is one."""
-        if self in (Place.SOURCE_ADMIN_ACCESS, Place.TARGET_ADMIN_ACCESS):
-            return f"{source if self is Place.SOURCE_ADMIN_ACCESS else target}.{name}"
+        if self in (KeyScope.SOURCE_ADMIN_ACCESS, KeyScope.TARGET_ADMIN_ACCESS):
+            return f"{source if self is KeyScope.SOURCE_ADMIN_ACCESS else target}.{name}"
         keys = self.keys(name, source, target)
         return next((key for key in keys if "->" not in key), keys[0])
 
 
-ADMIN_PLACES = {Place.SOURCE: Place.SOURCE_ADMIN, Place.TARGET: Place.TARGET_ADMIN}
+ADMIN_PLACES = {KeyScope.SOURCE: KeyScope.SOURCE_ADMIN, KeyScope.TARGET: KeyScope.TARGET_ADMIN}
 """Where a cluster's settings stand, and where those of its admin clients do."""
 
 
@@ -84,8 +84,8 @@ class Setting:
     """One setting that this release obeys: MirrorMaker 2's, or our own, which start with `sparkmirror.`."""
 
     name: str
-    kind: Kind
-    place: Place
+    kind: ValueKind
+    place: KeyScope
     doc: str
     origin: str
     """The section of `mm2.md`, Kafka's own class or the page in `docs` that defines it."""
@@ -109,6 +109,6 @@ class Setting:
         return self.model.model_fields[self.field].default if self.model else None
 
 
-def for_place(settings: tuple[Setting, ...], place: Place) -> tuple[Setting, ...]:
+def for_place(settings: tuple[Setting, ...], place: KeyScope) -> tuple[Setting, ...]:
     """The same settings, of the other cluster."""
     return tuple(replace(setting, place=place) for setting in settings)

@@ -16,7 +16,7 @@ from sparkmirror.config.model import (
     SslConfig,
 )
 from sparkmirror.config.oauth_login import RETRIEVERS
-from sparkmirror.config.setting import Place, Setting
+from sparkmirror.config.setting import KeyScope, Setting
 from sparkmirror.config.values import (
     FACTOR,
     LONG_MAX,
@@ -29,43 +29,43 @@ from sparkmirror.config.values import (
     Flag,
     Hidden,
     Integer,
-    Kind,
     Names,
     Reset,
     Text,
     TlsVersions,
+    ValueKind,
 )
 
 
-def _flow(name: str, kind: Kind, doc: str, origin: str, renamed: str = "") -> Setting:
-    return Setting(name, kind, Place.CONNECTOR, doc, origin, FlowConfig, renamed)
+def _flow(name: str, kind: ValueKind, doc: str, origin: str, renamed: str = "") -> Setting:
+    return Setting(name, kind, KeyScope.CONNECTOR, doc, origin, FlowConfig, renamed)
 
 
-def _fetch(name: str, kind: Kind, doc: str) -> Setting:
-    return Setting(name, kind, Place.CONSUMER, doc, "ConsumerConfig", FetchConfig)
+def _fetch(name: str, kind: ValueKind, doc: str) -> Setting:
+    return Setting(name, kind, KeyScope.CONSUMER, doc, "ConsumerConfig", FetchConfig)
 
 
-def _produce(name: str, kind: Kind, doc: str) -> Setting:
-    return Setting(name, kind, Place.PRODUCER, doc, "ProducerConfig", ProduceConfig)
+def _produce(name: str, kind: ValueKind, doc: str) -> Setting:
+    return Setting(name, kind, KeyScope.PRODUCER, doc, "ProducerConfig", ProduceConfig)
 
 
-def _admin(name: str, kind: Kind, doc: str) -> Setting:
-    return Setting(name, kind, Place.SOURCE_ADMIN, doc, "AdminClientConfig", ClusterConfig)
+def _admin(name: str, kind: ValueKind, doc: str) -> Setting:
+    return Setting(name, kind, KeyScope.SOURCE_ADMIN, doc, "AdminClientConfig", ClusterConfig)
 
 
-def _ssl(name: str, kind: Kind, doc: str) -> Setting:
+def _ssl(name: str, kind: ValueKind, doc: str) -> Setting:
     field = name.removeprefix("ssl.").replace(".", "_")
-    return Setting(name, kind, Place.SOURCE, doc, "SslConfigs", SslConfig, field)
+    return Setting(name, kind, KeyScope.SOURCE, doc, "SslConfigs", SslConfig, field)
 
 
-def _sasl(name: str, kind: Kind, doc: str) -> Setting:
+def _sasl(name: str, kind: ValueKind, doc: str) -> Setting:
     field = name.removeprefix("sasl.").replace(".", "_")
-    return Setting(name, kind, Place.SOURCE, doc, "SaslConfigs", SaslConfig, field)
+    return Setting(name, kind, KeyScope.SOURCE, doc, "SaslConfigs", SaslConfig, field)
 
 
 def _loss(name: str, options: tuple[str, ...], doc: str) -> Setting:
     field = name.rpartition(".")[2]
-    return Setting(name, Choice(options), Place.CONNECTOR, doc, "docs/losses.md", LossPolicy, field)
+    return Setting(name, Choice(options), KeyScope.CONNECTOR, doc, "docs/losses.md", LossPolicy, field)
 
 
 SIZE = Integer(0)
@@ -74,16 +74,16 @@ BUFFER = Integer(0, also=-1)
 CLUSTERS_KEY = "clusters"
 """The one key that is read before the others: it gives the aliases."""
 
-ENABLED = Setting("enabled", Flag(), Place.PAIR, "Whether this flow is run.", "1.6")
-SOURCE_ALIAS = Setting("source.cluster.alias", NAME_CHARACTERS, Place.CONNECTOR, "See docs/topics.md.", "1.1")
-TARGET_ALIAS = Setting("target.cluster.alias", NAME_CHARACTERS, Place.CONNECTOR, "See docs/topics.md.", "1.1")
-SOURCE_SERVERS = Setting("bootstrap.servers", Endpoints(), Place.SOURCE, "Its brokers.", "1.6")
-TARGET_SERVERS = Setting("bootstrap.servers", Endpoints(), Place.TARGET, "Its brokers.", "1.6")
+ENABLED = Setting("enabled", Flag(), KeyScope.PAIR, "Whether this flow is run.", "1.6")
+SOURCE_ALIAS = Setting("source.cluster.alias", NAME_CHARACTERS, KeyScope.CONNECTOR, "See docs/topics.md.", "1.1")
+TARGET_ALIAS = Setting("target.cluster.alias", NAME_CHARACTERS, KeyScope.CONNECTOR, "See docs/topics.md.", "1.1")
+SOURCE_SERVERS = Setting("bootstrap.servers", Endpoints(), KeyScope.SOURCE, "Its brokers.", "1.6")
+TARGET_SERVERS = Setting("bootstrap.servers", Endpoints(), KeyScope.TARGET, "Its brokers.", "1.6")
 
 SECURITY_PROTOCOL = Setting(
     "security.protocol",
     Choice(("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"), any_case=True),
-    Place.SOURCE,
+    KeyScope.SOURCE,
     "How a cluster is spoken with.",
     "1.1",
     ClusterConfig,
@@ -160,7 +160,7 @@ ADMIN_TIMEOUT = _flow(
 SESSION_TIMEOUT = Setting(
     "session.timeout.ms",
     Integer(1),
-    Place.WORKER,
+    KeyScope.WORKER,
     "How long after its death a process is replaced.",
     "1.6",
     FlowConfig,
@@ -185,7 +185,7 @@ FLOW_SETTINGS: tuple[Setting, ...] = (
     Setting(
         "sparkmirror.merge.tiny.batches",
         Boolean(),
-        Place.CONNECTOR,
+        KeyScope.CONNECTOR,
         "Whether a backlog's batches of less than 4 KiB are made larger ones.",
         "docs/running.md",
         FlowConfig,
@@ -194,7 +194,7 @@ FLOW_SETTINGS: tuple[Setting, ...] = (
     Setting(
         "sparkmirror.objective.seconds",
         Integer(0),
-        Place.CONNECTOR,
+        KeyScope.CONNECTOR,
         "The lag that people were promised, which alerts compare with; 0: none was.",
         "docs/metrics.md",
         FlowConfig,
@@ -203,7 +203,7 @@ FLOW_SETTINGS: tuple[Setting, ...] = (
     Setting(
         "sparkmirror.takeover.fence",
         Choice(("none", "marker")),
-        Place.CONNECTOR,
+        KeyScope.CONNECTOR,
         "Whether a predecessor that did not end in order is fenced, which takes an offset in each partition.",
         "docs/running.md",
         FlowConfig,
@@ -214,7 +214,7 @@ FLOW_SETTINGS: tuple[Setting, ...] = (
 LOG_FORMAT = Setting(
     "sparkmirror.log.format",
     Choice(("text", "json")),
-    Place.ALONE,
+    KeyScope.ALONE,
     "How `run` and `serve` log, unless `--log-format` says it.",
     "docs/logs.md",
     MirrorConfig,

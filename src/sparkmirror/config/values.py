@@ -21,7 +21,7 @@ SHOWN = 100
 """Characters of a value that an error shows."""
 
 
-class Kind(Protocol):
+class ValueKind(Protocol):
     """How one kind of value is read."""
 
     def parse(self, text: str) -> Value:

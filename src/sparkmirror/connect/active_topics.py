@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from sparkmirror.engine.flow_driver import FlowDriver
-from sparkmirror.pump.orders import Receipt
+from sparkmirror.messages.orders import Receipt
 
 
 class ActiveTopics:

@@ -26,21 +26,25 @@ from sparkmirror.formats.connect import (
     PACKAGE,
     ConnectCluster,
     Connector,
-    Role,
-    Worker,
+    ConnectorRole,
+    WorkerSettings,
     readers,
 )
 from sparkmirror.formats.merge import as_mm2
 from sparkmirror.sync.topic_rules import group_filter, topic_rules
 
-DUTIES = {Role.SOURCE: "is copied", Role.CHECKPOINT: "has its checkpoints", Role.HEARTBEAT: "has its heartbeats"}
+DUTIES = {
+    ConnectorRole.SOURCE: "is copied",
+    ConnectorRole.CHECKPOINT: "has its checkpoints",
+    ConnectorRole.HEARTBEAT: "has its heartbeats",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ConnectorPart:
     """What one connector has to do with its flow."""
 
-    role: Role | None = None
+    role: ConnectorRole | None = None
     """None: it is none of MirrorMaker 2's."""
     flow: str = ""
     """`source->target`; nothing where that can't be told."""
@@ -60,24 +64,24 @@ class Flows:
 
     config: MirrorConfig
     """Of those that are started."""
-    parts: Mapping[str, Part]
+    parts: Mapping[str, ConnectorPart]
     """By connector."""
     known: Mapping[str, FlowConfig] = field(default_factory=dict)
     """Every flow and pair that could be read, by name, as if all of its connectors were started."""
 
 
-def read_flows(specs: Mapping[str, ConnectorSpec], worker: Worker) -> Flows:
+def read_flows(specs: Mapping[str, ConnectorSpec], worker: WorkerSettings) -> Flows:
     """What these connectors make. Nothing is raised: what is wrong with one is said of it, and the others go on."""
     loadable = read_loadable(worker.settings)
     file = replace(worker, settings={key: entry for key, entry in worker.settings.items() if key != CLASSES_KEY})
-    parts: dict[str, Part] = {}
+    parts: dict[str, ConnectorPart] = {}
     pairs: dict[str, list[Connector]] = defaultdict(list)
     queue = sorted(specs.values(), key=lambda spec: (spec.target_state is TargetState.STOPPED, spec.place, spec.name))
     for spec in queue:
         try:
             connector = _connector(spec, loadable)
         except ConfigError as error:
-            parts[spec.name] = Part(failure=str(error), unfit=True)
+            parts[spec.name] = ConnectorPart(failure=str(error), unfit=True)
             continue
         pairs["->".join(connector.flow)].append(connector)
     readings = {flow: _Reading(flow, connectors, file, loadable) for flow, connectors in pairs.items()}
@@ -87,7 +91,7 @@ def read_flows(specs: Mapping[str, ConnectorSpec], worker: Worker) -> Flows:
     flows, beats, warnings = [], [], []
     targets: dict[tuple[str, str], _Reading] = {}
     # Who copies goes before who only sends checkpoints; then the older, as the queue has it.
-    for reading in sorted(readings.values(), key=lambda one: Role.SOURCE not in one.connectors):
+    for reading in sorted(readings.values(), key=lambda one: ConnectorRole.SOURCE not in one.connectors):
         if reading.flow is None:
             continue
         started = {
@@ -137,9 +141,9 @@ def _connector(spec: ConnectorSpec, loadable: Loadable) -> Connector:
     }
     stated = settings.get("connector.class")
     short = (stated.value.strip() if stated else "").removeprefix(PACKAGE)
-    role = next((role for role in Role if short in (role.value, role.value.removesuffix("Connector"))), None)
+    role = next((role for role in ConnectorRole if short in (role.value, role.value.removesuffix("Connector"))), None)
     if role is None:
-        known = ", ".join(PACKAGE + role.value for role in Role)
+        known = ", ".join(PACKAGE + role.value for role in ConnectorRole)
         raise ConfigError(f"is none of MirrorMaker 2's: write one of {known}", where=where, key="connector.class")
     connector = Connector(role, spec.name, settings, where)
     if not connector.flow[0]:
@@ -150,54 +154,56 @@ def _connector(spec: ConnectorSpec, loadable: Loadable) -> Connector:
     return connector
 
 
-def _second(connector: Connector, first: Connector) -> Part:
+def _second(connector: Connector, first: Connector) -> ConnectorPart:
     flow = "->".join(connector.flow)
     words = f"{flow} {DUTIES[connector.role]} by {first.name} already"
     later = f"when {first.name} is deleted or stopped, {connector.name} takes over"
-    if connector.role is Role.SOURCE:
-        return Part(connector.role, flow, failure=f"{words}: put the topics of {connector.name} into that one; {later}")
+    if connector.role is ConnectorRole.SOURCE:
+        return ConnectorPart(
+            connector.role, flow, failure=f"{words}: put the topics of {connector.name} into that one; {later}"
+        )
     words += f", so that there is nothing left to do; {later}"
     if any(key.startswith(("emit.heartbeats.", "heartbeats.topic.")) for key in connector.settings):
-        words += f"; its settings are those of a {Role.HEARTBEAT.value}"
-    return Part(connector.role, flow, note=words, idle=True)
+        words += f"; its settings are those of a {ConnectorRole.HEARTBEAT.value}"
+    return ConnectorPart(connector.role, flow, note=words, idle=True)
 
 
 class _Reading:
     """One flow's connectors read together, as far as they can be; of `queue` the first of each role that can."""
 
-    def __init__(self, name: str, queue: Sequence[Connector], worker: Worker, loadable: Loadable) -> None:
+    def __init__(self, name: str, queue: Sequence[Connector], worker: WorkerSettings, loadable: Loadable) -> None:
         self.name = name
-        self.connectors: dict[Role, Connector] = {}
+        self.connectors: dict[ConnectorRole, Connector] = {}
         """Those that have the work."""
         self.flow: FlowConfig | None = None
         self.warnings: list[str] = []
-        self.parts: dict[str, Part] = {}
+        self.parts: dict[str, ConnectorPart] = {}
         self._worker = worker
         self._loadable = loadable
         # The source connector's goes first, so that another that contradicts it is to blame.
-        for connector in sorted(queue, key=lambda one: list(Role).index(one.role)):
+        for connector in sorted(queue, key=lambda one: list(ConnectorRole).index(one.role)):
             self.parts[connector.name] = self._part(connector)
         self._note_checkpoints()
 
     @property
     def is_beat(self) -> bool:
         """Whether it only sends heartbeats."""
-        return set(self.connectors) == {Role.HEARTBEAT}
+        return set(self.connectors) == {ConnectorRole.HEARTBEAT}
 
-    def _part(self, connector: Connector) -> Part:
+    def _part(self, connector: Connector) -> ConnectorPart:
         first = self.connectors.get(connector.role)
         if first is not None:
             return _second(connector, first)
         try:
             self.flow, self.warnings = self._merged([*self.connectors.values(), connector])
         except ConfigError as error:
-            return Part(connector.role, self.name, failure=self._in_their_words(str(error)), unfit=True)
+            return ConnectorPart(connector.role, self.name, failure=self._in_their_words(str(error)), unfit=True)
         self.connectors[connector.role] = connector
-        return Part(connector.role, self.name)
+        return ConnectorPart(connector.role, self.name)
 
     def _note_checkpoints(self) -> None:
         """What is to be known of checkpoints: that they are of other topics than are copied, or of none."""
-        source, checkpoint = self.connectors.get(Role.SOURCE), self.connectors.get(Role.CHECKPOINT)
+        source, checkpoint = self.connectors.get(ConnectorRole.SOURCE), self.connectors.get(ConnectorRole.CHECKPOINT)
         if checkpoint is None:
             return
         if source is not None:
@@ -205,10 +211,10 @@ class _Reading:
             for one in (source, checkpoint) if disagreement else ():
                 self.parts[one.name] = replace(self.parts[one.name], note=disagreement)
             return
-        unfit = [f"{name} can't be run" for name, part in self.parts.items() if part.role is Role.SOURCE]
+        unfit = [f"{name} can't be run" for name, part in self.parts.items() if part.role is ConnectorRole.SOURCE]
         words = (
-            f"waits for a {Role.SOURCE.value} of {self.name}: checkpoints are translated by what it has copied, and"
-            " until there is one only what was copied before is translated"
+            f"waits for a {ConnectorRole.SOURCE.value} of {self.name}: checkpoints are translated by what it has"
+            " copied, and until there is one only what was copied before is translated"
         )
         words = "; ".join([words, *unfit])
         self.parts[checkpoint.name] = replace(self.parts[checkpoint.name], note=words)
@@ -217,12 +223,12 @@ class _Reading:
         """The flow of these connectors; raises `ConfigError`."""
         roles = {connector.role: connector for connector in connectors}
         notes: list[str] = []
-        if Role.SOURCE not in roles and Role.CHECKPOINT in roles:
+        if ConnectorRole.SOURCE not in roles and ConnectorRole.CHECKPOINT in roles:
             # What is read of both is in the checkpoint connector, then.
-            lent = replace(roles[Role.CHECKPOINT], role=Role.SOURCE)
+            lent = replace(roles[ConnectorRole.CHECKPOINT], role=ConnectorRole.SOURCE)
             entries, _ = as_mm2(lent.path, [ConnectCluster((lent, *connectors), self._worker)])
         else:
-            own = [_own(one) if Role.SOURCE in roles else one for one in connectors]
+            own = [_own(one) if ConnectorRole.SOURCE in roles else one for one in connectors]
             entries, found = as_mm2(connectors[0].path, [ConnectCluster(tuple(own), self._worker)])
             # What both connectors say is in one of them now; `_disagreement` names what they say differently.
             notes = [str(note) for note in found if note.kind not in ("not needed", "mismatch")]
@@ -234,8 +240,8 @@ class _Reading:
         self._loadable.check(flow)
         topic_rules(flow, flow.originals)
         group_filter(flow, flow.originals)
-        if Role.SOURCE in roles:
-            connect = flow.connect.model_copy(update={"connector": roles[Role.SOURCE].name})
+        if ConnectorRole.SOURCE in roles:
+            connect = flow.connect.model_copy(update={"connector": roles[ConnectorRole.SOURCE].name})
             flow = flow.model_copy(update={"connect": connect})
         return flow, [self._in_their_words(line) for line in config.warnings]
 
@@ -254,7 +260,7 @@ class _Reading:
                 yield Entry(f"{alias}.{key}", entry.value, entry.where, entry.line)
 
 
-def _failed(part: Part, why: str) -> Part:
+def _failed(part: ConnectorPart, why: str) -> ConnectorPart:
     """The same with a failure, unless it had one."""
     return replace(part, failure=part.failure or why)
 
@@ -280,14 +286,14 @@ def _disagreement(source: Connector, checkpoint: Connector) -> str:
     return f"{'; '.join(words)}: what {source.name} says counts for both" if words else ""
 
 
-def _name_strangers(readings: Mapping[str, _Reading], parts: dict[str, Part]) -> None:
+def _name_strangers(readings: Mapping[str, _Reading], parts: dict[str, ConnectorPart]) -> None:
     """Connectors without a source connector of their own aliases, though there is one that they may belong to."""
-    sources = [one for one in readings.values() if Role.SOURCE in one.connectors]
+    sources = [one for one in readings.values() if ConnectorRole.SOURCE in one.connectors]
     for reading in readings.values():
-        if Role.SOURCE in reading.connectors or not reading.connectors:
+        if ConnectorRole.SOURCE in reading.connectors or not reading.connectors:
             continue
         for other in sources:
-            ours, theirs = next(iter(reading.connectors.values())), other.connectors[Role.SOURCE]
+            ours, theirs = next(iter(reading.connectors.values())), other.connectors[ConnectorRole.SOURCE]
             ends = [
                 end
                 for end, mine, there in zip(("source", "target"), ours.flow, theirs.flow, strict=True)
@@ -314,14 +320,14 @@ def _places(flow: FlowConfig) -> list[tuple[str, str]]:
     return [(flow.source.alias, server) for server in flow.target.bootstrap_servers]
 
 
-def _with(flow: FlowConfig, started: set[Role]) -> FlowConfig:
+def _with(flow: FlowConfig, started: set[ConnectorRole]) -> FlowConfig:
     """The flow without what is done by connectors that rest."""
     update: dict[str, object] = {}
-    if Role.SOURCE not in started:
+    if ConnectorRole.SOURCE not in started:
         update["copies"] = False
-    if Role.CHECKPOINT not in started:
+    if ConnectorRole.CHECKPOINT not in started:
         off = {"emit_checkpoints_enabled": False, "sync_group_offsets_enabled": False}
         update["group"] = flow.group.model_copy(update=off)
-    if Role.HEARTBEAT not in started:
+    if ConnectorRole.HEARTBEAT not in started:
         update["heartbeat"] = flow.heartbeat.model_copy(update={"emit_heartbeats_enabled": False})
     return flow.model_copy(update=update)

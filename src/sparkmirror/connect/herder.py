@@ -22,7 +22,7 @@ from sparkmirror.connect.errors import STALE, RestError, bad_request, conflict, 
 from sparkmirror.connect.java_maps import java_text
 from sparkmirror.connect.loadable import Loadable
 from sparkmirror.connect.masking import is_secret, masked, unmasked
-from sparkmirror.connect.model import ConnectorStatus, Offset, TargetState, TaskStatus, Worker
+from sparkmirror.connect.model import ConnectorRunner, ConnectorStatus, Offset, TargetState, TaskStatus
 from sparkmirror.connect.offset_checks import OffsetRefused, check_offsets
 from sparkmirror.connect.plugin_versions import ANY_VERSION, VersionRange
 from sparkmirror.connect.plugins import PACKAGE, find_class
@@ -52,7 +52,7 @@ class Herder:
 
     def __init__(
         self,
-        worker: Worker,
+        worker: ConnectorRunner,
         configs: StorageTopic,
         statuses: StorageTopic,
         config_state: ConfigState,

@@ -50,7 +50,7 @@ class ConnectorStatus:
     type: str = "source"
 
 
-class Worker(Protocol):
+class ConnectorRunner(Protocol):
     """Whoever runs connectors. A name that was never applied is a KeyError; `name` is a connector's everywhere.
 
     Its methods are called from the threads of the HTTP server, several at once.

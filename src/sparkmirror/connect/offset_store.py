@@ -14,14 +14,14 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.connect.model import Offset
-from sparkmirror.formats.connect import Role
-from sparkmirror.offsets.connect_offsets import java_partition, offsets_topics
-from sparkmirror.offsets.stored_offsets import stored_entries
+from sparkmirror.formats.connect import ConnectorRole
+from sparkmirror.mm2.connect_offsets import java_partition, offsets_topics
+from sparkmirror.mm2.stored_offsets import stored_entries
 
-_ORDER: Mapping[Role, tuple[str, ...]] = {
-    Role.SOURCE: ("cluster", "partition", "topic"),
-    Role.CHECKPOINT: ("partition", "topic", "group"),
-    Role.HEARTBEAT: ("sourceClusterAlias", "targetClusterAlias"),
+_ORDER: Mapping[ConnectorRole, tuple[str, ...]] = {
+    ConnectorRole.SOURCE: ("cluster", "partition", "topic"),
+    ConnectorRole.CHECKPOINT: ("partition", "topic", "group"),
+    ConnectorRole.HEARTBEAT: ("sourceClusterAlias", "targetClusterAlias"),
 }
 """Keys are found by their bytes, so that the order counts."""
 
@@ -32,7 +32,7 @@ _UNKNOWN_TOPIC = 3
 class OffsetStore:
     """Of one connector of a flow. A context manager; blocking; raises `ConnectionError`s and `ClusterUnreachable`."""
 
-    def __init__(self, flow: FlowConfig, connector: str, role: Role) -> None:
+    def __init__(self, flow: FlowConfig, connector: str, role: ConnectorRole) -> None:
         self._flow = flow
         self._connector = connector
         self._role = role

@@ -12,9 +12,9 @@ from sparkmirror.connect.model import Offset
 from sparkmirror.connect.offset_store import OffsetStore
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.mirror import Mirror
-from sparkmirror.formats.connect import Role
-from sparkmirror.sync.altered_offsets import AlteredOffsets, NotAltered
+from sparkmirror.formats.connect import ConnectorRole
 from sparkmirror.sync.topic_rules import topic_rules
+from sparkmirror.takeover.altered_offsets import AlteredOffsets, NotAltered
 from sparkmirror.wire.topic_partition import TopicPartition
 
 SETTLED_S = 30.0
@@ -29,7 +29,9 @@ class ConnectorOffsets:
     To alter them, the connector must be stopped already.
     """
 
-    def __init__(self, mirror: Mirror, flow: FlowConfig, connector: str, role: Role, *, use_lease: bool = True) -> None:
+    def __init__(
+        self, mirror: Mirror, flow: FlowConfig, connector: str, role: ConnectorRole, *, use_lease: bool = True
+    ) -> None:
         self._mirror = mirror
         self._flow = flow
         self._connector = connector
@@ -41,7 +43,7 @@ class ConnectorOffsets:
         with OffsetStore(self._flow, self._connector, self._role) as store:
             found = {frozen(partition): (partition, offset) for partition, offset in store.read()}
         driver = self._driver()
-        if self._role is Role.SOURCE and driver is not None and driver.flow.copies:
+        if self._role is ConnectorRole.SOURCE and driver is not None and driver.flow.copies:
             for (topic, index), upstream in driver.view.copied.items():
                 partition = {"cluster": self._flow.mm2_source, "partition": index, "topic": topic}
                 found[frozen(partition)] = partition, {"offset": upstream}
@@ -49,14 +51,14 @@ class ConnectorOffsets:
 
     def alter(self, offsets: Sequence[Offset]) -> None:
         """Set these, which are as the connector's are; the copy of a source connector goes on behind them."""
-        if self._role is Role.SOURCE:
+        if self._role is ConnectorRole.SOURCE:
             self._go_on_at(dict(self._wanted(offsets)))
         self._store(offsets)
 
     def reset(self) -> None:
         """Remove all; a source connector copies as if it never had."""
         stored = self.read()
-        if self._role is Role.SOURCE:
+        if self._role is ConnectorRole.SOURCE:
             self._go_on_at(None)
             stored += self.read()  # the last turn of the flow that has ended may have stored more
         gone = {frozen(partition): partition for partition, _ in stored}
@@ -133,12 +135,12 @@ class ZeroOffsets:
         self._stored: set[tuple[str, str]] = set()
         """By connector and partition."""
 
-    def store(self, flow: FlowConfig, connector: str, role: Role, driver: FlowDriver | None) -> None:
+    def store(self, flow: FlowConfig, connector: str, role: ConnectorRole, driver: FlowDriver | None) -> None:
         """Those that are new; raises as `OffsetStore`."""
         partitions: list[dict[str, object]] = []
-        if role is Role.HEARTBEAT:
+        if role is ConnectorRole.HEARTBEAT:
             partitions = [{"sourceClusterAlias": flow.mm2_source, "targetClusterAlias": flow.mm2_target}]
-        elif role is Role.CHECKPOINT and driver is not None:
+        elif role is ConnectorRole.CHECKPOINT and driver is not None:
             partitions = [
                 {"partition": index, "topic": topic, "group": group}
                 for group, places in driver.groups.current.items()

@@ -22,7 +22,7 @@ from sparkmirror.connect.forwarding import Forwarding
 from sparkmirror.connect.herder import Herder
 from sparkmirror.connect.loggers import Loggers
 from sparkmirror.connect.manners import Manners
-from sparkmirror.connect.model import Worker
+from sparkmirror.connect.model import ConnectorRunner
 from sparkmirror.connect.status_log import StatusState
 from sparkmirror.connect.storage_topic import StorageTopic, Take
 from sparkmirror.connect.worker_properties import WorkerConfig
@@ -42,7 +42,7 @@ class ConnectServer:
     """
 
     def __init__(
-        self, config: WorkerConfig, worker: Worker, users: Users | None = None, more: Sequence[APIRouter] = ()
+        self, config: WorkerConfig, worker: ConnectorRunner, users: Users | None = None, more: Sequence[APIRouter] = ()
     ) -> None:
         if config.basic_auth and users is None:
             reason = (

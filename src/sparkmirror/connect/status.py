@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sparkmirror.connect.flows import Part
+from sparkmirror.connect.flows import ConnectorPart
 from sparkmirror.connect.model import ConnectorSpec, ConnectorStatus, TargetState, TaskStatus
 from sparkmirror.connect.server_paths import without_paths
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.beats import HEARTBEATS
 from sparkmirror.engine.mirror import Mirror
-from sparkmirror.formats.connect import Role
+from sparkmirror.engine.snapshot import Flow
+from sparkmirror.formats.connect import ConnectorRole
 
 GROUP_DUTIES = ("checkpoints", "group offsets", "share groups")
 _NAMED = 3
@@ -19,7 +20,7 @@ _NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class FlowState:
+class FlowWork:
     """What is known of one flow, or pair, in this process."""
 
     there: bool = False
@@ -43,19 +44,18 @@ class FlowState:
     parked: Mapping[PartitionKey, str] = field(default_factory=dict)
 
 
-def flow_state(mirror: Mirror, flow: str) -> FlowState:
+def flow_state(mirror: Mirror, flow: str) -> FlowWork:
     """Of a flow, or a pair that only sends heartbeats."""
     failure, restarting = mirror.roster.failed.get(flow, ""), mirror.roster.is_restarting(flow)
     beats = next((one for one in mirror.roster.beats if one.name == flow), None)
     if beats is not None:
         failing = {HEARTBEATS: beats.failing} if beats.failing else {}
-        return FlowState(True, beats.held(), failing=failing, standing_by="" if failing else beats.standing_by)
+        return FlowWork(True, beats.held(), failing=failing, standing_by="" if failing else beats.standing_by)
     driver = next((one for one in mirror.drivers if one.name == flow), None)
     if driver is None:
-        return FlowState(copying=flow in mirror.copying, restarting=restarting, failure=failure)
-    views = list(driver.view.partitions.items())
-    reports = [report for report in list(driver.view.pumps.values()) if not report.ended]
-    return FlowState(
+        return FlowWork(copying=flow in mirror.copying, restarting=restarting, failure=failure)
+    seen = next((one for one in mirror.observer.snapshot().flows if one.flow == flow), None)
+    return FlowWork(
         there=True,
         held=driver.held(),
         copying=flow in mirror.copying,
@@ -64,14 +64,18 @@ def flow_state(mirror: Mirror, flow: str) -> FlowState:
         failure=failure,
         standing_by=driver.standing_by,
         trouble=mirror.troubles.get(flow, ""),
-        waiting=next((report.waiting for report in reports if report.waiting), ""),
-        failing=driver.failing,
+        waiting=seen.waiting if seen is not None else "",
+        failing={duty.duty: duty.failing for duty in seen.duties if duty.failing} if seen is not None else {},
         tasks=mirror.tasks(flow),
-        parked={key: one.receipt.reason for key, one in views if one.receipt and one.receipt.state == "parked"},
+        parked=_parked(seen) if seen is not None else {},
     )
 
 
-def connector_status(spec: ConnectorSpec, part: Part, flow: FlowState, worker_id: str) -> ConnectorStatus:
+def _parked(flow: Flow) -> dict[PartitionKey, str]:
+    return {PartitionKey(flow.flow, topic.topic, one.partition): one.reason for topic, one in flow.parked}
+
+
+def connector_status(spec: ConnectorSpec, part: ConnectorPart, flow: FlowWork, worker_id: str) -> ConnectorStatus:
     """Of one connector."""
 
     def status(state: str, trace: str = "", tasks: Iterable[tuple[str, str]] = ()) -> ConnectorStatus:
@@ -85,7 +89,12 @@ def connector_status(spec: ConnectorSpec, part: Part, flow: FlowState, worker_id
         return without_paths(trace, spec.config.values())
 
     still = flow.copying or flow.copies
-    if spec.target_state is not TargetState.STARTED and part.role is Role.SOURCE and still and not part.failure:
+    if (
+        spec.target_state is not TargetState.STARTED
+        and part.role is ConnectorRole.SOURCE
+        and still
+        and not part.failure
+    ):
         return status("RUNNING", part.note, _source_tasks(flow))  # until the last record is acknowledged
     if spec.target_state is TargetState.STOPPED:
         return status("STOPPED", part.note)
@@ -101,20 +110,20 @@ def connector_status(spec: ConnectorSpec, part: Part, flow: FlowState, worker_id
         return status("RESTARTING", part.note, [("RESTARTING", "")] * _count(part, flow))
     if not flow.there or not flow.held:
         return status("UNASSIGNED", flow.standing_by or "joining", [("UNASSIGNED", "")] * _count(part, flow))
-    if part.role is Role.SOURCE:
+    if part.role is ConnectorRole.SOURCE:
         others = {duty: why for duty, why in flow.failing.items() if duty not in (*GROUP_DUTIES, HEARTBEATS)}
         return status("RUNNING", _lines([part.note, *_said(others)]), _source_tasks(flow))
-    mine = GROUP_DUTIES if part.role is Role.CHECKPOINT else (HEARTBEATS,)
+    mine = GROUP_DUTIES if part.role is ConnectorRole.CHECKPOINT else (HEARTBEATS,)
     trace = _lines([flow.trouble, *_said({duty: why for duty, why in flow.failing.items() if duty in mine})])
     return status("RUNNING", part.note, [("FAILED" if trace else "RUNNING", trace)])
 
 
-def _count(part: Part, flow: FlowState) -> int:
+def _count(part: ConnectorPart, flow: FlowWork) -> int:
     """Of tasks: a source connector's work is dealt out, the others have one task."""
-    return max(len(flow.tasks), 1) if part.role is Role.SOURCE else 1
+    return max(len(flow.tasks), 1) if part.role is ConnectorRole.SOURCE else 1
 
 
-def _source_tasks(flow: FlowState) -> list[tuple[str, str]]:
+def _source_tasks(flow: FlowWork) -> list[tuple[str, str]]:
     found = []
     for keys in flow.tasks or [()]:
         parked = [f"{key.topic}-{key.partition}: {flow.parked[key]}" for key in keys if key in flow.parked]

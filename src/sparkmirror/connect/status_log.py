@@ -23,7 +23,7 @@ LEADER = "sparkmirror-leader"
 
 
 @dataclass(frozen=True)
-class _State:
+class _StoredState:
     state: str
     worker_id: str
     trace: str
@@ -33,8 +33,8 @@ class _State:
 class StatusState:
     """What the records up to now say."""
 
-    connectors: dict[str, _State] = field(default_factory=dict)
-    tasks: dict[str, dict[int, _State]] = field(default_factory=dict)
+    connectors: dict[str, _StoredState] = field(default_factory=dict)
+    tasks: dict[str, dict[int, _StoredState]] = field(default_factory=dict)
     used: dict[str, set[str]] = field(default_factory=dict)
     """Topics by connector."""
     leader: str = ""
@@ -76,11 +76,11 @@ class StatusState:
         return ConnectorStatus(name, known.state, known.worker_id, known.trace, tasks)
 
 
-def _put(table: dict[Key, _State], key: Key, content: Mapping[str, str] | None) -> None:
+def _put(table: dict[Key, _StoredState], key: Key, content: Mapping[str, str] | None) -> None:
     if content is None or content["state"] == "DESTROYED":
         table.pop(key, None)
     else:
-        table[key] = _State(content["state"], content["worker_id"], content.get("trace") or "")
+        table[key] = _StoredState(content["state"], content["worker_id"], content.get("trace") or "")
 
 
 def status_records(state: StatusState, wanted: Mapping[str, ConnectorStatus], generation: int) -> list[Record]:

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.providers import declared_providers, resolve
 from sparkmirror.connect.active_topics import ActiveTopics
-from sparkmirror.connect.flows import Flows, Part, read_flows
+from sparkmirror.connect.flows import ConnectorPart, Flows, read_flows
 from sparkmirror.connect.model import ConnectorSpec, ConnectorStatus, Offset, TargetState
 from sparkmirror.connect.offsets import ConnectorOffsets, ZeroOffsets
 from sparkmirror.connect.server_paths import without_paths
@@ -26,7 +26,7 @@ from sparkmirror.engine.session import MASTER
 from sparkmirror.engine.snapshot import Snapshot
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.events import Event
-from sparkmirror.formats.connect import PACKAGE, Role, Worker
+from sparkmirror.formats.connect import PACKAGE, ConnectorRole, WorkerSettings
 from sparkmirror.sync.topic_rules import topic_rules
 
 LOCAL_TASKS = 8
@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
+class _WorkerState:
     """What was applied last."""
 
     specs: Mapping[str, ConnectorSpec]
@@ -61,7 +61,7 @@ class ConnectWorker:
 
     def __init__(
         self,
-        file: Worker,
+        file: WorkerSettings,
         worker_id: str,
         *,
         use_lease: bool = True,
@@ -77,7 +77,7 @@ class ConnectWorker:
         self._mirror.observer.mode = "serve"
         self._use_lease = use_lease
         self._lock = threading.Lock()
-        self._state = _State({}, nothing)
+        self._state = _WorkerState({}, nothing)
         self._said: set[str] = set()
         self._topics = ActiveTopics()
         self._others = ZeroOffsets()
@@ -129,7 +129,7 @@ class ConnectWorker:
         """Take the whole of what there shall be; what it starts and ends happens in the background."""
         with self._lock:
             flows = read_flows(connectors, self._file)
-            self._state = _State(dict(connectors), flows)
+            self._state = _WorkerState(dict(connectors), flows)
             self._mirror.change(flows.config)
         for line in flows.config.warnings:
             if line not in self._said:
@@ -157,7 +157,7 @@ class ConnectWorker:
 
     # --- what there is --------------------------------------------------------------------------
 
-    def _known(self, name: str) -> tuple[ConnectorSpec, Part, FlowConfig | None]:
+    def _known(self, name: str) -> tuple[ConnectorSpec, ConnectorPart, FlowConfig | None]:
         state = self._state
         part = state.flows.parts[name]
         return state.specs[name], part, state.flows.known.get(part.flow)
@@ -170,7 +170,7 @@ class ConnectWorker:
         """How the connector and its tasks are."""
         return self._status(self._state, name)
 
-    def _status(self, state: _State, name: str) -> ConnectorStatus:
+    def _status(self, state: _WorkerState, name: str) -> ConnectorStatus:
         spec, part = state.specs[name], state.flows.parts[name]
         if self._ended:
             return ConnectorStatus(name, "FAILED", self.worker_id, without_paths(self._ended, spec.config.values()))
@@ -182,16 +182,16 @@ class ConnectWorker:
         if part.role is None:
             return []
         task_class = PACKAGE + part.role.value.replace("Connector", "Task")
-        dealt = self._mirror.tasks(part.flow) if part.role is Role.SOURCE else []
+        dealt = self._mirror.tasks(part.flow) if part.role is ConnectorRole.SOURCE else []
         configs: list[Mapping[str, str]] = []
         for task in self.status(name).tasks:
             more = {"task.class": task_class}
-            if part.role is not Role.HEARTBEAT:
+            if part.role is not ConnectorRole.HEARTBEAT:
                 more["task.index"] = str(task.id)
-            if part.role is Role.SOURCE:
+            if part.role is ConnectorRole.SOURCE:
                 keys = dealt[task.id] if task.id < len(dealt) else ()
                 more["task.assigned.partitions"] = ",".join(f"{key.topic}-{key.partition}" for key in keys)
-            elif part.role is Role.CHECKPOINT:
+            elif part.role is ConnectorRole.CHECKPOINT:
                 driver = self._driver(part.flow)
                 more["task.assigned.groups"] = ",".join(sorted(driver.groups.current)) if driver else ""
             configs.append({**spec.config, **more})
@@ -262,7 +262,7 @@ class ConnectWorker:
             except Exception:  # this thread must not end
                 log.exception("connectors", extra=Event.CONNECTORS_NOT_SERVED.extra)
 
-    def _running(self) -> Iterator[tuple[str, Role, FlowConfig, FlowDriver | None]]:
+    def _running(self) -> Iterator[tuple[str, ConnectorRole, FlowConfig, FlowDriver | None]]:
         """The connectors that are at work here: name, kind, flow, and its driver."""
         state = self._state
         for name, part in state.flows.parts.items():
@@ -273,11 +273,11 @@ class ConnectWorker:
 
     def _note_topics(self) -> None:
         for name, role, flow, driver in self._running():
-            if role is Role.SOURCE and driver is not None:
+            if role is ConnectorRole.SOURCE and driver is not None:
                 self._topics.copied(name, driver)
-            elif role is Role.CHECKPOINT and driver is not None and driver.groups.current:
+            elif role is ConnectorRole.CHECKPOINT and driver is not None and driver.groups.current:
                 self._topics.written(name, functools.partial(_checkpoints_topic, flow))
-            elif role is Role.HEARTBEAT:
+            elif role is ConnectorRole.HEARTBEAT:
                 self._topics.written(name, functools.partial(_heartbeats_topic, flow))
 
     def _store_others(self) -> None:
@@ -293,7 +293,7 @@ def _heartbeats_topic(flow: FlowConfig) -> str:
     return topic_rules(flow, flow.originals).policy.heartbeats_topic()
 
 
-def _spark_settings(file: Worker) -> dict[str, str]:
+def _spark_settings(file: WorkerSettings) -> dict[str, str]:
     """What the file says, over a local Spark. Raises `ConfigError`."""
     providers = declared_providers(file.settings.values())
     settings = {MASTER: f"local[{LOCAL_TASKS}]"}

@@ -16,7 +16,17 @@ from sparkmirror.config.lookup import Lookup
 from sparkmirror.config.model import ProviderConfig, SslConfig
 from sparkmirror.config.providers import declared_providers, resolve
 from sparkmirror.config.settings import LOG_FORMAT, SSL_SETTINGS, TARGET_SERVERS
-from sparkmirror.config.values import FACTOR, PORT_MAX, Boolean, Choice, Integer, Kind, Names, Value, listener_parts
+from sparkmirror.config.values import (
+    FACTOR,
+    PORT_MAX,
+    Boolean,
+    Choice,
+    Integer,
+    Names,
+    Value,
+    ValueKind,
+    listener_parts,
+)
 from sparkmirror.connect.basic_auth import EXTENSION
 from sparkmirror.connect.loadable import CLASSES_KEY, Loadable, read_loadable
 from sparkmirror.connect.manners import CrossOrigin
@@ -140,10 +150,10 @@ def read_worker_properties(path: str) -> WorkerConfig:
     """Read the file. Raises `ConfigError`."""
     entries = read_entries(path)
     lookup = Lookup(path, Properties(entries, [], ()), declared_providers(entries))
-    return _Reader(lookup).read()
+    return _WorkerReader(lookup).read()
 
 
-class _Reader:
+class _WorkerReader:
     """One reading of one file."""
 
     def __init__(self, lookup: Lookup) -> None:
@@ -208,7 +218,7 @@ class _Reader:
         entry = self._lookup.properties.get(key)
         return default if entry is None else self._lookup.text(entry).strip()
 
-    def _value(self, key: str, kind: Kind, default: int) -> int:
+    def _value(self, key: str, kind: ValueKind, default: int) -> int:
         text = self._text(key)
         if not text:
             return default
@@ -339,7 +349,7 @@ def _why_idle(key: str) -> str:
     return own or (known.reason if known else family) or "it is no setting of a Connect worker"
 
 
-def _parsed(entry: Entry, kind: Kind, text: str) -> Value:
+def _parsed(entry: Entry, kind: ValueKind, text: str) -> Value:
     try:
         return kind.parse(text)
     except ValueError as error:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sparkmirror.demo.authority import Authority
-    from sparkmirror.demo.listeners import Listener
+    from sparkmirror.demo.listeners import BrokerListener
 
 START_TIMEOUT_S = 180.0
 STOP_TIMEOUT_S = 30.0
@@ -189,7 +189,7 @@ class KafkaCluster:
         proxied: bool = False,
         tls: Authority | None = None,
         acls: bool = False,
-        listeners: Mapping[str, Listener] | None = None,
+        listeners: Mapping[str, BrokerListener] | None = None,
         log_dirs: int = 1,
         version: str = BROKER_VERSION,
     ) -> None:

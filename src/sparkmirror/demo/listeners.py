@@ -13,7 +13,7 @@ _SECURITY = "org.apache.kafka.common.security."
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
+class BrokerListener:
     """One listener: its protocol, and what each broker is told about it alone."""
 
     protocol: str
@@ -22,29 +22,29 @@ class Listener:
     """The broker's settings, without `listener.name.<name>.` before them."""
 
 
-def mutual_tls() -> Listener:
+def mutual_tls() -> BrokerListener:
     """TLS for those who show a certificate of the cluster's authority."""
-    return Listener("SSL", {"ssl.client.auth": "required"})
+    return BrokerListener("SSL", {"ssl.client.auth": "required"})
 
 
-def plain(users: Mapping[str, str], protocol: str = "SASL_PLAINTEXT") -> Listener:
+def plain(users: Mapping[str, str], protocol: str = "SASL_PLAINTEXT") -> BrokerListener:
     """PLAIN, for these users and passwords."""
     known = " ".join(f'user_{name}="{password}"' for name, password in users.items())
     return _sasl(protocol, "PLAIN", f"{_SECURITY}plain.PlainLoginModule required {known};")
 
 
-def scram(mechanism: str = "SCRAM-SHA-512", protocol: str = "SASL_SSL", *, reauth_ms: int = 0) -> Listener:
+def scram(mechanism: str = "SCRAM-SHA-512", protocol: str = "SASL_SSL", *, reauth_ms: int = 0) -> BrokerListener:
     """SCRAM; its users are the cluster's own. They sign in again after `reauth_ms`, if it isn't 0."""
     return _sasl(protocol, mechanism, f"{_SECURITY}scram.ScramLoginModule required;", reauth_ms=reauth_ms)
 
 
-def unsecured_tokens(protocol: str = "SASL_PLAINTEXT", *, reauth_ms: int = 0) -> Listener:
+def unsecured_tokens(protocol: str = "SASL_PLAINTEXT", *, reauth_ms: int = 0) -> BrokerListener:
     """OAUTHBEARER for everybody who has a token without a signature."""
     module = f'{_SECURITY}oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";'
     return _sasl(protocol, "OAUTHBEARER", module, reauth_ms=reauth_ms)
 
 
-def signed_tokens(keys_url: str, audience: str, protocol: str = "SASL_SSL") -> Listener:
+def signed_tokens(keys_url: str, audience: str, protocol: str = "SASL_SSL") -> BrokerListener:
     """OAUTHBEARER for those whose token is signed by a key that `keys_url` lists.
 
     The brokers need the JVM option `-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=<keys_url>`.
@@ -63,7 +63,7 @@ def signed_tokens(keys_url: str, audience: str, protocol: str = "SASL_SSL") -> L
     )
 
 
-def kerberos(principal: str, keytab: Path, protocol: str = "SASL_PLAINTEXT", *, reauth_ms: int = 0) -> Listener:
+def kerberos(principal: str, keytab: Path, protocol: str = "SASL_PLAINTEXT", *, reauth_ms: int = 0) -> BrokerListener:
     """GSSAPI; the principal, which ends with the broker's host, and its keytab are the brokers'.
 
     They need the JVM option `-Djava.security.krb5.conf=<file>`.
@@ -75,9 +75,9 @@ def kerberos(principal: str, keytab: Path, protocol: str = "SASL_PLAINTEXT", *, 
 
 def _sasl(
     protocol: str, mechanism: str, jaas: str, *, reauth_ms: int = 0, more: Mapping[str, str] | None = None
-) -> Listener:
+) -> BrokerListener:
     prefix = mechanism.lower()
     settings = {"sasl.enabled.mechanisms": mechanism, f"{prefix}.sasl.jaas.config": jaas, **(more or {})}
     if reauth_ms:
         settings[f"{prefix}.connections.max.reauth.ms"] = str(reauth_ms)
-    return Listener(protocol, settings)
+    return BrokerListener(protocol, settings)

@@ -21,7 +21,7 @@ _FETCH_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class LogDifference:
     """The first place where two logs differ."""
 
     offset: int
@@ -39,7 +39,7 @@ class PartitionProof:
     records: int
     bytes: int
     codecs: tuple[str, ...]
-    difference: Difference | None
+    difference: LogDifference | None
 
     @property
     def identical(self) -> bool:
@@ -110,12 +110,12 @@ def compare_partition(
     """Compare two logs to their ends."""
     batches = records = size = 0
     codecs: dict[str, None] = {}
-    difference: Difference | None = None
+    difference: LogDifference | None = None
     theirs = target.batches(target_topic, partition)
     for header, data in source.batches(source_topic, partition):
         copy = next(theirs, None)
         if copy is None:
-            difference = Difference(header.base_offset, "missing at the target")
+            difference = LogDifference(header.base_offset, "missing at the target")
             break
         difference = _compare(header, data, *copy)
         if difference is not None:
@@ -127,13 +127,13 @@ def compare_partition(
     else:
         extra = next(theirs, None)
         if extra is not None:
-            difference = Difference(extra[0].base_offset, "only at the target")
+            difference = LogDifference(extra[0].base_offset, "only at the target")
     return PartitionProof(
         source_topic, target_topic, partition, batches, records, size, tuple(sorted(codecs)), difference
     )
 
 
-def _compare(ours: BatchHeader, data: memoryview, theirs: BatchHeader, copy: memoryview) -> Difference | None:
+def _compare(ours: BatchHeader, data: memoryview, theirs: BatchHeader, copy: memoryview) -> LogDifference | None:
     for field in (
         "base_offset",
         "length",
@@ -145,11 +145,11 @@ def _compare(ours: BatchHeader, data: memoryview, theirs: BatchHeader, copy: mem
         "records",
     ):
         if getattr(ours, field) != getattr(theirs, field):
-            return Difference(
+            return LogDifference(
                 ours.base_offset, f"{field.replace('_', ' ')}: {getattr(ours, field)}, target {getattr(theirs, field)}"
             )
     if data[HEADER_SIZE:] != copy[HEADER_SIZE:]:
-        return Difference(ours.base_offset, "the records' bytes differ")
+        return LogDifference(ours.base_offset, "the records' bytes differ")
     return None
 
 

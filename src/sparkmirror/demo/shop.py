@@ -35,7 +35,7 @@ _PHRASES = (
 )
 
 
-class Event(NamedTuple):
+class ShopEvent(NamedTuple):
     """One record: what a producer gives to Kafka, and the partition it goes to."""
 
     partition: int
@@ -61,14 +61,14 @@ class ShopTopic:
     message: Callable[[random.Random, int], Message]
 
 
-def events(topic: ShopTopic, seed: int) -> Iterator[Event]:
+def events(topic: ShopTopic, seed: int) -> Iterator[ShopEvent]:
     """The topic's events, without end."""
     chance = random.Random(f"{seed} {topic.name}")  # noqa: S311
     number = 0
     while True:
         key, value, headers = topic.message(chance, number)
         partition = chance.randrange(topic.partitions) if key is None else _partition(key, topic.partitions)
-        yield Event(partition, key, value, headers)
+        yield ShopEvent(partition, key, value, headers)
         number += 1
 
 

@@ -15,7 +15,7 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig
-from sparkmirror.demo.shop import SHOP, Event, ShopTopic, events
+from sparkmirror.demo.shop import SHOP, ShopEvent, ShopTopic, events
 from sparkmirror.errors import SetupError
 from sparkmirror.wire import produce
 from sparkmirror.wire.batches import CODECS
@@ -74,7 +74,7 @@ class ShopWriter:
 
     def _write(self, topic: ShopTopic, count: int) -> None:
         """Write the next `count` events of a topic, as one batch for each partition that they go to."""
-        by_partition: dict[int, list[Event]] = defaultdict(list)
+        by_partition: dict[int, list[ShopEvent]] = defaultdict(list)
         for event in islice(self._events[topic.name], count):
             by_partition[event.partition].append(event)
         waiting: Batches = {
@@ -124,7 +124,7 @@ class ShopWriter:
         return produce.read_answer(version, connection.exchange_raw(request))[1]
 
 
-def _batch(some: Sequence[Event], codec: int) -> bytearray:
+def _batch(some: Sequence[ShopEvent], codec: int) -> bytearray:
     """A record batch as a producer would send it that waited a while for all of these."""
     builder = DefaultRecordBatchBuilder(
         magic=2,

@@ -18,12 +18,12 @@ from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.doctor.explain_group import explain_group
 from sparkmirror.doctor.explain_topic import explain_topic
 from sparkmirror.doctor.explanation import Explanation, Filtered, GroupFacts, Running, Side, TopicFacts
+from sparkmirror.durable.losses import Loss, LossLedger, losses_topic
 from sparkmirror.engine.status_topic import read_status
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.offsets.losses import Loss, LossLedger, losses_topic
+from sparkmirror.messages.control import ControlState, control_topic
+from sparkmirror.messages.status_topic import status_topic
 from sparkmirror.policy import DefaultGroupFilter, DefaultTopicFilter, NamePatterns, is_cycle
-from sparkmirror.pump.control import ControlState, control_topic
-from sparkmirror.pump.status_topic import status_topic
 from sparkmirror.sync.checkpoints import PROTOCOLS, TYPES
 from sparkmirror.sync.other_flows import OtherFlows
 from sparkmirror.sync.topic_rules import TopicRules, group_filter, topic_rules

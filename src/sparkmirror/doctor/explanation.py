@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from sparkmirror.durable.losses import Loss
 from sparkmirror.engine.snapshot import Flow
-from sparkmirror.offsets.losses import Loss
-from sparkmirror.pump.control import DoneTopic
+from sparkmirror.messages.control import DoneTopic
 
 
 class Mark(StrEnum):
@@ -41,7 +41,7 @@ class Reason(StrEnum):
     TARGET_PERMISSION = "a right is lacking at the target"
     NOT_AT_SOURCE = "it is not at the source"
     NOT_AT_TARGET = "its copy is not at the target"
-    REFUSED = "it can't be copied at all"
+    REFUSED = "it, or its newest partitions, can't be copied"
     GONE = "it was deleted at the source"
     RELEASED = "its writers have moved to the copy"
     LATE = "records came after its writers had moved"

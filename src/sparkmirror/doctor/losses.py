@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from sparkmirror.doctor.case import Case
 from sparkmirror.doctor.finding import Severity
 from sparkmirror.doctor.rule import Rule, Sign, counted
-from sparkmirror.offsets.losses import LossKind
+from sparkmirror.durable.losses import LossKind
 
 NEWS_MS = 7 * 86_400_000
 """A loss of more than a week ago is history: the ledger keeps it."""

@@ -16,7 +16,9 @@ FORGOTTEN_S = 3600.0
 def _refused(case: Case) -> Iterator[Sign]:
     for topic in case.flow.topics:
         if topic.refused:
-            yield Sign(topic.topic, "nothing of it is copied", topic.refused)
+            copied = len(topic.partitions)
+            evidence = f"only {counted(copied, 'partition')} of it is copied" if copied else "nothing of it is copied"
+            yield Sign(topic.topic, evidence, topic.refused)
 
 
 def _paused(case: Case) -> Iterator[Sign]:
@@ -53,8 +55,9 @@ TOPICS = (
     Rule(
         "topic-refused",
         Severity.WARNING,
-        "A topic can't be copied at all",
-        "The topic matches, and its copy is refused: by the target, or because another flow has it.",
+        "A topic can't be copied, or not whole",
+        "The topic matches, and its copy, or the copy's newest partitions, are refused: by the target, or because "
+        "another flow has it.",
         "The reason names it.",
         "Change what the cause names, or take the topic out of `topics`.",
         _refused,

@@ -4,7 +4,7 @@ The flow becomes another producer, and the old one is fenced: an empty transacti
 whose markers bear a newer epoch into every partition that it may write to. The sequence stays the count of the
 flow's records, for of a new producer a leader takes any. A marker takes an offset, so the target's offsets aren't the
 source's any more; it lies in the log as somebody else's record would, and is stepped over in the same way
-(`offsets/foreign.py`).
+(`position/foreign.py`).
 
 What can't be fenced waits by the quiet rule (R5), as without a fence.
 """
@@ -24,12 +24,12 @@ from sparkmirror.cluster.producers import describe_producers
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.cluster.transactions import Given, TransactionalId
 from sparkmirror.config import FlowConfig
+from sparkmirror.durable.claim_log import SegmentLog
+from sparkmirror.durable.claims import segments_topic
+from sparkmirror.durable.identity import Identity, Producer
 from sparkmirror.engine.identity import fenceable
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.events import Event
-from sparkmirror.offsets.identity import Identity, Producer
-from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import segments_topic
 from sparkmirror.wire.topic_partition import TopicPartition
 
 SEEN_S = 3.0

@@ -16,11 +16,17 @@ from sparkmirror.cluster.broker_versions import producer_state_ms, see_that_brok
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
+from sparkmirror.durable.claim_log import SegmentLog
+from sparkmirror.durable.claims import segments_topic
+from sparkmirror.durable.identity import Identity
+from sparkmirror.durable.known_topics import TopicMemory
+from sparkmirror.durable.losses import Loss, LossLedger, losses_topic
+from sparkmirror.durable.progress import StandingLog, Stood
 from sparkmirror.engine.assignment import PartitionKey, PartitionLoad
 from sparkmirror.engine.done_topics import DoneTopics
 from sparkmirror.engine.duties import LAST_TURNS_S, Duties
 from sparkmirror.engine.fence import Fence, say_fenced, say_no_fence
-from sparkmirror.engine.flow_duties import FlowDuties, Groups
+from sparkmirror.engine.flow_duties import FlowDuties, FlowGroups
 from sparkmirror.engine.flow_view import FlowView, PartitionView
 from sparkmirror.engine.identity import agree_identity
 from sparkmirror.engine.lease import Lease
@@ -33,23 +39,17 @@ from sparkmirror.engine.weaknesses import Weaknesses
 from sparkmirror.errors import ConfigError, SparkMirrorError
 from sparkmirror.events import Event
 from sparkmirror.log_levels import asked_levels
-from sparkmirror.offsets.identity import Identity
-from sparkmirror.offsets.losses import Loss, LossLedger, losses_topic
-from sparkmirror.offsets.route import Route
-from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import segments_topic
-from sparkmirror.offsets.standing import StandingLog, Stood
-from sparkmirror.offsets.topic_memory import TopicMemory
-from sparkmirror.pump.control import TICK_S, Control, ControlState, Epoch, Leader, Phase, control_topic
-from sparkmirror.pump.orders import AddedRoutes, FlowOrder, FlowReport, Receipt, RouteOrder
+from sparkmirror.messages.control import TICK_S, Control, ControlState, Epoch, Leader, Phase, control_topic
+from sparkmirror.messages.orders import AddedRoutes, FlowOrder, FlowReport, Receipt, RouteOrder
+from sparkmirror.messages.receipts import read_reports, receipts_topic
+from sparkmirror.position.route import PartitionPair
 from sparkmirror.pump.quiet import GRACE_S
-from sparkmirror.pump.receipts import read_reports, receipts_topic
-from sparkmirror.sync.group_takeover import GroupTakeover
 from sparkmirror.sync.other_flows import OtherFlows
-from sparkmirror.sync.takeover import Takeover
 from sparkmirror.sync.topic_rules import group_filter, topic_rules
 from sparkmirror.sync.topic_sentinel import TopicSentinel
 from sparkmirror.sync.topics import TopicDuty, TopicSync
+from sparkmirror.takeover.from_mm1 import GroupTakeover
+from sparkmirror.takeover.from_mm2 import Takeover
 from sparkmirror.wire.topic_partition import TopicPartition
 
 CONNECT_TIMEOUT_S = 15.0
@@ -100,7 +100,7 @@ class FlowDriver:
         rules = topic_rules(flow, flow.originals)
         self._rules = dataclasses.replace(rules, left_alone=self.done_topics.is_released)
         self.weaknesses = Weaknesses(flow)
-        self.groups = Groups()
+        self.groups = FlowGroups()
         self.heard = ControlState()
         """What the control topic says, also while this process stands by."""
         self.duties: Duties | None = None
@@ -116,7 +116,7 @@ class FlowDriver:
         self._charge_term = -1
         self._made: set[str] = set()
         """Target topics that this process has created."""
-        self._told: tuple[Mapping[PartitionKey, str], Mapping[Route, str]] = {}, {}
+        self._told: tuple[Mapping[PartitionKey, str], Mapping[PartitionPair, str]] = {}, {}
         """What `sync_topics` has said last: what there is to pump, and what must not be."""
         self.tasks: Mapping[PartitionKey, int] = {}
         """Which Spark task copies each partition, in this epoch."""
@@ -280,7 +280,7 @@ class FlowDriver:
             targets = {
                 (target, key.partition)
                 for key, target in self._targets().items()
-                if Route(key.topic, target, key.partition) not in refused
+                if PartitionPair(key.topic, target, key.partition) not in refused
             }
             try:
                 self._identity, self._fenced = self._fence.succeed(self.identity, targets)
@@ -331,7 +331,7 @@ class FlowDriver:
         for gone in self.view.partitions.keys() - now.keys():
             self.view.partitions.pop(gone, None)
         self._made |= set(self.topics.created)
-        routes = [Route(key.topic, target, key.partition) for key, target in now.items()]
+        routes = [PartitionPair(key.topic, target, key.partition) for key, target in now.items()]
         self.takeover.look(self.identity, routes, made=self._made)
         before, self._told = self._told, (now, self.takeover.refused)
         self.synced = self.looked_over = True
@@ -405,7 +405,7 @@ class FlowDriver:
             target_topic_id=topic_id,
             appended=stood.appended,
             passed=(stood.upstream, stood.downstream),
-            refused=self.takeover.refused.get(Route(key.topic, target, key.partition), ""),
+            refused=self.takeover.refused.get(PartitionPair(key.topic, target, key.partition), ""),
             fenced=self._fenced is not None and (target, key.partition) in self._fenced,
         )
 
@@ -513,10 +513,12 @@ class FlowDriver:
                 receipts = {(key.topic, key.partition): view.receipt for key, view in views if view.receipt}
                 done = self.done_topics.partitions
                 self._lookout.look([*((key.topic, key.partition) for key in self.partitions()), *done], receipts)
-                self.view.source_ends, self.view.source_starts = self._lookout.ends, self._lookout.starts
+                self.view.take_look(self._lookout.ends, self._lookout.starts)
                 self.view.forecast = self._lookout.forecast
-                self.view.ends_read_at = time.monotonic()
+                source, target = self._opened(self._source), self._opened(self._target)
+                self.view.admin_connections = source.connections, target.connections
             except Exception as error:  # the lag is that of the pumps then
+                self.view.ends_trouble = str(error)
                 log.debug("flow %s: the source's offsets can't be read: %s", self.name, error)
 
     def _tick(self) -> None:

@@ -11,11 +11,11 @@ from sparkmirror.cluster.producers import new_producer_id
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.cluster.transactions import TransactionalId
 from sparkmirror.config import FlowConfig
+from sparkmirror.durable.claim_log import SegmentLog
+from sparkmirror.durable.claims import segments_topic
+from sparkmirror.durable.identity import Identity, transactional_ids
 from sparkmirror.errors import ClusterUnreachable, SparkMirrorError
 from sparkmirror.events import Event
-from sparkmirror.offsets.identity import Identity, transactional_ids
-from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import segments_topic
 
 log = logging.getLogger(__name__)
 

@@ -15,6 +15,7 @@ from contextlib import suppress
 from pyspark.sql import SparkSession
 
 from sparkmirror.config import MirrorConfig
+from sparkmirror.durable.losses import LossKind
 from sparkmirror.engine.assignment import Assignment, PartitionKey, plan
 from sparkmirror.engine.duties import LAST_TURNS_S
 from sparkmirror.engine.epoch import EpochJob
@@ -29,8 +30,7 @@ from sparkmirror.engine.slots import Slots
 from sparkmirror.engine.surroundings import Surroundings
 from sparkmirror.errors import ClusterUnreachable, ConfigError, CopyIncomplete, SetupError, SparkMirrorError
 from sparkmirror.events import Event
-from sparkmirror.offsets.losses import LossKind
-from sparkmirror.pump.orders import PumpOrder, Receipt
+from sparkmirror.messages.orders import PumpOrder, Receipt
 
 REPLAN_S = 300.0
 """How often the partitions are planned anew, by load. An epoch whose plan stays what it was goes on."""

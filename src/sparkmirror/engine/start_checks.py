@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Sequence
 
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import ConfigError
-from sparkmirror.sync.flow_troubles import FATAL, SAID_BY_RUN, Trouble, flow_troubles
+from sparkmirror.sync.flow_troubles import FATAL, SAID_BY_RUN, FlowTrouble, flow_troubles
 
-Place = Callable[[Trouble], tuple[str, str]]
+Place = Callable[[FlowTrouble], tuple[str, str]]
 """Where a file says what is wrong, and under which key."""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from sparkmirror.config import Entry
 from sparkmirror.config.mistakes import Mistakes
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats.connect import ConnectCluster, Connector, Worker
+from sparkmirror.formats.connect import ConnectCluster, Connector, WorkerSettings
 from sparkmirror.formats.reading import place
 
 _SERVERS = "bootstrap.servers"
@@ -33,7 +33,7 @@ def with_brokers(entries: Sequence[Entry], clusters: Sequence[ConnectCluster], m
     return [*entries, *added]
 
 
-def _of_worker(alias: str, worker: Worker | None) -> Iterable[Entry]:
+def _of_worker(alias: str, worker: WorkerSettings | None) -> Iterable[Entry]:
     """A connector that names no target writes, as in Connect, to the worker's own cluster."""
     if worker is None or _SERVERS not in worker.settings:
         return

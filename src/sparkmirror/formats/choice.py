@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 from sparkmirror.config.mistakes import Mistakes
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats.files import File, Kind, files_below, open_file
+from sparkmirror.formats.files import File, FileKind, files_below, open_file
 from sparkmirror.formats.fill import Filling
 
 _OF = {
-    "connectors": (Kind.CONNECTORS, Kind.WORKER),
-    "strimzi": (Kind.RESOURCE, Kind.KUBERNETES),
-    "properties": (Kind.MM2,),
+    "connectors": (FileKind.CONNECTORS, FileKind.WORKER),
+    "strimzi": (FileKind.RESOURCE, FileKind.KUBERNETES),
+    "properties": (FileKind.MM2,),
 }
-_STRANGERS = (Kind.CONNECTORS, Kind.RESOURCE, Kind.MM2)
+_STRANGERS = (FileKind.CONNECTORS, FileKind.RESOURCE, FileKind.MM2)
 """What says by itself what is to be mirrored: beside another format it is never passed over."""
 
 _KNOWN = "connectors' files, a KafkaMirrorMaker2, or mm2.properties"
@@ -67,11 +67,11 @@ def open_files(paths: Sequence[str], filling: Filling | None) -> tuple[str, list
 def _format(files: Sequence[File], unreadable: Sequence[_Unreadable]) -> str:
     kinds = {file.kind for file in files}
     for kind, form in (
-        (Kind.CONNECTORS, "connectors"),
-        (Kind.RESOURCE, "strimzi"),
-        (Kind.MM2, "properties"),
-        (Kind.WORKER, "connectors"),
-        (Kind.KUBERNETES, "strimzi"),
+        (FileKind.CONNECTORS, "connectors"),
+        (FileKind.RESOURCE, "strimzi"),
+        (FileKind.MM2, "properties"),
+        (FileKind.WORKER, "connectors"),
+        (FileKind.KUBERNETES, "strimzi"),
     ):
         if kind in kinds:
             return form
@@ -91,4 +91,4 @@ def _concerns(form: str, path: str) -> bool:
 
 def _is_of(form: str, file: File) -> bool:
     # What tells nothing is looked at as a connector's: one without a class is a mistake.
-    return file.kind in _OF[form] or (form == "connectors" and file.kind is Kind.OTHER)
+    return file.kind in _OF[form] or (form == "connectors" and file.kind is FileKind.OTHER)

@@ -15,7 +15,7 @@ STATES = ("paused", "stopped", RUNNING)
 """What may be wanted of a connector."""
 
 
-class Role(Enum):
+class ConnectorRole(Enum):
     """The three connectors, by their classes' names."""
 
     SOURCE = "MirrorSourceConnector"
@@ -37,7 +37,7 @@ NAMELESS = ("unnamed", "target")
 """What source and target are called whose alias is empty, which MirrorMaker 2 takes (`config.aliases`)."""
 
 _ONLY = {
-    Role.SOURCE: {
+    ConnectorRole.SOURCE: {
         *(setting.name for setting in TOPIC_SYNC_SETTINGS),
         "replication.factor",
         "refresh.topics.enabled",
@@ -46,8 +46,8 @@ _ONLY = {
         "offset.lag.max",
         "offset-syncs.topic.replication.factor",
     },
-    Role.CHECKPOINT: {setting.name for setting in GROUP_SETTINGS},
-    Role.HEARTBEAT: {setting.name for setting in HEARTBEAT_SETTINGS},
+    ConnectorRole.CHECKPOINT: {setting.name for setting in GROUP_SETTINGS},
+    ConnectorRole.HEARTBEAT: {setting.name for setting in HEARTBEAT_SETTINGS},
 }
 """Names that one connector reads (`mm2.md` 1.2 to 1.4)."""
 
@@ -73,19 +73,19 @@ MUST_AGREE = {
 """Where source and checkpoint connector must say the same, with Kafka's defaults."""
 
 
-def readers(name: str) -> tuple[Role, ...]:
+def readers(name: str) -> tuple[ConnectorRole, ...]:
     """The connectors that read this name, the one whose value counts first."""
     for role, names in _ONLY.items():
         if name in names:
             return (role,)
-    return (Role.SOURCE, Role.CHECKPOINT) if name in _NOT_HEARTBEATS else tuple(Role)
+    return (ConnectorRole.SOURCE, ConnectorRole.CHECKPOINT) if name in _NOT_HEARTBEATS else tuple(ConnectorRole)
 
 
 @dataclass(frozen=True, slots=True)
 class Connector:
     """One connector's configuration, as its REST interface or operator is given it."""
 
-    role: Role
+    role: ConnectorRole
     name: str
     settings: Mapping[str, Entry]
     """By Connect's own keys."""
@@ -114,7 +114,7 @@ class Connector:
 
 
 @dataclass(frozen=True, slots=True)
-class Worker:
+class WorkerSettings:
     """The configuration of Connect's workers: the file of `connect-distributed.sh`."""
 
     settings: Mapping[str, Entry]
@@ -126,20 +126,20 @@ class ConnectCluster:
     """Workers and what they run; without a worker file the defaults hold."""
 
     connectors: tuple[Connector, ...]
-    worker: Worker | None = None
+    worker: WorkerSettings | None = None
     target: str | None = None
     """Its target's alias, if it is said outside the connectors."""
 
 
-def resting(role: Role, at: Entry) -> dict[str, Entry]:
+def resting(role: ConnectorRole, at: Entry) -> dict[str, Entry]:
     """The settings of a connector that is not to run, which `at` says."""
-    keys = ("enabled", "emit.heartbeats.enabled") if role is Role.HEARTBEAT else ("enabled",)
+    keys = ("enabled", "emit.heartbeats.enabled") if role is ConnectorRole.HEARTBEAT else ("enabled",)
     return {key: Entry(key, "false", at.where, at.line) for key in keys}
 
 
-def by_flow(clusters: Iterable[ConnectCluster]) -> dict[tuple[str, str], dict[Role, Connector]]:
+def by_flow(clusters: Iterable[ConnectCluster]) -> dict[tuple[str, str], dict[ConnectorRole, Connector]]:
     """The connectors of each flow, in the order of the files; a role that comes twice is the caller's to refuse."""
-    flows: dict[tuple[str, str], dict[Role, Connector]] = {}
+    flows: dict[tuple[str, str], dict[ConnectorRole, Connector]] = {}
     for cluster in clusters:
         for connector in cluster.connectors:
             flows.setdefault(connector.flow, {}).setdefault(connector.role, connector)

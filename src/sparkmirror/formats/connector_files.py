@@ -9,15 +9,23 @@ from typing import Any
 from sparkmirror.config import Entry
 from sparkmirror.config.mistakes import Mistakes
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats.connect import RUNNING, STATES, ConnectCluster, Connector, Role, Worker, resting
+from sparkmirror.formats.connect import (
+    RUNNING,
+    STATES,
+    ConnectCluster,
+    Connector,
+    ConnectorRole,
+    WorkerSettings,
+    resting,
+)
 from sparkmirror.formats.connector_shapes import Shape, shapes, spot
-from sparkmirror.formats.files import File, Kind
+from sparkmirror.formats.files import File, FileKind
 from sparkmirror.formats.reading import Note, place
 from sparkmirror.formats.yaml_files import as_text, is_setting
 
 _TOLD = ("tasks", "type")
 """Fields of a connector as it is read from Connect's REST interface."""
-_CLASSES = ", ".join(role.value for role in Role)
+_CLASSES = ", ".join(role.value for role in ConnectorRole)
 
 
 def read_connect(files: Sequence[File], wrong: Mistakes) -> tuple[tuple[ConnectCluster, ...], list[Note]]:
@@ -27,18 +35,18 @@ def read_connect(files: Sequence[File], wrong: Mistakes) -> tuple[tuple[ConnectC
     """
     clusters: list[ConnectCluster] = []
     notes: list[Note] = []
-    first: dict[tuple[tuple[str, str], Role], Connector] = {}
+    first: dict[tuple[tuple[str, str], ConnectorRole], Connector] = {}
     for directory in dict.fromkeys(Path(file.path).parent for file in files):
         here = [file for file in files if Path(file.path).parent == directory]
         connectors: list[Connector] = []
-        for file in (one for one in here if one.kind is not Kind.WORKER):
+        for file in (one for one in here if one.kind is not FileKind.WORKER):
             with wrong.gathered():
                 reader = _ConnectorsFile(file)
                 for connector in list(reader.connectors()):
                     _refuse_second(connector, first.setdefault((connector.flow, connector.role), connector))
                     connectors.append(connector)
                 notes += reader.notes
-        workers = [file for file in here if file.kind is Kind.WORKER]
+        workers = [file for file in here if file.kind is FileKind.WORKER]
         for worker in workers[1:]:
             wrong.add(
                 ConfigError(
@@ -54,9 +62,9 @@ def read_connect(files: Sequence[File], wrong: Mistakes) -> tuple[tuple[ConnectC
     return tuple(clusters), notes
 
 
-def read_worker(file: File) -> Worker:
+def read_worker(file: File) -> WorkerSettings:
     """A worker's file; the last of each key counts."""
-    return Worker({entry.key: entry for entry in file.entries}, file.path)
+    return WorkerSettings({entry.key: entry for entry in file.entries}, file.path)
 
 
 def _refuse_second(connector: Connector, first: Connector) -> None:
@@ -95,7 +103,7 @@ class _ConnectorsFile:
 
     def _of_properties(self) -> Connector:
         """As `connect-standalone.sh` takes it."""
-        if self._file.kind is Kind.OTHER:
+        if self._file.kind is FileKind.OTHER:
             raise ConfigError("is neither a connector's file nor a worker's", where=self._path)
         settings = {entry.key: entry for entry in self._file.entries}
         name = settings["name"].value.strip() if "name" in settings else Path(self._path).stem
@@ -162,13 +170,13 @@ class _ConnectorsFile:
         self.notes.append(Note(self._path, at.line, at.key, reason, kind))
 
 
-def _role(path: str, settings: Mapping[str, Entry]) -> Role:
+def _role(path: str, settings: Mapping[str, Entry]) -> ConnectorRole:
     stated = settings.get("connector.class")
     if stated is None:
         raise ConfigError(f"names no connector: write one of {_CLASSES}", where=path, key="connector.class")
     word = stated.value.strip().rpartition(".")[2]
     word = word if word.endswith("Connector") else f"{word}Connector"
-    for role in Role:
+    for role in ConnectorRole:
         if word == role.value:
             return role
     raise ConfigError(f"is none of MirrorMaker 2's: {_CLASSES}", where=place(path, stated.line), key="connector.class")

@@ -26,7 +26,7 @@ _CLIENTS = ("", "producer", "consumer", "admin", "source.cluster", "target.clust
 """What may stand before `.bootstrap.servers` in files of Connect's; another word there is an alias."""
 
 
-class Kind(Enum):
+class FileKind(Enum):
     """What a file is; `OTHER` if nothing in it tells."""
 
     CONNECTORS = "a connector's file"
@@ -42,7 +42,7 @@ class File:
     """One file's contents, of whichever kind it is."""
 
     path: str
-    kind: Kind
+    kind: FileKind
     text: str = ""
     """Of JSON."""
     tree: Any = None
@@ -88,7 +88,7 @@ def _begins_as_json(path: str) -> bool:
 def _kubernetes(path: str, text: str, fill: Fill | None) -> File:
     documents = tuple(documents_of(path, text, fill))
     mirrors = any(document.tree.get("kind") == KIND for document in documents)
-    return File(path, Kind.RESOURCE if mirrors else Kind.KUBERNETES, documents=documents)
+    return File(path, FileKind.RESOURCE if mirrors else FileKind.KUBERNETES, documents=documents)
 
 
 def _json(path: str, text: str, fill: Fill | None) -> File:
@@ -102,19 +102,19 @@ def _json(path: str, text: str, fill: Fill | None) -> File:
         raise ConfigError("is no JSON: a number in it is too long", where=path) from None
     if isinstance(tree, dict) and isinstance(tree.get("kind"), str) and "apiVersion" in tree:
         return _kubernetes(path, text, fill)
-    kind = Kind.CONNECTORS if '"connector.class"' in text else Kind.OTHER
+    kind = FileKind.CONNECTORS if '"connector.class"' in text else FileKind.OTHER
     return File(path, kind, text=text, tree=_filled_tree(tree, fill) if fill else tree)
 
 
-def _kind(keys: set[str]) -> Kind:
+def _kind(keys: set[str]) -> FileKind:
     if "connector.class" in keys and "clusters" not in keys:
-        return Kind.CONNECTORS
+        return FileKind.CONNECTORS
     servers = {key.removesuffix("bootstrap.servers").rstrip(".") for key in keys if key.endswith("bootstrap.servers")}
     if "clusters" in keys or servers - {*_CLIENTS} or any("->" in key for key in keys):
-        return Kind.MM2
+        return FileKind.MM2
     if any(map(_STORAGE.fullmatch, keys)) or keys & {*_WORKERS}:
-        return Kind.WORKER
-    return Kind.OTHER
+        return FileKind.WORKER
+    return FileKind.OTHER
 
 
 def _filled(entries: Iterable[Entry], fill: Fill | None) -> Iterable[Entry]:

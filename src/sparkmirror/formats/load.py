@@ -11,7 +11,7 @@ from sparkmirror.config.mistakes import Mistakes
 from sparkmirror.errors import ConfigError
 from sparkmirror.formats.brokers import with_brokers
 from sparkmirror.formats.choice import open_files
-from sparkmirror.formats.connect import ConnectCluster, Role
+from sparkmirror.formats.connect import ConnectCluster, ConnectorRole
 from sparkmirror.formats.connector_files import read_connect
 from sparkmirror.formats.fill import Filling
 from sparkmirror.formats.merge import as_mm2
@@ -109,7 +109,7 @@ def _by_connectors(config: MirrorConfig, clusters: Sequence[ConnectCluster]) -> 
         connector.flow: connector.name
         for cluster in clusters
         for connector in cluster.connectors
-        if connector.role is Role.SOURCE
+        if connector.role is ConnectorRole.SOURCE
     }
     flows = []
     for flow in config.flows:

@@ -25,8 +25,8 @@ from sparkmirror.formats.connect import (
     TARGET_ALIAS,
     ConnectCluster,
     Connector,
-    Role,
-    Worker,
+    ConnectorRole,
+    WorkerSettings,
     readers,
 )
 from sparkmirror.formats.reading import Note, place
@@ -63,7 +63,7 @@ def as_mm2(
     `formats.load` does. Mistakes go where they are asked for; else `ConfigError` is raised.
     """
     merged = _Merged(path, mistakes or Mistakes(), lone_checkpoints=lone_checkpoints)
-    flows: dict[tuple[str, str], dict[Role, Connector]] = {}
+    flows: dict[tuple[str, str], dict[ConnectorRole, Connector]] = {}
     for cluster in clusters:
         for connector in cluster.connectors:
             if not connector.flow[0]:
@@ -113,8 +113,8 @@ class _Merged:
 
     # --- connectors -----------------------------------------------------------------------------
 
-    def flow(self, flow: tuple[str, str], connectors: dict[Role, Connector]) -> None:
-        source, checkpoint = connectors.get(Role.SOURCE), connectors.get(Role.CHECKPOINT)
+    def flow(self, flow: tuple[str, str], connectors: dict[ConnectorRole, Connector]) -> None:
+        source, checkpoint = connectors.get(ConnectorRole.SOURCE), connectors.get(ConnectorRole.CHECKPOINT)
         name = "->".join(flow)
         first = next(iter(connectors.values())).settings["connector.class"]
         alone = source is None and checkpoint is not None and checkpoint.wants()
@@ -131,11 +131,13 @@ class _Merged:
         self.put(f"{name}.enabled", wants, stated)
         if checkpoint is None or not checkpoint.wants():
             at = checkpoint.settings["enabled"] if checkpoint else None
-            self.put(f"{name}.emit.checkpoints.enabled", "false", at, "" if at else f"no {Role.CHECKPOINT.value}")
-        if Role.HEARTBEAT not in connectors:
-            self.put(f"{name}.emit.heartbeats.enabled", "false", written=f"no {Role.HEARTBEAT.value}")
-        elif "emit.heartbeats.enabled" not in connectors[Role.HEARTBEAT].settings:
-            at = connectors[Role.HEARTBEAT].settings["connector.class"]
+            self.put(
+                f"{name}.emit.checkpoints.enabled", "false", at, "" if at else f"no {ConnectorRole.CHECKPOINT.value}"
+            )
+        if ConnectorRole.HEARTBEAT not in connectors:
+            self.put(f"{name}.emit.heartbeats.enabled", "false", written=f"no {ConnectorRole.HEARTBEAT.value}")
+        elif "emit.heartbeats.enabled" not in connectors[ConnectorRole.HEARTBEAT].settings:
+            at = connectors[ConnectorRole.HEARTBEAT].settings["connector.class"]
             self.put(f"{name}.emit.heartbeats.enabled", "true", at)
         for key in (SOURCE_ALIAS, TARGET_ALIAS):
             self._alias(name, key, connectors.values())
@@ -187,7 +189,7 @@ class _Merged:
         counts = "counts in the target's config only" if isinstance(entry, Written) else "stands in their file"
         self.note(entry, _OF_WORKERS.format(place=counts), "idle")
 
-    def _one(self, connector: Connector, entry: Entry, connectors: dict[Role, Connector]) -> None:
+    def _one(self, connector: Connector, entry: Entry, connectors: dict[ConnectorRole, Connector]) -> None:
         key = entry.key
         if key in IDENTITY or key == "enabled" or key.startswith(("source.cluster.", "target.cluster.")):
             return
@@ -203,13 +205,13 @@ class _Merged:
                 instead = "tls and authentication of a cluster"
             self.note(entry, _UNPREFIXED + instead, "idle")
         elif role_of(key):
-            self._client(connector, entry, connectors.get(Role.SOURCE))
+            self._client(connector, entry, connectors.get(ConnectorRole.SOURCE))
         else:
             self._named(connector, entry, connectors)
 
     def _client(self, connector: Connector, entry: Entry, source: Connector | None) -> None:
         """A client's setting: the data goes through the source connector's."""
-        if connector.role is Role.SOURCE:
+        if connector.role is ConnectorRole.SOURCE:
             name = entry.key.removeprefix(role_of(entry.key))
             target = self.entries.get(f"{connector.flow[1]}.{name}")
             same = target is not None and target.value.strip() == entry.value.strip()
@@ -219,8 +221,8 @@ class _Merged:
         elif source is None or source.text(entry.key, entry.value) != entry.value.strip():
             self.note(entry, "has no effect: it is for copying that clients are set up, by the source connector")
 
-    def _named(self, connector: Connector, entry: Entry, connectors: dict[Role, Connector]) -> None:
-        if entry.key == "tasks.max" and connector.role is not Role.SOURCE:
+    def _named(self, connector: Connector, entry: Entry, connectors: dict[ConnectorRole, Connector]) -> None:
+        if entry.key == "tasks.max" and connector.role is not ConnectorRole.SOURCE:
             return  # nothing else is spread over tasks
         reading = readers(entry.key)
         if connector.role not in reading:
@@ -246,8 +248,8 @@ class _Merged:
 
     # --- workers --------------------------------------------------------------------------------
 
-    def worker(self, worker: Worker, targets: Sequence[str], connectors: Iterable[Connector]) -> None:
-        sources = [one for one in connectors if one.role is Role.SOURCE]
+    def worker(self, worker: WorkerSettings, targets: Sequence[str], connectors: Iterable[Connector]) -> None:
+        sources = [one for one in connectors if one.role is ConnectorRole.SOURCE]
         self._converters(worker, sources)
         for target in targets:
             brokers, stated = self.entries.get(f"{target}.bootstrap.servers"), worker.settings.get("bootstrap.servers")
@@ -280,7 +282,7 @@ class _Merged:
                     if name != key and role_of(name) and own is not None and own.value == self.entries[key].value:
                         del self.entries[key]
 
-    def _converters(self, worker: Worker, sources: Sequence[Connector]) -> None:
+    def _converters(self, worker: WorkerSettings, sources: Sequence[Connector]) -> None:
         for key in CONVERTER_KEYS[:2]:
             for source in sources:
                 stated = worker.settings.get(key)

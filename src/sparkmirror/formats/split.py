@@ -21,8 +21,8 @@ from sparkmirror.formats.connect import (
     TARGET_ALIAS,
     ConnectCluster,
     Connector,
-    Role,
-    Worker,
+    ConnectorRole,
+    WorkerSettings,
     by_flow,
     readers,
 )
@@ -73,8 +73,8 @@ class _Share:
     """What is written for one flow: these connectors, as they were where they were read from, if they were."""
 
     flow: tuple[str, str]
-    roles: Mapping[Role, Connector | None]
-    worker: Worker | None = None
+    roles: Mapping[ConnectorRole, Connector | None]
+    worker: WorkerSettings | None = None
 
 
 def _of_dedicated_mode(config: MirrorConfig | None) -> list[_Share]:
@@ -83,11 +83,11 @@ def _of_dedicated_mode(config: MirrorConfig | None) -> list[_Share]:
     for flow in (*config.flows, *config.beats) if config else ():
         copies = config is not None and flow in config.flows
         wanted = {
-            Role.SOURCE: copies,
-            Role.CHECKPOINT: copies and flow.group.emit_checkpoints_enabled,
-            Role.HEARTBEAT: flow.heartbeat.emit_heartbeats_enabled,
+            ConnectorRole.SOURCE: copies,
+            ConnectorRole.CHECKPOINT: copies and flow.group.emit_checkpoints_enabled,
+            ConnectorRole.HEARTBEAT: flow.heartbeat.emit_heartbeats_enabled,
         }
-        roles: dict[Role, Connector | None] = {role: None for role, wants in wanted.items() if wants}
+        roles: dict[ConnectorRole, Connector | None] = {role: None for role, wants in wanted.items() if wants}
         shares.append(_Share((flow.source.alias, flow.target.alias), roles))
     return shares
 
@@ -96,7 +96,7 @@ def _read_as_connectors(reading: Reading) -> list[_Share]:
     """All that there are, those that are paused or stopped among them."""
     workers = {one.flow: cluster.worker for cluster in reversed(reading.connect) for one in cluster.connectors}
     return [
-        _Share(flow, {role: connectors[role] for role in Role if role in connectors}, workers[flow])
+        _Share(flow, {role: connectors[role] for role in ConnectorRole if role in connectors}, workers[flow])
         for flow, connectors in by_flow(reading.connect).items()
     ]
 
@@ -108,7 +108,7 @@ def _left_out(reading: Reading, config: MirrorConfig | None) -> dict[str, Entry]
     for entry in reading.entries if not reading.connect else ():
         source, arrow, rest = entry.key.partition("->")
         target, _, name = rest.partition(".")
-        if arrow and f"{source}->{target}" not in flows and name != "enabled" and Role.SOURCE in readers(name):
+        if arrow and f"{source}->{target}" not in flows and name != "enabled" and ConnectorRole.SOURCE in readers(name):
             found.setdefault(f"{source}->{target}", entry)
     return found
 
@@ -131,7 +131,7 @@ class _Splitter:
         for role, read in self._share.roles.items():
             yield self._connector(role, read)
 
-    def _connector(self, role: Role, read: Connector | None) -> Connector:
+    def _connector(self, role: ConnectorRole, read: Connector | None) -> Connector:
         name = read.name if read else f"{self._source}->{self._target}.{role.value}"
         settings = {
             "name": name,
@@ -151,20 +151,20 @@ class _Splitter:
         state = read.state if read else RUNNING
         return Connector(role, name, _entries(settings), self._path, state, self._share.flow)
 
-    def _reads(self, role: Role, key: str) -> bool:
+    def _reads(self, role: ConnectorRole, key: str) -> bool:
         if key in IDENTITY or key == "enabled" or key.startswith("config.providers"):
             return False
         if key.startswith(("source.cluster.", "target.cluster.")):
             name = key.split(".", 2)[2]
-            return role is Role.SOURCE or name == "bootstrap.servers" or SECURITY.fullmatch(name) is not None
+            return role is ConnectorRole.SOURCE or name == "bootstrap.servers" or SECURITY.fullmatch(name) is not None
         name = key.removeprefix(role_of(key))
         if name == "bootstrap.servers" or SECURITY.fullmatch(name):
             return False  # each cluster's own are handed on
         if role_of(key) or key == "tasks.max" or key.startswith("sparkmirror."):
-            return role is Role.SOURCE
+            return role is ConnectorRole.SOURCE
         return role in readers(key)
 
-    def worker(self) -> Worker:
+    def worker(self) -> WorkerSettings:
         """The workers that MirrorMaker 2 would have for this flow."""
         settings = {"group.id": f"{self._source}-mm2"}
         settings |= {f"{kind}.storage.topic": f"mm2-{kind}s.{self._source}.internal" for kind in ("offset", "config")}
@@ -184,7 +184,7 @@ class _Splitter:
                 if name != key and not needless:
                     settings[role + name] = value
         settings |= {key: value for key, value in self._raw.items() if key.startswith(_WORKERS)}
-        return Worker(_entries(settings), self._path)
+        return WorkerSettings(_entries(settings), self._path)
 
 
 def _entries(settings: Mapping[str, str]) -> dict[str, Entry]:

@@ -18,8 +18,8 @@ from sparkmirror.formats.connect import (
     STATES,
     ConnectCluster,
     Connector,
-    Role,
-    Worker,
+    ConnectorRole,
+    WorkerSettings,
     readers,
     resting,
 )
@@ -199,7 +199,7 @@ class _ResourceReader:
             kind = "" if self._spec.get("replicas") is not None else "not needed"
             self._note(("spec", "replicas"), f"has no effect above 1: {_REPLICAS.format(replicas - 1)}", kind)
         resource = Resource(self._document.tree, self._document.path, alias, tuple(states), replicas)
-        worker = Worker(self._worker, self._document.path)
+        worker = WorkerSettings(self._worker, self._document.path)
         return ConnectCluster(tuple(connectors), worker, alias), resource
 
     def _replicas(self) -> int:
@@ -302,15 +302,15 @@ class _ResourceReader:
             self._tell((*source_steps, "alias"), reason)
             return
         patterns = dict(self._patterns(mirror, steps))
-        for role in Role:
+        for role in ConnectorRole:
             field = f"{role.word}Connector"
-            if field not in mirror or (role is Role.HEARTBEAT and self._version == "v1"):
+            if field not in mirror or (role is ConnectorRole.HEARTBEAT and self._version == "v1"):
                 continue
             spec = mirror[field] or {}
             own = (*steps, field)
             settings = clusters | dict(self._connector(role, spec, own))
             settings |= {key: entry for key, entry in patterns.items() if role in readers(key)}
-            if role is Role.SOURCE and (rack := self._rack()) is not None:
+            if role is ConnectorRole.SOURCE and (rack := self._rack()) is not None:
                 settings["consumer.client.rack"] = rack
             pause = spec.get("pause") is True and self._version == "v1beta2"
             state = spec.get("state") or ("paused" if pause else RUNNING)
@@ -323,7 +323,7 @@ class _ResourceReader:
             name = f"{alias}->{target}.{role.value}"
             yield Connector(role, name, settings, self._document.path, wanted, (alias, target)), state
 
-    def _connector(self, role: Role, spec: dict[str, Any], steps: Path_) -> Iterator[tuple[str, Entry]]:
+    def _connector(self, role: ConnectorRole, spec: dict[str, Any], steps: Path_) -> Iterator[tuple[str, Entry]]:
         yield "connector.class", self._entry("connector.class", PACKAGE + role.value, steps)
         yield (
             "tasks.max",

@@ -12,7 +12,7 @@ HONOURED, IDLE, NOT_NEEDED = "honoured", "no effect", "not needed"
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class StrimziField:
     """A field and all below it, unless a longer path is here, too."""
 
     path: str
@@ -25,16 +25,16 @@ class Field:
 _POD = "the pod is described by your own deployment of sparkmirror"
 
 
-def _table(text: str) -> tuple[Field, ...]:
+def _table(text: str) -> tuple[StrimziField, ...]:
     """Lines of `effect: words`, each followed by indented paths, with `(version)` behind them or without."""
-    fields: list[Field] = []
+    fields: list[StrimziField] = []
     effect = words = ""
     for line in filter(None, map(str.rstrip, text.splitlines())):
         if not line.startswith(" "):
             effect, _, words = line.partition(": ")
             continue
         path, _, versions = line.strip().partition(" (")
-        fields.append(Field(path, effect, words, versions.rstrip(")")))
+        fields.append(StrimziField(path, effect, words, versions.rstrip(")")))
     return tuple(fields)
 
 
@@ -180,7 +180,7 @@ OPERATED = {
 """Fields that mean something, or something else, where `sparkmirror operator` runs the resource."""
 
 
-def field_of(path: str) -> Field | None:
+def field_of(path: str) -> StrimziField | None:
     """What a path such as `mirrors[].source.alias` comes under; None if Strimzi has no such field."""
     while path:
         for field in FIELDS:

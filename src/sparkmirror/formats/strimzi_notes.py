@@ -8,7 +8,7 @@ from typing import Any
 from sparkmirror.formats.reading import Note
 from sparkmirror.formats.strimzi_fields import FIELDS, IDLE, NOT_NEEDED, field_of
 from sparkmirror.formats.strimzi_security import OAUTH_IDLE, OF_TYPES
-from sparkmirror.formats.strimzi_shapes import SPEC, Kind, Shape
+from sparkmirror.formats.strimzi_shapes import SPEC, Shape, ShapeKind
 from sparkmirror.formats.yaml_files import Document, Path_, shown
 
 _NO_FIELD = "is no field of KafkaMirrorMaker2; it has no effect"
@@ -36,7 +36,7 @@ class FieldNotes:
             item = shape[0] if isinstance(shape, list) else None
             for index, one in enumerate(value):
                 yield from self._below(one, item, (*steps, index), f"{path}[]")
-        elif isinstance(value, dict) and not isinstance(shape, Kind):
+        elif isinstance(value, dict) and not isinstance(shape, ShapeKind):
             idle = dict(_not_of_its_type(value)) if path.endswith("authentication") else {}
             fields: Mapping[str, Shape] = shape if isinstance(shape, Mapping) else {}
             for name, below in value.items():

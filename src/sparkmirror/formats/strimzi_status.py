@@ -6,15 +6,16 @@ import os
 import socket
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import yaml
 
 from sparkmirror import __version__
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats.connect import PACKAGE, Role
+from sparkmirror.formats.connect import PACKAGE, ConnectorRole
 from sparkmirror.formats.reading import Resource
 
 EVERY_S = 5.0
@@ -23,22 +24,21 @@ EVERY_S = 5.0
 FAILED_MESSAGE = "One or more connectors are in FAILED state"
 """The operator's own words, which scripts look for."""
 
-_KINDS = {role.value: "source" for role in Role}
+_KINDS = {role.value: "source" for role in ConnectorRole}
 
 
-class Standing(Protocol):
-    """What is told about a flow while it runs: `engine.progress.FlowProgress`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowStatus:
+    """What a status tells about a flow that runs."""
 
-    @property
-    def flow(self) -> str: ...
-    @property
-    def state(self) -> str: ...
-    @property
-    def partitions(self) -> int: ...
-    @property
-    def parked(self) -> tuple[str, ...]: ...
-    @property
-    def failing(self) -> tuple[str, ...]: ...
+    flow: str
+    state: str
+    """As `engine.snapshot.FlowState` has it, and why after a colon, where that is not plain."""
+    partitions: int = 0
+    parked: tuple[str, ...] = ()
+    """One line for each partition, or topic, that can't be copied now."""
+    failing: tuple[str, ...] = ()
+    """One line for each duty whose last turn failed."""
 
 
 class StatusFile:
@@ -53,12 +53,16 @@ class StatusFile:
         self._next = 0.0
         self.tasks: Mapping[str, int] = {}
 
-    def show(self, flows: Iterable[Standing]) -> None:
-        """Write it if something has changed and the last time is long enough ago."""
-        if time.monotonic() >= self._next:
-            self._next = time.monotonic() + EVERY_S
-            standings = {flow.flow: flow for flow in flows}
-            self._write([self._running(resource, standings) for resource in self.resources])
+    @property
+    def is_due(self) -> bool:
+        """Whether the last time it was shown is long enough ago."""
+        return time.monotonic() >= self._next
+
+    def show(self, flows: Iterable[FlowStatus]) -> None:
+        """Write it if something has changed."""
+        self._next = time.monotonic() + EVERY_S
+        statuses = {flow.flow: flow for flow in flows}
+        self._write([self._running(resource, statuses) for resource in self.resources])
 
     def ended(self, problem: str = "", reason: str = "") -> None:
         """Write it for the last time: nothing runs any more, because of `problem` if there is one."""
@@ -68,9 +72,9 @@ class StatusFile:
             statuses.append(self._status(resource, [condition], [], 0))
         self._write(statuses)
 
-    def _running(self, resource: Resource, standings: Mapping[str, Standing]) -> dict[str, Any]:
-        connectors = [self._connector(*one, standings.get(one[0])) for one in resource.connectors]
-        mine = [standings[flow] for flow in dict.fromkeys(one[0] for one in resource.connectors) if flow in standings]
+    def _running(self, resource: Resource, statuses: Mapping[str, FlowStatus]) -> dict[str, Any]:
+        connectors = [self._connector(*one, statuses.get(one[0])) for one in resource.connectors]
+        mine = [statuses[flow] for flow in dict.fromkeys(one[0] for one in resource.connectors) if flow in statuses]
         waiting = [f"{flow.flow}: {flow.state}" for flow in mine if _waits(flow) or flow.state == "finding out"]
         if any(one["connector"]["state"] == "FAILED" for one in connectors):
             ready = self._condition(resource, "NotReady", "ConnectorsFailed", FAILED_MESSAGE)
@@ -85,17 +89,17 @@ class StatusFile:
         ]
         return self._status(resource, [ready, *warnings], connectors, 1)
 
-    def _connector(self, flow: str, name: str, wanted: str, standing: Standing | None) -> dict[str, Any]:
-        role = Role(name.rpartition(".")[2])
+    def _connector(self, flow: str, name: str, wanted: str, status: FlowStatus | None) -> dict[str, Any]:
+        role = ConnectorRole(name.rpartition(".")[2])
         state, trace = "RUNNING", ""
         if wanted != "running":
             state = wanted.upper()
-        elif standing is None or _waits(standing):
+        elif status is None or _waits(status):
             state = "UNASSIGNED"
-        elif role is Role.SOURCE and standing.parked:
-            state, trace = "FAILED", "\n".join(standing.parked)
-        partitions = standing.partitions if standing is not None and state in ("RUNNING", "FAILED") else 0
-        count = min(self.tasks.get(flow, 1), partitions) if role is Role.SOURCE else int(state == "RUNNING")
+        elif role is ConnectorRole.SOURCE and status.parked:
+            state, trace = "FAILED", "\n".join(status.parked)
+        partitions = status.partitions if status is not None and state in ("RUNNING", "FAILED") else 0
+        count = min(self.tasks.get(flow, 1), partitions) if role is ConnectorRole.SOURCE else int(state == "RUNNING")
         shown = {"state": state, "worker_id": self._worker} | ({"trace": trace} if trace else {})
         tasks = [{"id": number, "state": "RUNNING", "worker_id": self._worker} for number in range(count)]
         return {"name": name, "connector": shown, "tasks": tasks, "type": _KINDS[role.value]}
@@ -118,7 +122,7 @@ class StatusFile:
             "observedGeneration": int((resource.document.get("metadata") or {}).get("generation") or 0),
             "connectors": connectors,
             "connectorPlugins": [
-                {"class": PACKAGE + role.value, "type": "source", "version": __version__} for role in Role
+                {"class": PACKAGE + role.value, "type": "source", "version": __version__} for role in ConnectorRole
             ],
             "labelSelector": f"strimzi.io/cluster={name},strimzi.io/name={name}-mirrormaker2,"
             "strimzi.io/kind=KafkaMirrorMaker2",
@@ -141,6 +145,6 @@ class StatusFile:
         self._written = text
 
 
-def _waits(flow: Standing) -> bool:
-    """Whether nothing is copied along it now, by this process."""
+def _waits(flow: FlowStatus) -> bool:
+    """Tell whether this process copies nothing along it now."""
     return flow.state in ("joining", "starting") or flow.state.startswith("standing by")

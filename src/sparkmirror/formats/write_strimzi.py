@@ -10,7 +10,7 @@ import yaml
 
 from sparkmirror.config.originals import is_secret
 from sparkmirror.config.providers import CLASSES, FAMILY, PROVIDERS_KEY
-from sparkmirror.formats.connect import RUNNING, SOURCE_ALIAS, TARGET_ALIAS, ConnectCluster, Connector, Role
+from sparkmirror.formats.connect import RUNNING, SOURCE_ALIAS, TARGET_ALIAS, ConnectCluster, Connector, ConnectorRole
 from sparkmirror.formats.files import KIND
 from sparkmirror.formats.merge import CONNECTS_OWN, CONVERTER_KEYS, SECURITY, role_of
 from sparkmirror.formats.reading import Note
@@ -34,9 +34,9 @@ def strimzi_text(clusters: Sequence[ConnectCluster], path: str) -> tuple[str, li
     writer = _Writer(path)
     merged: dict[str, list[ConnectCluster]] = {}
     for cluster in clusters:
-        mirrored = any(one.role is not Role.HEARTBEAT for one in cluster.connectors)
+        mirrored = any(one.role is not ConnectorRole.HEARTBEAT for one in cluster.connectors)
         for one in cluster.connectors:
-            if one.role is Role.HEARTBEAT:
+            if one.role is ConnectorRole.HEARTBEAT:
                 writer.note("->".join(one.flow) + ".emit.heartbeats.enabled", _HEARTBEATS)
         if mirrored:
             merged.setdefault(_workers(cluster), []).append(cluster)
@@ -101,7 +101,7 @@ class _Writer:
 
     def _mirror(self, cluster: ConnectCluster, worker: Mapping[str, str]) -> dict[str, Any]:
         connectors = {one.role: one for one in cluster.connectors}
-        source = connectors.get(Role.SOURCE) or connectors[Role.CHECKPOINT]
+        source = connectors.get(ConnectorRole.SOURCE) or connectors[ConnectorRole.CHECKPOINT]
         place: dict[str, Any] = {
             "alias": source.flow[0],
             "bootstrapServers": source.text("source.cluster.bootstrap.servers"),
@@ -115,12 +115,12 @@ class _Writer:
         if config:
             place["config"] = config
         mirror: dict[str, Any] = {"source": place}
-        for role in (Role.SOURCE, Role.CHECKPOINT):
+        for role in (ConnectorRole.SOURCE, ConnectorRole.CHECKPOINT):
             if role in connectors:
                 mirror[f"{role.word}Connector"] = self._connector(connectors[role])
         for key, field in _PATTERNS.items():
             holder = next(
-                (one for one in (source, connectors.get(Role.CHECKPOINT)) if one and key in one.settings), None
+                (one for one in (source, connectors.get(ConnectorRole.CHECKPOINT)) if one and key in one.settings), None
             )
             if holder is not None:
                 mirror[field] = holder.text(key)
@@ -137,7 +137,7 @@ class _Writer:
         config |= {key: "" for key in (SOURCE_ALIAS, TARGET_ALIAS) if not connector.text(key, "target")}
         tasks = connector.text("tasks.max", "1")
         said: dict[str, Any] = {} if connector.state == RUNNING else {"state": connector.state}
-        if connector.role is Role.SOURCE or tasks != "1":
+        if connector.role is ConnectorRole.SOURCE or tasks != "1":
             said["tasksMax"] = int(tasks) if tasks.isdigit() else tasks
         return {**said, "config": config}
 

@@ -12,13 +12,13 @@ from typing import NamedTuple
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.log_tail import last_batches
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
-from sparkmirror.offsets.arbitration import Evidence
-from sparkmirror.offsets.evidence import LogProbe
-from sparkmirror.offsets.identity import Identity
-from sparkmirror.offsets.map_keeper import NOTHING_YET, ByOthers, LogBounds, PartitionMap
-from sparkmirror.offsets.offset_map import OffsetMap
-from sparkmirror.offsets.segment_log import SegmentLog, TargetPartition
-from sparkmirror.offsets.segments import Retracted, home_partition, segments_topic
+from sparkmirror.durable.claim_log import SegmentLog, TargetPartition
+from sparkmirror.durable.claims import Retracted, home_partition, segments_topic
+from sparkmirror.durable.identity import Identity
+from sparkmirror.position.arbitration import Evidence
+from sparkmirror.position.log_probe import LogProbe
+from sparkmirror.translation.map_keeper import NOTHING_YET, ByOthers, LogBounds, PartitionMap
+from sparkmirror.translation.offset_map import OffsetMap
 from sparkmirror.wire.topic_partition import TopicPartition
 
 UNKNOWN_TOPIC, TOPIC_NOT_AUTHORIZED = 3, 29

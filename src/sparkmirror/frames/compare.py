@@ -19,7 +19,7 @@ from functools import partial
 from typing import NamedTuple
 
 from sparkmirror.frames.alignment import align
-from sparkmirror.frames.equal_records import MOST_BEHIND, Lowest, Past, Step
+from sparkmirror.frames.equal_records import MOST_BEHIND, Lowest, MatchStep, Past
 from sparkmirror.frames.report import SOURCE, TARGET, Side, Unmatched
 from sparkmirror.wire.batches import CODEC_MASK, HEADER_SIZE, MAGIC, TIMESTAMP_TYPE_BIT, BatchHeader
 from sparkmirror.wire.pieces import readable_pieces
@@ -33,14 +33,14 @@ WIDER = 4
 MOST_UNMATCHED = 200_000
 
 
-class Batch(NamedTuple):
+class ComparedBatch(NamedTuple):
     """One data batch as a log has it; `view` is all its bytes."""
 
     header: BatchHeader
     view: memoryview
 
 
-class Bounds(NamedTuple):
+class OffsetBounds(NamedTuple):
     """Offsets [first, end) of one side; records of its batches outside are left out."""
 
     first: int
@@ -60,14 +60,14 @@ class Comparison:
     """Records whose equals retention took before they were read."""
 
 
-class _Stream:
+class _RecordStream:
     """One side: batches in, records out; some records may have been decoded ahead.
 
     `expired` are offsets that are gone; those before a batch are in it when the batch comes.
     """
 
-    def __init__(self, batches: Iterable[Batch], bounds: Bounds, expired: Sequence[Bounds]) -> None:
-        self._batches: Iterator[Batch] = iter(batches)
+    def __init__(self, batches: Iterable[ComparedBatch], bounds: OffsetBounds, expired: Sequence[OffsetBounds]) -> None:
+        self._batches: Iterator[ComparedBatch] = iter(batches)
         self._next = next(self._batches, None)
         self._pieces: Iterator[Records] | None = None
         """What is left of the next batch, once some of it is decoded."""
@@ -120,7 +120,7 @@ class _Stream:
         """Count so many records of the other side as lost here."""
         self._excused += records
 
-    def whole(self) -> Batch | None:
+    def whole(self) -> ComparedBatch | None:
         """The next batch, if it is next as a whole."""
         batch = self._next
         if batch is None or self._pieces or self.at < len(self.records) or batch.header.magic != MAGIC:
@@ -192,19 +192,19 @@ class Comparer:
 
     def __init__(
         self,
-        source: Iterable[Batch],
-        target: Iterable[Batch],
-        source_bounds: Bounds,
-        target_bounds: Bounds,
+        source: Iterable[ComparedBatch],
+        target: Iterable[ComparedBatch],
+        source_bounds: OffsetBounds,
+        target_bounds: OffsetBounds,
         *,
-        source_expired: Sequence[Bounds] = (),
-        target_expired: Sequence[Bounds] = (),
+        source_expired: Sequence[OffsetBounds] = (),
+        target_expired: Sequence[OffsetBounds] = (),
         timestamps: bool = True,
         cleaned: bool = True,
         most_unmatched: int = MOST_UNMATCHED,
     ) -> None:
-        self._source = _Stream(source, source_bounds, source_expired)
-        self._target = _Stream(target, target_bounds, target_expired)
+        self._source = _RecordStream(source, source_bounds, source_expired)
+        self._target = _RecordStream(target, target_bounds, target_expired)
         self._past = Past()
         self._timestamps = timestamps
         self._cleaned = cleaned
@@ -237,7 +237,7 @@ class Comparer:
         found.bytes = source.bytes
         return found
 
-    def _same(self, ours: Batch, theirs: Batch) -> bool:
+    def _same(self, ours: ComparedBatch, theirs: ComparedBatch) -> bool:
         """Whether two batches hold the same records, by their bytes alone."""
         one, other = ours.header, theirs.header
         if (
@@ -267,7 +267,7 @@ class Comparer:
             for one, other in columns
         )
 
-    def _pass_batches(self, ours: Batch, theirs: Batch) -> None:
+    def _pass_batches(self, ours: ComparedBatch, theirs: ComparedBatch) -> None:
         # A cleaner may have taken the last records of a batch; its header still counts them.
         self._source.meet(ours.header.base_offset + ours.header.records - 1)
         self._target.meet(theirs.header.base_offset + theirs.header.records - 1)
@@ -275,9 +275,9 @@ class Comparer:
             size = len(ours.view) + len(theirs.view)
             self._past.add(ours.header.records, size, partial(self._steps_of_batches, ours, theirs))
 
-    def _steps_of_batches(self, ours: Batch, theirs: Batch) -> Sequence[Step]:
+    def _steps_of_batches(self, ours: ComparedBatch, theirs: ComparedBatch) -> Sequence[MatchStep]:
         """Of equal ones: they come in the same pieces, and of many the last will do."""
-        steps: Sequence[Step] = ()
+        steps: Sequence[MatchStep] = ()
         for one, other in zip(readable_pieces(*ours), readable_pieces(*theirs), strict=True):
             self._past.whole &= not steps
             steps = _steps_of_records(_contents(one, slice(None), self._timestamps), one.offsets, other.offsets)
@@ -326,7 +326,7 @@ class Comparer:
         source.at += end[0]
         target.at += end[1]
 
-    def _contents(self, stream: _Stream, count: int) -> Sequence[Hashable]:
+    def _contents(self, stream: _RecordStream, count: int) -> Sequence[Hashable]:
         part = slice(stream.at, stream.at + count)
         return _contents(stream.records, part, self._timestamps)
 
@@ -365,20 +365,20 @@ class Comparer:
         ours: Sequence[Hashable],
         theirs: Sequence[Hashable],
         end: tuple[int, int],
-    ) -> list[Step]:
+    ) -> list[MatchStep]:
         our_offsets = self._source.records.offsets[self._source.at :]
         their_offsets = self._target.records.offsets[self._target.at :]
-        steps: list[Step] = []
+        steps: list[MatchStep] = []
         our, their = 0, 0
         for pair in [*pairs, end]:
-            steps += [Step(ours[index], (our_offsets[index], -1)) for index in range(our, pair[0])]
-            steps += [Step(theirs[index], (-1, their_offsets[index])) for index in range(their, pair[1])]
+            steps += [MatchStep(ours[index], (our_offsets[index], -1)) for index in range(our, pair[0])]
+            steps += [MatchStep(theirs[index], (-1, their_offsets[index])) for index in range(their, pair[1])]
             if pair != end:
-                steps.append(Step(ours[pair[0]], (our_offsets[pair[0]], their_offsets[pair[1]])))
+                steps.append(MatchStep(ours[pair[0]], (our_offsets[pair[0]], their_offsets[pair[1]])))
             our, their = pair[0] + 1, pair[1] + 1
         return steps
 
-    def _places(self, steps: Sequence[Step], here: int, after: int) -> dict[int, int]:
+    def _places(self, steps: Sequence[MatchStep], here: int, after: int) -> dict[int, int]:
         """For records of one side without an equal the lowest place on the other side, where that is a lower one."""
         if not any(step.offsets[1 - here] < 0 for step in steps):
             return {}
@@ -395,7 +395,13 @@ class Comparer:
         return lowest.places
 
     def _note(
-        self, side: Side, stream: _Stream, other: _Stream, indexes: range, across: int, places: dict[int, int]
+        self,
+        side: Side,
+        stream: _RecordStream,
+        other: _RecordStream,
+        indexes: range,
+        across: int,
+        places: dict[int, int],
     ) -> None:
         offset_across, room = other.offset_at(across), other.room_before(across) if indexes else 0
         expired = min(other.lost_before(offset_across), len(indexes))
@@ -421,8 +427,8 @@ def _contents(records: Records, part: slice, timestamps: bool) -> Sequence[Hasha
     return records.bodies[part]
 
 
-def _steps_of_records(contents: Iterable[Hashable], ours: Iterable[int], theirs: Iterable[int]) -> list[Step]:
-    return [Step(content, pair) for content, pair in zip(contents, zip(ours, theirs, strict=True), strict=True)]
+def _steps_of_records(contents: Iterable[Hashable], ours: Iterable[int], theirs: Iterable[int]) -> list[MatchStep]:
+    return [MatchStep(content, pair) for content, pair in zip(contents, zip(ours, theirs, strict=True), strict=True)]
 
 
 def _cut_out(records: Records, first: int, end: int) -> None:

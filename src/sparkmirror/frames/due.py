@@ -10,14 +10,14 @@ from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.frames.claims import TOPIC_NOT_AUTHORIZED, UNKNOWN_TOPIC
-from sparkmirror.frames.compare import Bounds
+from sparkmirror.frames.compare import OffsetBounds
 from sparkmirror.frames.listed_offsets import ROLE
 from sparkmirror.frames.log_reader import LogChanged, RangeReader
 from sparkmirror.frames.ranges import RANGE_BYTES, LogPlan
-from sparkmirror.frames.report import Model
+from sparkmirror.frames.report import ReportModel
 from sparkmirror.frames.task import Answer
-from sparkmirror.pump.orders import Receipt
-from sparkmirror.pump.receipts import read_reports, receipts_topic
+from sparkmirror.messages.orders import Receipt
+from sparkmirror.messages.receipts import read_reports, receipts_topic
 from sparkmirror.wire.batches import MAGIC
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -27,7 +27,7 @@ NOT_COPIED = "not copied yet"
 GONE = "the source topic was deleted meanwhile"
 
 
-class CountOrder(Model):
+class CountOrder(ReportModel):
     """Count the records of source offsets [first, end): markers and, at read_committed, aborted data are none."""
 
     cluster: ClusterConfig
@@ -41,7 +41,7 @@ class CountOrder(Model):
 def count_records(order_json: str) -> str:
     """Count what a `CountOrder` says; behind `RANGE_BYTES` an offset counts as a record. Runs in a Spark task."""
     order = CountOrder.model_validate_json(order_json)
-    bounds = Bounds(order.first, order.end)
+    bounds = OffsetBounds(order.first, order.end)
     topic_id = bytes.fromhex(order.log.topic_id)
     records = read = 0
     try:

@@ -16,7 +16,7 @@ _LARGE_BITS = 12
 """So many bytes count as a record, as a power of 2."""
 
 
-class Step(NamedTuple):
+class MatchStep(NamedTuple):
     """A record of each side, equal; or of one side only."""
 
     content: Hashable
@@ -28,12 +28,12 @@ class Past:
     """The last steps before a window. Equal batches are decompressed only if they are asked for."""
 
     def __init__(self) -> None:
-        self._parts: deque[tuple[int, Callable[[], Sequence[Step]]]] = deque()
+        self._parts: deque[tuple[int, Callable[[], Sequence[MatchStep]]]] = deque()
         self._size = 0
         self.whole = True
         """Whether it reaches back to the range's first record."""
 
-    def add(self, records: int, size: int, steps: Callable[[], Sequence[Step]], *, cut: bool = False) -> None:
+    def add(self, records: int, size: int, steps: Callable[[], Sequence[MatchStep]], *, cut: bool = False) -> None:
         """Add what was passed over: so many records of so many bytes; `cut`: but for the first of them."""
         size = max(records, size >> _LARGE_BITS, 1)
         self._parts.append((size, steps))
@@ -43,7 +43,7 @@ class Past:
             self._size -= self._parts.popleft()[0]
             self.whole = False
 
-    def backwards(self) -> Iterator[Step]:
+    def backwards(self) -> Iterator[MatchStep]:
         """The last one first."""
         for _, steps in reversed(self._parts):
             yield from reversed(steps())
@@ -73,7 +73,7 @@ class Lowest:
         """Whether what is further back makes no difference."""
         return not self._open
 
-    def add(self, step: Step) -> None:
+    def add(self, step: MatchStep) -> None:
         """Take the next one, backwards."""
         here, there = step.offsets[self._here], step.offsets[self._there]
         if here < 0:

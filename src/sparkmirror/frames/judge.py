@@ -34,7 +34,7 @@ class Cleaning:
 
 
 @dataclass(slots=True)
-class Seen:
+class KeysSeen:
     """What one side's log holds of the keys and contents that were looked for."""
 
     newest: dict[int, int] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Seen:
     contents: dict[str, int] = field(default_factory=dict)
     """Content digest -> offset of its first record."""
 
-    def add(self, other: Seen) -> None:
+    def add(self, other: KeysSeen) -> None:
         """Take in what another part of the log holds."""
         for key, offset in other.newest.items():
             self.newest[key] = max(offset, self.newest.get(key, offset))
@@ -81,7 +81,7 @@ class Judgement:
 def judge(
     unmatched: Sequence[Placed],
     cleaning: Mapping[Side, Cleaning],
-    seen: Mapping[Side, Seen],
+    seen: Mapping[Side, KeysSeen],
     *,
     timestamps: bool = True,
 ) -> Judgement:
@@ -147,7 +147,7 @@ def _paired(
 
 
 def _without_duplicates(
-    unmatched: Iterable[Placed], source: Seen, cleaning: Cleaning, found: list[Judged]
+    unmatched: Iterable[Placed], source: KeysSeen, cleaning: Cleaning, found: list[Judged]
 ) -> Iterator[Placed]:
     for one in unmatched:
         original = source.contents.get(one.record.content) if one.record.side == TARGET else None
@@ -158,7 +158,7 @@ def _without_duplicates(
             found.append(Judged("duplicate", original, one.record.offset))
 
 
-def _is_compacted(record: Unmatched, cleaning: Mapping[Side, Cleaning], seen: Mapping[Side, Seen]) -> bool:
+def _is_compacted(record: Unmatched, cleaning: Mapping[Side, Cleaning], seen: Mapping[Side, KeysSeen]) -> bool:
     """Whether the other side once had it, and its cleaner took it away."""
     here = record.side
     across: Side = TARGET if here == SOURCE else SOURCE

@@ -18,7 +18,7 @@ from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.list_offsets import EARLIEST, list_offsets
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.frames.compare import Batch, Bounds
+from sparkmirror.frames.compare import ComparedBatch, OffsetBounds
 from sparkmirror.wire import fetch
 from sparkmirror.wire.batches import MAGIC, BatchHeader, batch_headers
 from sparkmirror.wire.rpc import RpcConnection
@@ -57,7 +57,7 @@ class RangeReader:
         topic: str,
         topic_id: bytes,
         partition: int,
-        bounds: Bounds,
+        bounds: OffsetBounds,
         *,
         read_committed: bool,
     ) -> None:
@@ -65,10 +65,10 @@ class RangeReader:
         self._topic, self._topic_id, self._partition = topic, topic_id, partition
         self._bounds = bounds
         self._isolation_level = int(read_committed)
-        self._answers: queue.Queue[list[Batch] | BaseException | None] = queue.Queue(AHEAD)
+        self._answers: queue.Queue[list[ComparedBatch] | BaseException | None] = queue.Queue(AHEAD)
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"read {topic}-{partition}", daemon=True)
-        self.expired: list[Bounds] = []
+        self.expired: list[OffsetBounds] = []
         """Offsets that retention deleted before they were read; those before a batch are here when it comes."""
 
     def __enter__(self) -> Self:
@@ -81,7 +81,7 @@ class RangeReader:
         self._closing.set()
         self._thread.join()
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[ComparedBatch]:
         while True:
             answer = self._answers.get()
             if answer is None:
@@ -102,7 +102,7 @@ class RangeReader:
             client.close()
         self._put(last)
 
-    def _put(self, answer: list[Batch] | BaseException | None) -> None:
+    def _put(self, answer: list[ComparedBatch] | BaseException | None) -> None:
         while not self._closing.is_set():
             with contextlib.suppress(queue.Full):
                 self._answers.put(answer, timeout=_WAIT_S)
@@ -190,9 +190,9 @@ class RangeReader:
         if not part.records and end < self._bounds.end:
             raise _EndsEarly(f"what may be read of it ends at {end} now")
 
-    def _batches(self, part: fetch.FetchedPartition, offset: int) -> tuple[list[Batch], int]:
+    def _batches(self, part: fetch.FetchedPartition, offset: int) -> tuple[list[ComparedBatch], int]:
         """What counts of an answer, and the offset to go on from."""
-        found: list[Batch] = []
+        found: list[ComparedBatch] = []
         end = self._bounds.end
         transactions = Transactions(part.aborted)
         for position, header in batch_headers(part.records):
@@ -203,7 +203,7 @@ class RangeReader:
                 return found, end
             following = _next_offset(header)
             if following > offset and not _is_passed_over(header, view, transactions):
-                found.append(Batch(header, view))
+                found.append(ComparedBatch(header, view))
             offset = max(offset, following)
         return found, offset
 
@@ -212,7 +212,7 @@ class RangeReader:
         start = self._log_start(client)
         if start <= offset:
             raise LogChanged(f"{self._name} was cut below offset {offset} since it was planned")
-        self.expired.append(Bounds(offset, min(start, self._bounds.end)))
+        self.expired.append(OffsetBounds(offset, min(start, self._bounds.end)))
         return start
 
     def _log_start(self, client: ClusterClient) -> int:

@@ -12,9 +12,9 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.model import REVEAL
 from sparkmirror.engine.session import guard_secrets
-from sparkmirror.offsets.map_keeper import MapKeeper, PartitionMap
-from sparkmirror.offsets.offset_map import CopiedRun
 from sparkmirror.sync.topic_rules import topic_rules
+from sparkmirror.translation.map_keeper import MapKeeper, PartitionMap
+from sparkmirror.translation.offset_map import CopiedRun
 
 OFFSET_RUNS = "topic string, target_topic string, partition int, upstream long, downstream long, records long"
 ROWS = 10_000

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from sparkmirror.frames.report import Model
-from sparkmirror.offsets.map_keeper import ByOthers
-from sparkmirror.offsets.offset_map import OffsetMap, Twice
+from sparkmirror.frames.report import ReportModel
+from sparkmirror.translation.map_keeper import ByOthers
+from sparkmirror.translation.offset_map import OffsetMap, Twice
 
 RANGE_BYTES = 64 << 20
 """What a task reads of the source, about."""
 
 
-class RangePlan(Model):
+class RangePlan(ReportModel):
     """Source offsets [first_upstream, end_upstream) and the target's that hold their copies."""
 
     range: int
@@ -27,7 +27,7 @@ class RangePlan(Model):
     end_downstream: int
 
 
-class LogPlan(Model):
+class LogPlan(ReportModel):
     """One side of a partition, as it was when the plan was made."""
 
     topic: str
@@ -41,7 +41,7 @@ class LogPlan(Model):
     """`delete.retention.ms`: older tombstones may have been cleaned away."""
 
 
-class PartitionPlan(Model):
+class PartitionPlan(ReportModel):
     """One partition: what is compared, and how much is not, and why."""
 
     flow: str

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel
 
-from sparkmirror.pump.orders import FlowReport
+from sparkmirror.messages.orders import FlowReport
 
 MINUTE_MS = 60_000
 FORGOTTEN_MS = 2 * 86_400_000
@@ -22,7 +22,7 @@ SILENT_MS = 3_600_000
 """A pump that said nothing at all for so long is gone: a living one reports every second."""
 
 
-class Reading(NamedTuple):
+class MinuteReading(NamedTuple):
     """What one report says of one partition; None where it is not known."""
 
     at_ms: int
@@ -85,7 +85,7 @@ def pump_of(report: FlowReport) -> str:
     return f"{report.incarnation}/{report.pump}"
 
 
-def readings(reports: Iterable[FlowReport], beginnings: Beginnings) -> Iterator[Reading]:
+def readings(reports: Iterable[FlowReport], beginnings: Beginnings) -> Iterator[MinuteReading]:
     """What reports say of partitions, in their order."""
     for report in reports:
         whole, pump = beginnings.is_whole(report), pump_of(report)
@@ -93,7 +93,7 @@ def readings(reports: Iterable[FlowReport], beginnings: Beginnings) -> Iterator[
         for one in report.receipts:
             spread = figures.get((one.source_topic, one.partition))
             known = one.upstream >= 0 and one.source_end >= 0
-            yield Reading(
+            yield MinuteReading(
                 at_ms=report.at_ms,
                 pump=pump,
                 whole=whole,
@@ -122,7 +122,7 @@ class _Counted(BaseModel):
 
 class _Open(BaseModel):
     pumps: dict[str, _Counted] = {}
-    newest: Reading | None = None
+    newest: MinuteReading | None = None
 
 
 class _Past(BaseModel):
@@ -140,7 +140,7 @@ class PartitionMinutes(BaseModel):
     open: dict[int, _Open] = {}
     closed_to_ms: int = 0
 
-    def add(self, reading: Reading) -> None:
+    def add(self, reading: MinuteReading) -> None:
         """Take a reading; what comes after its minute was closed counts in the first one that is open."""
         minute_ms = max(reading.at_ms // MINUTE_MS * MINUTE_MS, self.closed_to_ms)
         minute = self.open.setdefault(minute_ms, _Open())
@@ -208,12 +208,12 @@ class PartitionMinutes(BaseModel):
         )
 
 
-def _rank(reading: Reading) -> tuple[int, int, int, str]:
+def _rank(reading: MinuteReading) -> tuple[int, int, int, str]:
     """The newest is the greatest; a pump may say two things in one millisecond."""
     return reading.at_ms, reading.upstream if reading.upstream is not None else -1, reading.records, reading.pump
 
 
-def minutes(entries: Iterable[Reading]) -> Iterator[Minute]:
+def minutes(entries: Iterable[MinuteReading]) -> Iterator[Minute]:
     """All minutes of all partitions, by topic and partition."""
     partitions: dict[tuple[str, int], PartitionMinutes] = {}
     for reading in entries:

@@ -18,9 +18,9 @@ from sparkmirror.config import FlowConfig
 from sparkmirror.config.model import REVEAL
 from sparkmirror.engine.session import guard_secrets
 from sparkmirror.errors import ClusterUnreachable, SetupError
-from sparkmirror.frames.receipt_minutes import Beginnings, Minute, PartitionMinutes, Reading, minutes, readings
-from sparkmirror.pump.orders import FlowReport
-from sparkmirror.pump.receipts import read_reports, receipts_topic
+from sparkmirror.frames.receipt_minutes import Beginnings, Minute, MinuteReading, PartitionMinutes, minutes, readings
+from sparkmirror.messages.orders import FlowReport
+from sparkmirror.messages.receipts import read_reports, receipts_topic
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSource
@@ -139,7 +139,7 @@ def _take(key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: GroupStat
         return
     known = PartitionMinutes.model_validate_json(state.get[0]) if state.exists else PartitionMinutes()
     for frame in frames:
-        for row in frame[list(Reading._fields)].astype(object).itertuples(index=False, name=None):
+        for row in frame[list(MinuteReading._fields)].astype(object).itertuples(index=False, name=None):
             known.add(_reading(row))
     ended = known.close(state.getCurrentWatermarkMs())
     state.update((known.model_dump_json(),))
@@ -149,10 +149,10 @@ def _take(key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: GroupStat
         yield pd.DataFrame(ended, columns=list(Minute._fields), dtype=object)
 
 
-def _reading(row: tuple[Any, ...]) -> Reading:
+def _reading(row: tuple[Any, ...]) -> MinuteReading:
     """The reading that pandas made floats of, where there are nulls among whole numbers."""
     values: list[Any] = [None if pd.isna(value) else value for value in row]
-    reading = Reading(*values)
+    reading = MinuteReading(*values)
     lag, upstream, downstream = (
         None if value is None else int(value) for value in (reading.lag, reading.upstream, reading.downstream)
     )

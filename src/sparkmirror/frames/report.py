@@ -16,7 +16,7 @@ Kind = Literal["missing", "duplicate", "reordered", "changed", "extra"]
 KINDS: tuple[Kind, ...] = ("missing", "duplicate", "reordered", "changed", "extra")
 
 
-class Model(BaseModel):
+class ReportModel(BaseModel):
     """A frozen value that travels as JSON."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -41,7 +41,7 @@ class Unmatched(NamedTuple):
     """So many records of its side in its stretch can the other side's cleaner have taken, at most; -1: not known."""
 
 
-class RangeReport(Model):
+class RangeReport(ReportModel):
     """What the comparison of one range found."""
 
     range: int
@@ -75,7 +75,7 @@ class Difference(NamedTuple):
     """Of a changed record: what is different."""
 
 
-class PartitionResult(Model):
+class PartitionResult(ReportModel):
     """The figures of one partition."""
 
     flow: str

@@ -14,14 +14,14 @@ from sparkmirror.cluster.list_offsets import EARLIEST, LATEST
 from sparkmirror.cluster.log_sizes import log_sizes
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import FlowConfig
+from sparkmirror.durable.known_topics import KnownTopic, TopicMemory
+from sparkmirror.durable.losses import LossKind, LossLedger, losses_topic
 from sparkmirror.errors import ClusterUnreachable, ConfigError
 from sparkmirror.frames.claims import TOPIC_NOT_AUTHORIZED, UNKNOWN_TOPIC, CopyMap, FlowClaims
 from sparkmirror.frames.compare import MOST_UNMATCHED
 from sparkmirror.frames.listed_offsets import ROLE, Offsets, by_leader, by_topic, listed
 from sparkmirror.frames.ranges import LogPlan, PartitionPlan, Window, copied_twice, cut, extent
-from sparkmirror.offsets.losses import LossKind, LossLedger, losses_topic
-from sparkmirror.offsets.topic_memory import KnownTopic, TopicMemory
-from sparkmirror.pump.control import ControlState, control_topic
+from sparkmirror.messages.control import ControlState, control_topic
 from sparkmirror.sync.topic_rules import topic_rules
 from sparkmirror.wire.topic_ids import same_topic
 from sparkmirror.wire.topic_partition import TopicPartition

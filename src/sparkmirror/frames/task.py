@@ -10,17 +10,17 @@ from pyspark.sql import SparkSession
 
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.frames.compare import Bounds, Comparer, content_digest, key_digest
-from sparkmirror.frames.judge import Seen
+from sparkmirror.frames.compare import Comparer, OffsetBounds, content_digest, key_digest
+from sparkmirror.frames.judge import KeysSeen
 from sparkmirror.frames.log_reader import LogChanged, RangeReader
 from sparkmirror.frames.ranges import LogPlan, RangePlan
-from sparkmirror.frames.report import Model, RangeReport
+from sparkmirror.frames.report import RangeReport, ReportModel
 from sparkmirror.wire.pieces import raw_parts
 
 ANSWER = "answer string"
 
 
-class CompareOrder(Model):
+class CompareOrder(ReportModel):
     """Compare one range."""
 
     source_cluster: ClusterConfig
@@ -33,7 +33,7 @@ class CompareOrder(Model):
     range: RangePlan
 
 
-class LookOrder(Model):
+class LookOrder(ReportModel):
     """Look in offsets [first, end) of one log for what is wanted."""
 
     cluster: ClusterConfig
@@ -48,14 +48,14 @@ class LookOrder(Model):
     keys_only: bool
 
 
-class Wanted(Model):
+class Wanted(ReportModel):
     """Digests to look for."""
 
     keys: frozenset[int]
     contents: frozenset[str]
 
 
-class Answer(Model):
+class Answer(ReportModel):
     """What a task says: a range's report, what was seen or counted, or one line on why it could not be told."""
 
     report: RangeReport | None = None
@@ -68,9 +68,9 @@ class Answer(Model):
     """Why a log could not be looked through to its planned end."""
     failed: str = ""
 
-    def seen(self) -> Seen:
+    def seen(self) -> KeysSeen:
         """What a look found."""
-        return Seen(dict(self.newest), dict(self.tombstones), dict(self.contents))
+        return KeysSeen(dict(self.newest), dict(self.tombstones), dict(self.contents))
 
 
 def run_tasks(spark: SparkSession, orders: Sequence[str], body: Callable[[str], str]) -> list[Answer]:
@@ -97,8 +97,8 @@ def compare_range(order_json: str) -> str:
     """Compare what a `CompareOrder` says."""
     order = CompareOrder.model_validate_json(order_json)
     span = order.range
-    ours = Bounds(span.first_upstream, span.end_upstream)
-    theirs = Bounds(span.first_downstream, span.end_downstream)
+    ours = OffsetBounds(span.first_upstream, span.end_upstream)
+    theirs = OffsetBounds(span.first_downstream, span.end_downstream)
     source = _reader(order.source_cluster, order.source, order.partition, ours, order.read_committed)
     target = _reader(order.target_cluster, order.target, order.partition, theirs, False)
     try:
@@ -136,8 +136,8 @@ def compare_range(order_json: str) -> str:
 def look(wanted: Mapping[int, Wanted], order_json: str) -> str:
     """Look for what a `LookOrder` says."""
     order = LookOrder.model_validate_json(order_json)
-    bounds = Bounds(order.first, order.end)
-    seen = Seen()
+    bounds = OffsetBounds(order.first, order.end)
+    seen = KeysSeen()
     keys = wanted[order.wanted].keys
     contents = frozenset() if order.keys_only else wanted[order.wanted].contents
     try:
@@ -156,7 +156,7 @@ def look(wanted: Mapping[int, Wanted], order_json: str) -> str:
 
 
 def _see(
-    seen: Seen,
+    seen: KeysSeen,
     keys: frozenset[int],
     contents: frozenset[str],
     offset: int,
@@ -176,7 +176,9 @@ def _see(
             seen.contents.setdefault(content, offset)
 
 
-def _reader(cluster: ClusterConfig, log: LogPlan, partition: int, bounds: Bounds, read_committed: bool) -> RangeReader:
+def _reader(
+    cluster: ClusterConfig, log: LogPlan, partition: int, bounds: OffsetBounds, read_committed: bool
+) -> RangeReader:
     return RangeReader(
         cluster, log.topic, bytes.fromhex(log.topic_id), partition, bounds, read_committed=read_committed
     )

@@ -22,7 +22,7 @@ from sparkmirror.engine.session import guard_secrets
 from sparkmirror.errors import ClusterUnreachable, ConfigError
 from sparkmirror.frames.due import GONE, NO_PARTITION, NOT_COPIED, PARKED, CountOrder, count_records, parked
 from sparkmirror.frames.journal import Journal
-from sparkmirror.frames.judge import Cleaning, Placed, Seen, judge
+from sparkmirror.frames.judge import Cleaning, KeysSeen, Placed, judge
 from sparkmirror.frames.listed_offsets import ends_now
 from sparkmirror.frames.ranges import RANGE_BYTES, LogPlan, PartitionPlan, RangePlan, Window
 from sparkmirror.frames.report import (
@@ -146,10 +146,10 @@ def run_verification(
     settings = dict(spark.sparkContext.getConf().getAll())
     for flow in config.flows:
         guard_secrets(flow, settings, config.path)
-    return _Run(spark, config, options, on_progress).run()
+    return _VerifyRun(spark, config, options, on_progress).run()
 
 
-class _Run:
+class _VerifyRun:
     def __init__(
         self, spark: SparkSession, config: MirrorConfig, options: Options, on_progress: Callable[[Progress], None]
     ) -> None:
@@ -403,7 +403,7 @@ class _Run:
 
     def _look_for(
         self, plans: Sequence[PartitionPlan], placed: Sequence[Sequence[Placed]]
-    ) -> tuple[list[dict[Side, Seen]], dict[int, list[str]]]:
+    ) -> tuple[list[dict[Side, KeysSeen]], dict[int, list[str]]]:
         """What both logs of each partition hold of its unmatched records, and why those of some could not be told.
 
         Keys are looked for in what was written since the plan, too: it is why a cleaner may have taken a record.
@@ -424,7 +424,7 @@ class _Run:
         for (index, side), end in self._ends_now(cleaned).items():
             planned = (plans[index].source if side == SOURCE else plans[index].target).end
             orders += self._look_orders(plans[index], index, side, planned, end, keys_only=True)
-        seen: list[dict[Side, Seen]] = [{SOURCE: Seen(), TARGET: Seen()} for _ in plans]
+        seen: list[dict[Side, KeysSeen]] = [{SOURCE: KeysSeen(), TARGET: KeysSeen()} for _ in plans]
         changed: dict[int, list[str]] = defaultdict(list)
         self._began = time.monotonic()
         size = self._slots * _TASKS_A_SLOT

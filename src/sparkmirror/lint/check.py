@@ -9,7 +9,7 @@ from sparkmirror.formats import Reading
 from sparkmirror.lint.client_rules import CLIENT_RULES
 from sparkmirror.lint.cluster_rules import CLUSTER_RULES
 from sparkmirror.lint.file_rules import FILE_RULES
-from sparkmirror.lint.findings import Finding, Rule, Severity
+from sparkmirror.lint.findings import LintFinding, LintRule, LintSeverity
 from sparkmirror.lint.flow_rules import FLOW_RULES
 from sparkmirror.lint.format_rules import FORMAT_RULES
 from sparkmirror.lint.probe import FlowProbe, probe
@@ -34,10 +34,10 @@ _FIRST_WARNINGS = (
 )
 """By what they cost: access, copies, groups, then what stays at its default. The others follow as they stand."""
 
-_SEVERITIES = [severity.value for severity in Severity]
+_SEVERITIES = [severity.value for severity in LintSeverity]
 
 
-def _rank(rule: Rule[Subject]) -> tuple[int, int]:
+def _rank(rule: LintRule[Subject]) -> tuple[int, int]:
     first = _FIRST_WARNINGS.index(rule.name) if rule.name in _FIRST_WARNINGS else len(_FIRST_WARNINGS)
     return _SEVERITIES.index(rule.severity.value), first
 
@@ -49,14 +49,14 @@ CONNECTED_RULES = (*CLUSTER_RULES, *SCHEMA_CLUSTER_RULES)
 _RANKS = [*(rule.name for rule in RULES), *(rule.name for rule in CONNECTED_RULES)]
 
 
-def check(reading: Reading) -> list[Finding]:
+def check(reading: Reading) -> list[LintFinding]:
     """What is wrong in the files, the worst first."""
     subject = Subject.of(reading)
     findings = (finding for rule in RULES for finding in rule.findings(subject))
     return ranked(replace(finding, key=subject.own_key(finding.key)) for finding in findings)
 
 
-def check_clusters(reading: Reading, timeout_s: float) -> list[Finding]:
+def check_clusters(reading: Reading, timeout_s: float) -> list[LintFinding]:
     """What is wrong between the files and the clusters, which are as before when it ends."""
     subject = Subject.of(reading)
     probes = [probe(flow, timeout_s) for flow in subject.flows]
@@ -74,7 +74,7 @@ def compare(probes: Sequence[FlowProbe]) -> None:
                 one.copiers.setdefault(remote, owner)
 
 
-def ranked(findings: Iterable[Finding]) -> list[Finding]:
+def ranked(findings: Iterable[LintFinding]) -> list[LintFinding]:
     """Each once: errors, warnings, what is worth knowing; among those as the rules rank, then by place."""
     once = dict.fromkeys(findings)
     return sorted(

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from sparkmirror.config import Entry
 from sparkmirror.config.advice import counting_prefixes
-from sparkmirror.formats.connect import Connector, Role
+from sparkmirror.formats.connect import Connector, ConnectorRole
 from sparkmirror.formats.merge import SECURITY, role_of
-from sparkmirror.lint.findings import Rule, Severity, Spot, at
+from sparkmirror.lint.findings import LintRule, LintSeverity, Spot, at
 from sparkmirror.lint.subject import Subject
 
 _SIZES = ("batch.size", "max.request.size", "buffer.memory", "receive.buffer.bytes", "send.buffer.bytes")
@@ -127,8 +127,8 @@ def astray(subject: Subject) -> Iterator[Astray]:
     if not subject.reading.connect:
         yield from _astray_in_properties(subject)
     for _, connectors in subject.connectors():
-        if Role.SOURCE in connectors:
-            yield from _astray_in_connector(connectors[Role.SOURCE])
+        if ConnectorRole.SOURCE in connectors:
+            yield from _astray_in_connector(connectors[ConnectorRole.SOURCE])
 
 
 def _astray_in_connector(connector: Connector) -> Iterator[Astray]:
@@ -158,10 +158,10 @@ def _astray_in_properties(subject: Subject) -> Iterator[Astray]:
             yield Astray(entry, name, right, next((key for key in right if key in keys), ""))
 
 
-_WARNING = Severity.WARNING
+_WARNING = LintSeverity.WARNING
 
-CLIENT_RULES: tuple[Rule[Subject], ...] = (
-    Rule(
+CLIENT_RULES: tuple[LintRule[Subject], ...] = (
+    LintRule(
         "worker-without-stores",
         _WARNING,
         "Connect's workers speak TLS, and have no store of their own for it",
@@ -169,7 +169,7 @@ CLIENT_RULES: tuple[Rule[Subject], ...] = (
         "write the worker's ssl. settings without producer. before them as well",
         worker_without_stores,
     ),
-    Rule(
+    LintRule(
         "wrong-prefix",
         _WARNING,
         "does not reach the client that it is meant for",
@@ -178,7 +178,7 @@ CLIENT_RULES: tuple[Rule[Subject], ...] = (
         " <target>.producer. and <source>.consumer.)",
         wrong_prefix,
     ),
-    Rule(
+    LintRule(
         "broker-key",
         _WARNING,
         "is a broker's setting; clients don't know it",
@@ -186,7 +186,7 @@ CLIENT_RULES: tuple[Rule[Subject], ...] = (
         "take it out; the topic's max.message.bytes is what counts, and producer.override.max.request.size",
         broker_key,
     ),
-    Rule(
+    LintRule(
         "consumer-key",
         _WARNING,
         "is a consumer's setting, said to a producer",
@@ -194,7 +194,7 @@ CLIENT_RULES: tuple[Rule[Subject], ...] = (
         "write consumer. before the name (in mm2.properties <source>.consumer.)",
         consumer_key,
     ),
-    Rule(
+    LintRule(
         "recompresses",
         _WARNING,
         "every batch of another codec is unpacked and packed again",
@@ -202,7 +202,7 @@ CLIENT_RULES: tuple[Rule[Subject], ...] = (
         "take it out: then batches travel as they are",
         recompresses,
     ),
-    Rule(
+    LintRule(
         "digit-lost",
         _WARNING,
         "looks as if its last digit was lost",

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Set
 
 from sparkmirror.cluster.admin import INVALID_REPLICATION_FACTOR, TOPIC_ALREADY_EXISTS, refusal
 from sparkmirror.cluster.scratch_topic import PREFIX
-from sparkmirror.lint.findings import Rule, Severity, Spot
-from sparkmirror.lint.probe import FlowProbe, Side, lease_group, missing, named_groups
+from sparkmirror.durable.identity import transactional_ids
+from sparkmirror.lint.findings import LintRule, LintSeverity, Spot
+from sparkmirror.lint.probe import FlowProbe, ProbedCluster, lease_group, missing, named_groups
 from sparkmirror.lint.rights import allowed, principal
-from sparkmirror.offsets.identity import transactional_ids
 from sparkmirror.sync.other_flows import refusal_of_second
 from sparkmirror.sync.refused_properties import exclusion, property_refusal
 from sparkmirror.sync.unknown_properties import lacking
@@ -105,7 +105,7 @@ def _copies_need(probe: FlowProbe) -> frozenset[str]:
     return needed | {"ALTER_CONFIGS"} if probe.flow.topic_sync.sync_topic_configs_enabled else needed
 
 
-def _internal_forbidden(probe: FlowProbe, side: Side) -> Iterator[Spot]:
+def _internal_forbidden(probe: FlowProbe, side: ProbedCluster) -> Iterator[Spot]:
     """Of the topics of our own, and of those that are to be created."""
     own = [name for name, where in probe.internal.items() if where is side]
     yield from _topics_lack(probe, side, _OWN_NEED, own)
@@ -114,7 +114,7 @@ def _internal_forbidden(probe: FlowProbe, side: Side) -> Iterator[Spot]:
         yield _spot(probe, side.cluster.alias, f"CREATE on topic {_some(refused)}")
 
 
-def _groups_lack(probe: FlowProbe, side: Side, operation: str, groups: Iterable[str]) -> Iterator[Spot]:
+def _groups_lack(probe: FlowProbe, side: ProbedCluster, operation: str, groups: Iterable[str]) -> Iterator[Spot]:
     lacking = [group for group in groups if operation not in side.group_operations.get(group, {operation})]
     if lacking:
         yield _spot(probe, side.cluster.alias, f"{operation} on group {_some(lacking)}")
@@ -127,7 +127,7 @@ def groups_unseen(probe: FlowProbe) -> Iterator[Spot]:
             yield _spot(probe, side.cluster.alias, f"{operation} on groups like {_some(lacking)}")
 
 
-def _topics_lack(probe: FlowProbe, side: Side, needed: Set[str], names: Iterable[str]) -> Iterator[Spot]:
+def _topics_lack(probe: FlowProbe, side: ProbedCluster, needed: Set[str], names: Iterable[str]) -> Iterator[Spot]:
     lacking: dict[str, list[str]] = {}
     for name in names:
         for operation in sorted(needed - side.topic_operations.get(name, needed)):
@@ -136,7 +136,7 @@ def _topics_lack(probe: FlowProbe, side: Side, needed: Set[str], names: Iterable
         yield _spot(probe, side.cluster.alias, f"{operation} on topic {_some(topics)}")
 
 
-def _cluster_lacks(probe: FlowProbe, side: Side, needed: set[str], why: str) -> Iterator[Spot]:
+def _cluster_lacks(probe: FlowProbe, side: ProbedCluster, needed: set[str], why: str) -> Iterator[Spot]:
     for operation in sorted(needed - side.operations if side.operations is not None else ()):
         yield _spot(probe, side.cluster.alias, f"{operation} on the cluster, {why}")
 
@@ -199,7 +199,7 @@ def message_too_large(probe: FlowProbe) -> Iterator[Spot]:
             yield _spot(probe, name, f"up to {here:,} bytes at {probe.source.cluster.alias}, {there:,} at the target")
 
 
-def _largest(side: Side, topic: str) -> int | None:
+def _largest(side: ProbedCluster, topic: str) -> int | None:
     entry = side.configs.get(topic, {}).get("max.message.bytes")
     return int(entry.value) if entry is not None and entry.value is not None else None
 
@@ -269,10 +269,10 @@ def _some(names: list[str]) -> str:
     return ", ".join(sorted(names)[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-_ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
+_ERROR, _WARNING, _INFO = LintSeverity.ERROR, LintSeverity.WARNING, LintSeverity.INFO
 
-CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
-    Rule(
+CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
+    LintRule(
         "unreachable",
         _ERROR,
         "a cluster can't be asked",
@@ -280,7 +280,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "as the reason says: brokers, firewall, security.protocol, certificates, credentials, versions",
         unreachable,
     ),
-    Rule(
+    LintRule(
         "one-cluster",
         _ERROR,
         "two aliases are one cluster",
@@ -288,7 +288,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "correct the brokers of one of them",
         one_cluster,
     ),
-    Rule(
+    LintRule(
         "too-old-brokers",
         _ERROR,
         "a broker is too old",
@@ -296,7 +296,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "upgrade it: Kafka 1.0 at least at the source, 2.8 at the target, and inter.broker.protocol.version 2.8 there",
         too_old_brokers,
     ),
-    Rule(
+    LintRule(
         "weaker-source",
         _INFO,
         "the source is so old that something can't be noticed",
@@ -304,7 +304,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "upgrade the source, or see that it does not happen (docs/versions.md)",
         weaker_source,
     ),
-    Rule(
+    LintRule(
         "forbidden-at-source",
         _ERROR,
         "our principal lacks a permission at the source",
@@ -312,7 +312,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "grant it, by kafka-acls.sh or the provider's own policies",
         forbidden_at_source,
     ),
-    Rule(
+    LintRule(
         "forbidden-at-target",
         _ERROR,
         "our principal lacks a permission at the target",
@@ -320,7 +320,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "grant it, by kafka-acls.sh or the provider's own policies",
         forbidden_at_target,
     ),
-    Rule(
+    LintRule(
         "rights-unknown",
         _INFO,
         "it can't be told whether our principal has all rights on topics that are not there yet",
@@ -330,7 +330,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         " cluster ACLs are read and say more; or look again when the topics are there",
         rights_unknown,
     ),
-    Rule(
+    LintRule(
         "groups-unseen",
         _WARNING,
         "our principal may lack a permission for groups that a pattern matches",
@@ -340,7 +340,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         " or leave it, if each group has such an ACL",
         groups_unseen,
     ),
-    Rule(
+    LintRule(
         "factor-too-high",
         _ERROR,
         "the replication factor is more than there are brokers",
@@ -348,7 +348,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "lower it, or write -1 for the target's default",
         factor_too_high,
     ),
-    Rule(
+    LintRule(
         "not-created",
         _ERROR,
         "this topic would not be created",
@@ -356,7 +356,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "as the reason says",
         not_created,
     ),
-    Rule(
+    LintRule(
         "copied-by-another",
         _ERROR,
         "two flows would copy into one topic",
@@ -364,7 +364,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "as the reason says; don't delete the topic while the other flow copies into it",
         copied_by_another,
     ),
-    Rule(
+    LintRule(
         "unknown-properties",
         _WARNING,
         "the target's brokers don't know this property of topics",
@@ -372,7 +372,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "upgrade the target; or write config.properties.exclude = +NAME, if the copies can do without it",
         unknown_properties,
     ),
-    Rule(
+    LintRule(
         "too-few-replicas",
         _ERROR,
         "min.insync.replicas is more than the copy has replicas",
@@ -380,7 +380,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "lower it, or add replicas",
         no_quorum_of_replicas,
     ),
-    Rule(
+    LintRule(
         "message-too-large",
         _WARNING,
         "the source takes larger batches than the target",
@@ -388,7 +388,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "raise max.message.bytes of the copy, or message.max.bytes of the target's brokers",
         message_too_large,
     ),
-    Rule(
+    LintRule(
         "too-old",
         _ERROR,
         "the source has records older than the target takes",
@@ -397,7 +397,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         " (before Kafka 3.6 difference.max.ms instead of before.max.ms)",
         too_old,
     ),
-    Rule(
+    LintRule(
         "append-check",
         _ERROR,
         "the target does not check what is appended as Apache Kafka does",
@@ -405,7 +405,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "mirror to another cluster, or to another version of its brokers",
         append_check,
     ),
-    Rule(
+    LintRule(
         "append-check-unproven",
         _INFO,
         "append check not proven",
@@ -413,7 +413,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         f"grant CREATE, DELETE, READ and WRITE on topics that begin with {PREFIX}, or ask the maker of the brokers",
         append_check_unproven,
     ),
-    Rule(
+    LintRule(
         "append-check-proven",
         _INFO,
         "append check proven",
@@ -421,7 +421,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "nothing",
         append_check_proven,
     ),
-    Rule(
+    LintRule(
         "clock-skew",
         _WARNING,
         f"a cluster's clock is more than {MOST_SKEW_S:.0f} s off",
@@ -429,7 +429,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "set the clocks, by NTP",
         clock_skew,
     ),
-    Rule(
+    LintRule(
         "clock-unknown",
         _INFO,
         "a cluster's clock can't be read",
@@ -437,7 +437,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "compare `date` on the brokers",
         clock_unknown,
     ),
-    Rule(
+    LintRule(
         "limits-unknown",
         _INFO,
         "the brokers' settings at the target can't be read",
@@ -445,7 +445,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "grant DESCRIBE_CONFIGS on the cluster, or compare message.max.bytes and log.message.timestamp.* yourself",
         limits_unknown,
     ),
-    Rule(
+    LintRule(
         "nothing-to-copy",
         _WARNING,
         "no topic at the source matches",
@@ -453,7 +453,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "correct topics, or grant READ on topic names like these: what we may not see is not listed",
         nothing_to_copy,
     ),
-    Rule(
+    LintRule(
         "more-partitions",
         _INFO,
         "a copy has more partitions than its source",

@@ -10,12 +10,12 @@ from sparkmirror.config.control_settings import CONTROL_SETTINGS
 from sparkmirror.config.originals import is_secret
 from sparkmirror.config.settings import FLOW_SETTINGS
 from sparkmirror.formats import Note
-from sparkmirror.formats.connect import Role, readers
+from sparkmirror.formats.connect import ConnectorRole, readers
 from sparkmirror.formats.placeholders import is_placeholder
 from sparkmirror.formats.secrets import is_unknown
 from sparkmirror.formats.strimzi import WORKERS_OWN
 from sparkmirror.lint.client_rules import astray, broker_key, consumer_key
-from sparkmirror.lint.findings import Rule, Severity, Spot, at
+from sparkmirror.lint.findings import LintRule, LintSeverity, Spot, at
 from sparkmirror.lint.subject import Subject, bare
 
 KNOWN_FACTORS = {
@@ -139,8 +139,8 @@ def no_target_alias(subject: Subject) -> Iterator[Spot]:
 
 def no_checkpoint_connector(subject: Subject) -> Iterator[Spot]:
     for flow, connectors in subject.connectors():
-        if Role.SOURCE in connectors and Role.CHECKPOINT not in connectors:
-            yield at(connectors[Role.SOURCE].settings["connector.class"], "->".join(flow))
+        if ConnectorRole.SOURCE in connectors and ConnectorRole.CHECKPOINT not in connectors:
+            yield at(connectors[ConnectorRole.SOURCE].settings["connector.class"], "->".join(flow))
 
 
 def shared_workers(subject: Subject) -> Iterator[Spot]:
@@ -201,10 +201,10 @@ def _warnings(subject: Subject, *, idle: bool) -> Iterator[Spot]:
 _IDLE = re.compile(rf": has no effect: |: {TAKE_OUT}")
 _SAY_IT_BETTER = (misspelt_factor, replicator_key, broker_key, consumer_key, unprefixed_security)
 
-_ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
+_ERROR, _WARNING, _INFO = LintSeverity.ERROR, LintSeverity.WARNING, LintSeverity.INFO
 
-FILE_RULES: tuple[Rule[Subject], ...] = (
-    Rule(
+FILE_RULES: tuple[LintRule[Subject], ...] = (
+    LintRule(
         "unusable",
         _ERROR,
         "this can't be run",
@@ -212,7 +212,7 @@ FILE_RULES: tuple[Rule[Subject], ...] = (
         "as the reason says",
         unusable,
     ),
-    Rule(
+    LintRule(
         "placeholder",
         _ERROR,
         "is still a template's placeholder",
@@ -220,7 +220,7 @@ FILE_RULES: tuple[Rule[Subject], ...] = (
         "write the real value",
         placeholder,
     ),
-    Rule(
+    LintRule(
         "misspelt-factor",
         _ERROR,
         "is no replication factor that anything reads",
@@ -228,7 +228,7 @@ FILE_RULES: tuple[Rule[Subject], ...] = (
         "spell the key as docs/configuration.md does",
         misspelt_factor,
     ),
-    Rule(
+    LintRule(
         "policy-mismatch",
         _ERROR,
         "source and checkpoint connector say different things",
@@ -236,7 +236,7 @@ FILE_RULES: tuple[Rule[Subject], ...] = (
         "write the same into both",
         policy_mismatch,
     ),
-    Rule(
+    LintRule(
         "misplaced",
         _WARNING,
         "stands in a connector that does not read it",
@@ -244,7 +244,7 @@ FILE_RULES: tuple[Rule[Subject], ...] = (
         "move it into the connector that does",
         misplaced,
     ),
-    Rule(
+    LintRule(
         "replicator-key",
         _WARNING,
         "is a key of Confluent Replicator's",
@@ -252,7 +252,7 @@ FILE_RULES: tuple[Rule[Subject], ...] = (
         "write source.cluster. or target.cluster. before the name, of security.protocol as well",
         replicator_key,
     ),
-    Rule(
+    LintRule(
         "unprefixed-security",
         _WARNING,
         "is for neither cluster",
@@ -260,7 +260,7 @@ FILE_RULES: tuple[Rule[Subject], ...] = (
         "write source.cluster. or target.cluster. before the name, of security.protocol as well",
         unprefixed_security,
     ),
-    Rule(
+    LintRule(
         "short-interval",
         _WARNING,
         f"polls the clusters more often than every {SHORT_S} s",
@@ -268,7 +268,7 @@ FILE_RULES: tuple[Rule[Subject], ...] = (
         f"write {SHORT_S} or more; new topics and groups are rare, and a move can wait as long",
         short_interval,
     ),
-    Rule(
+    LintRule(
         "no-target-alias",
         _WARNING,
         "is missing, and so is `target`",
@@ -276,7 +276,7 @@ FILE_RULES: tuple[Rule[Subject], ...] = (
         "write target.cluster.alias, the same in all connectors",
         no_target_alias,
     ),
-    Rule(
+    LintRule(
         "shared-workers",
         _ERROR,
         "is the same in two resources at one target",
@@ -284,7 +284,7 @@ FILE_RULES: tuple[Rule[Subject], ...] = (
         "give each resource a group and topics of its own, and a file of its own here",
         shared_workers,
     ),
-    Rule(
+    LintRule(
         "said-otherwise",
         _WARNING,
         "was probably meant otherwise",
@@ -292,7 +292,7 @@ FILE_RULES: tuple[Rule[Subject], ...] = (
         "as the reason says",
         said_otherwise,
     ),
-    Rule(
+    LintRule(
         "no-checkpoint-connector",
         _INFO,
         "this flow has no checkpoint connector",
@@ -300,7 +300,7 @@ FILE_RULES: tuple[Rule[Subject], ...] = (
         "add one with the same policy, if consumers are to move",
         no_checkpoint_connector,
     ),
-    Rule(
+    LintRule(
         "literal-secret",
         _INFO,
         "is a secret in clear",
@@ -308,7 +308,7 @@ FILE_RULES: tuple[Rule[Subject], ...] = (
         "write a reference to a config provider, such as ${file:/path:key}",
         literal_secret,
     ),
-    Rule(
+    LintRule(
         "old-api",
         _INFO,
         "is v1beta2",
@@ -316,7 +316,7 @@ FILE_RULES: tuple[Rule[Subject], ...] = (
         "sparkmirror convert --to strimzi writes v1",
         old_api,
     ),
-    Rule(
+    LintRule(
         "no-effect",
         _INFO,
         "has no effect",

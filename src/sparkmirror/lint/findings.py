@@ -13,7 +13,7 @@ from sparkmirror.formats.written import as_written
 _Looked = TypeVar("_Looked")
 
 
-class Severity(Enum):
+class LintSeverity(Enum):
     """`error` and `warning` are things that are wrong; `info` is worth knowing."""
 
     ERROR = "error"
@@ -33,7 +33,7 @@ class Spot(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LintFinding:
     """One thing that was found."""
 
     rule: str
@@ -49,23 +49,23 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule(Generic[_Looked]):
+class LintRule(Generic[_Looked]):
     """A check, and the words for what it finds."""
 
     name: str
-    severity: Severity
+    severity: LintSeverity
     what: str
     effect: str
     fix: str
     look: Callable[[_Looked], Iterator[Spot]]
 
-    def findings(self, looked: _Looked) -> Iterator[Finding]:
+    def findings(self, looked: _Looked) -> Iterator[LintFinding]:
         """What it finds, in the order of the file."""
         for spot in self.look(looked):
             what = f"{self.what}: {spot.detail}" if spot.detail else self.what
             fix = spot.fix or self.fix
             severity = self.severity.value
-            yield Finding(self.name, severity, spot.path, spot.line, spot.key, what, self.effect, fix, self.what)
+            yield LintFinding(self.name, severity, spot.path, spot.line, spot.key, what, self.effect, fix, self.what)
 
 
 def at(entry: Entry, detail: str = "", key: str | None = None, fix: str = "") -> Spot:

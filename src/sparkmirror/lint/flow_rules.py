@@ -10,10 +10,10 @@ from sparkmirror.config.credentials import Kerberos, LoginError
 from sparkmirror.config.login import GSSAPI, read_login
 from sparkmirror.config.providers import with_secrets
 from sparkmirror.errors import SparkMirrorError
-from sparkmirror.lint.findings import Rule, Severity, Spot, at
+from sparkmirror.lint.findings import LintRule, LintSeverity, Spot, at
 from sparkmirror.lint.subject import Subject
 from sparkmirror.policy import DefaultReplicationPolicy
-from sparkmirror.sync.flow_troubles import EFFECTS, Kind, flow_troubles
+from sparkmirror.sync.flow_troubles import EFFECTS, TroubleKind, flow_troubles
 from sparkmirror.sync.topic_rules import group_filter, topic_rules
 from sparkmirror.wire.sasl import SaslError
 
@@ -55,7 +55,7 @@ def _lacks(cluster: ClusterConfig) -> str:
     return ""
 
 
-def _troubles(kind: Kind) -> Callable[[Subject], Iterator[Spot]]:
+def _troubles(kind: TroubleKind) -> Callable[[Subject], Iterator[Spot]]:
     """A rule for what a run looks for at its start, too."""
 
     def look(subject: Subject) -> Iterator[Spot]:
@@ -140,15 +140,15 @@ def _is_default(flow: FlowConfig) -> bool:
         return False
 
 
-_ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
+_ERROR, _WARNING, _INFO = LintSeverity.ERROR, LintSeverity.WARNING, LintSeverity.INFO
 
 
-def _shared(name: str, severity: Severity, kind: Kind, fix: str) -> Rule[Subject]:
-    return Rule(name, severity, kind.value, EFFECTS[kind], fix, _troubles(kind))
+def _shared(name: str, severity: LintSeverity, kind: TroubleKind, fix: str) -> LintRule[Subject]:
+    return LintRule(name, severity, kind.value, EFFECTS[kind], fix, _troubles(kind))
 
 
-FLOW_RULES: tuple[Rule[Subject], ...] = (
-    Rule(
+FLOW_RULES: tuple[LintRule[Subject], ...] = (
+    LintRule(
         "wrong-pattern",
         _ERROR,
         "a pattern or class can't be used",
@@ -156,7 +156,7 @@ FLOW_RULES: tuple[Rule[Subject], ...] = (
         "as the reason says; patterns are Java's regular expressions",
         wrong_pattern,
     ),
-    Rule(
+    LintRule(
         "kerberos-here",
         _WARNING,
         "this machine can't sign in by Kerberos",
@@ -167,22 +167,22 @@ FLOW_RULES: tuple[Rule[Subject], ...] = (
     _shared(
         "echo-loop",
         _ERROR,
-        Kind.ECHO_LOOP,
+        TroubleKind.ECHO_LOOP,
         "mirror one way only, or use DefaultReplicationPolicy in all of these flows, or give each topics of its own;"
         " where an alias holds the separator, write another separator",
     ),
     _shared(
         "fan-in",
         _ERROR,
-        Kind.FAN_IN,
+        TroubleKind.FAN_IN,
         "list the topic in one flow only, or use DefaultReplicationPolicy in both, or mirror one of them to another"
         " cluster; what is copied already stays",
     ),
-    _shared("nothing-listed", _ERROR, Kind.NOTHING_LISTED, "list topics that can be copied"),
-    _shared("comes-back", _WARNING, Kind.COMES_BACK, "as for echo-loop"),
-    _shared("never-copied", _WARNING, Kind.NEVER_COPIED, "take it out of topics, or out of topics.exclude"),
-    _shared("may-fan-in", _INFO, Kind.MAY_FAN_IN, "ask the clusters: lint --connect; or as for fan-in"),
-    Rule(
+    _shared("nothing-listed", _ERROR, TroubleKind.NOTHING_LISTED, "list topics that can be copied"),
+    _shared("comes-back", _WARNING, TroubleKind.COMES_BACK, "as for echo-loop"),
+    _shared("never-copied", _WARNING, TroubleKind.NEVER_COPIED, "take it out of topics, or out of topics.exclude"),
+    _shared("may-fan-in", _INFO, TroubleKind.MAY_FAN_IN, "ask the clusters: lint --connect; or as for fan-in"),
+    LintRule(
         "same-brokers",
         _ERROR,
         "source and target name a common broker",
@@ -190,7 +190,7 @@ FLOW_RULES: tuple[Rule[Subject], ...] = (
         "correct the brokers of one of them",
         same_brokers,
     ),
-    Rule(
+    LintRule(
         "no-separator",
         _WARNING,
         "there is nothing between alias and topic",
@@ -198,7 +198,7 @@ FLOW_RULES: tuple[Rule[Subject], ...] = (
         "write a separator, or use IdentityReplicationPolicy to keep names",
         no_separator,
     ),
-    Rule(
+    LintRule(
         "group-sync-unsaid",
         _WARNING,
         "it is not said whether groups' offsets are set at the target, and by default they are not",
@@ -206,7 +206,7 @@ FLOW_RULES: tuple[Rule[Subject], ...] = (
         "write sync.group.offsets.enabled = true, or false if applications ask for their offsets themselves",
         group_sync_unsaid,
     ),
-    Rule(
+    LintRule(
         "one-replica",
         _INFO,
         "copies have one replica",
@@ -214,7 +214,7 @@ FLOW_RULES: tuple[Rule[Subject], ...] = (
         "write -1 for the target's default, or 3",
         one_replica,
     ),
-    Rule(
+    LintRule(
         "one-task",
         _INFO,
         "a flow has one task",
@@ -222,7 +222,7 @@ FLOW_RULES: tuple[Rule[Subject], ...] = (
         "raise tasks.max towards one for each 5 to 10 partitions",
         one_task,
     ),
-    Rule(
+    LintRule(
         "amazons-policy",
         _INFO,
         "is Amazon's policy",
@@ -230,7 +230,7 @@ FLOW_RULES: tuple[Rule[Subject], ...] = (
         f"{IDENTITY_POLICY} does the same and more",
         amazons_policy,
     ),
-    Rule(
+    LintRule(
         "acls-and-operator",
         _INFO,
         "ACLs are copied",
@@ -238,7 +238,7 @@ FLOW_RULES: tuple[Rule[Subject], ...] = (
         "write sync.topic.acls.enabled: false there",
         acls_and_operator,
     ),
-    Rule(
+    LintRule(
         "names-with-aliases",
         _INFO,
         "groups' offsets are set for topics with the source's alias before their names",

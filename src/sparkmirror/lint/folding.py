@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from sparkmirror.lint.findings import Finding
+from sparkmirror.lint.findings import LintFinding
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FoldedPlace:
     """One of the places of a folded finding."""
 
     file: str
@@ -31,7 +31,7 @@ class Folded:
     what: str
     effect: str
     fix: str
-    places: tuple[Place, ...]
+    places: tuple[FoldedPlace, ...]
 
     def lines(self) -> Iterator[str]:
         """As a reader sees it, without the severity and the rule, which go before the first line."""
@@ -45,22 +45,22 @@ class Folded:
         yield f"    causes: {self.effect}"
         yield f"    do: {self.fix}"
 
-    def _by_detail(self) -> dict[tuple[str, str], list[Place]]:
-        groups: dict[tuple[str, str], list[Place]] = {}
+    def _by_detail(self) -> dict[tuple[str, str], list[FoldedPlace]]:
+        groups: dict[tuple[str, str], list[FoldedPlace]] = {}
         for place in self.places:
             groups.setdefault((place.file, place.what.removeprefix(self.what).removeprefix(": ")), []).append(place)
         return groups
 
 
-def folded(findings: Iterable[Finding]) -> list[Folded]:
+def folded(findings: Iterable[LintFinding]) -> list[Folded]:
     """In the order of the first of each."""
-    groups: dict[tuple[str, str, str], list[Finding]] = {}
+    groups: dict[tuple[str, str, str], list[LintFinding]] = {}
     for finding in findings:
         groups.setdefault((finding.rule, finding.severity, finding.fix), []).append(finding)
     return [_fold(group) for group in groups.values()]
 
 
-def _fold(group: list[Finding]) -> Folded:
+def _fold(group: list[LintFinding]) -> Folded:
     first = group[0]
     return Folded(
         first.rule,
@@ -71,7 +71,7 @@ def _fold(group: list[Finding]) -> Folded:
         first.what if len(group) == 1 else first.words,
         first.effect,
         first.fix,
-        tuple(Place(one.file, one.line, one.key, one.what) for one in group),
+        tuple(FoldedPlace(one.file, one.line, one.key, one.what) for one in group),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sparkmirror.lint.findings import Rule, Severity, Spot
+from sparkmirror.lint.findings import LintRule, LintSeverity, Spot
 from sparkmirror.lint.subject import Subject
 
 
@@ -20,18 +20,18 @@ def missing_secret(subject: Subject) -> Iterator[Spot]:
             yield Spot(note.path, note.line, note.key, note.reason)
 
 
-FORMAT_RULES: tuple[Rule[Subject], ...] = (
-    Rule(
+FORMAT_RULES: tuple[LintRule[Subject], ...] = (
+    LintRule(
         "wrong-file",
-        Severity.ERROR,
+        LintSeverity.ERROR,
         "this file is left out here",
         "sparkmirror run and config stop at it; the other files are looked at without it",
         "as the reason says, or move the file elsewhere",
         wrong_file,
     ),
-    Rule(
+    LintRule(
         "missing-secret",
-        Severity.WARNING,
+        LintSeverity.WARNING,
         "can't be looked at",
         "sparkmirror run stops; sparkmirror convert writes that it is not known",
         "as the reason says",

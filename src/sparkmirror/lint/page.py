@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sparkmirror.lint.check import CONNECTED_RULES, RULES
-from sparkmirror.lint.findings import Rule
+from sparkmirror.lint.findings import LintRule
 
 _HEAD = """\
 # Lint
@@ -49,7 +49,7 @@ def page() -> str:
     )
 
 
-def _rows(rules: Iterable[Rule[Any]]) -> Iterator[str]:
+def _rows(rules: Iterable[LintRule[Any]]) -> Iterator[str]:
     yield "| rule | severity | what is wrong | what it causes | what to do |"
     yield "|---|---|---|---|---|"
     for rule in rules:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from sparkmirror.cluster.acls import Acl, Resource, SecurityDisabled, read_acls
+from sparkmirror.cluster.acls import Acl, AclResource, SecurityDisabled, read_acls
 from sparkmirror.cluster.admin import ClusterAdmin, ConfigEntry, NewTopicSpec, TopicDescription
 from sparkmirror.cluster.append_check import AppendCheck
 from sparkmirror.cluster.append_proof import proof, software
@@ -24,16 +24,16 @@ from sparkmirror.cluster.permissions import cluster_operations, group_operations
 from sparkmirror.cluster.quorum_clock import clock_skew_s
 from sparkmirror.cluster.transactions import TransactionalId
 from sparkmirror.config import ClusterConfig, FlowConfig
+from sparkmirror.durable.claims import segments_topic
+from sparkmirror.durable.identity import transactional_ids
+from sparkmirror.durable.losses import losses_topic
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.lint.rights import EVERYTHING
-from sparkmirror.offsets.connect_offsets import offsets_topics
-from sparkmirror.offsets.identity import transactional_ids
-from sparkmirror.offsets.losses import losses_topic
-from sparkmirror.offsets.segments import segments_topic
+from sparkmirror.messages.control import control_topic
+from sparkmirror.messages.receipts import receipts_topic
+from sparkmirror.messages.status_topic import status_topic
+from sparkmirror.mm2.connect_offsets import offsets_topics
 from sparkmirror.policy.sample_names import names_like
-from sparkmirror.pump.control import control_topic
-from sparkmirror.pump.receipts import receipts_topic
-from sparkmirror.pump.status_topic import status_topic
 from sparkmirror.sync.other_flows import OtherFlows
 from sparkmirror.sync.refused_properties import refused_properties
 from sparkmirror.sync.topic_properties import config_change, creation_configs
@@ -55,7 +55,7 @@ LIMITS = ("message.max.bytes", f"log.{_BEFORE}", f"log.{_DIFFERENCE}")
 
 
 @dataclass(slots=True)
-class Side:
+class ProbedCluster:
     """What one cluster says."""
 
     cluster: ClusterConfig
@@ -98,11 +98,11 @@ class FlowProbe:
     """A flow between two clusters as they are now."""
 
     flow: FlowConfig
-    source: Side
-    target: Side
+    source: ProbedCluster
+    target: ProbedCluster
     names: dict[str, str] = field(default_factory=dict)
     """Source topics that are copied, with their names at the target."""
-    internal: dict[str, Side] = field(default_factory=dict)
+    internal: dict[str, ProbedCluster] = field(default_factory=dict)
     """Topics of our own, and where they are."""
     specs: dict[str, NewTopicSpec] = field(default_factory=dict)
     """Topics that would be created, and the key that says how many replicas."""
@@ -119,7 +119,7 @@ class FlowProbe:
 
 def probe(flow: FlowConfig, timeout_s: float) -> FlowProbe:
     """Ask both; what can't be asked is in the sides' `error`."""
-    found = FlowProbe(flow, Side(flow.source), Side(flow.target))
+    found = FlowProbe(flow, ProbedCluster(flow.source), ProbedCluster(flow.target))
     rules = topic_rules(flow, flow.originals)
     with contextlib.ExitStack() as stack:
         source = _tried(found.source, lambda: _open(stack, found.source, flow, timeout_s))
@@ -135,7 +135,7 @@ def probe(flow: FlowConfig, timeout_s: float) -> FlowProbe:
     return found
 
 
-def _tried(side: Side, ask: Callable[[], _Answer]) -> _Answer | None:
+def _tried(side: ProbedCluster, ask: Callable[[], _Answer]) -> _Answer | None:
     """What is answered; None, and the side's first error, if nothing is."""
     try:
         return ask()
@@ -145,7 +145,7 @@ def _tried(side: Side, ask: Callable[[], _Answer]) -> _Answer | None:
 
 
 def _open(
-    stack: contextlib.ExitStack, side: Side, flow: FlowConfig, timeout_s: float
+    stack: contextlib.ExitStack, side: ProbedCluster, flow: FlowConfig, timeout_s: float
 ) -> tuple[ClusterAdmin, ClusterClient]:
     admin = stack.enter_context(ClusterAdmin.connect(side.cluster, f"{flow.name}|sparkmirror-lint", timeout_s))
     client = ClusterClient(side.cluster, f"{flow.name}|sparkmirror-lint")
@@ -239,11 +239,11 @@ def _pattern_operations(client: ClusterClient, flow: FlowConfig) -> dict[str, fr
     return {pattern: operations[name] for pattern, name in samples.items() if name in operations}
 
 
-def _own(found: FlowProbe, side: Side) -> list[str]:
+def _own(found: FlowProbe, side: ProbedCluster) -> list[str]:
     return [name for name, where in found.internal.items() if where is side]
 
 
-def missing(found: FlowProbe, side: Side) -> list[NewTopicSpec]:
+def missing(found: FlowProbe, side: ProbedCluster) -> list[NewTopicSpec]:
     """What would be created there."""
     other = found.source if side is found.target else found.target
     return [
@@ -253,21 +253,21 @@ def missing(found: FlowProbe, side: Side) -> list[NewTopicSpec]:
     ]
 
 
-def _about_missing(client: ClusterClient, found: FlowProbe, side: Side) -> None:
+def _about_missing(client: ClusterClient, found: FlowProbe, side: ProbedCluster) -> None:
     """What tells rights on topics that are not there. After groups: with the first that is asked for the brokers make
     their own topic."""
     if not missing(found, side):
         return
     side.everywhere = topic_operations(client, [BROKERS_OWN]).get(BROKERS_OWN, frozenset())
     try:
-        side.acls = frozenset(read_acls(client, Resource.TOPIC))
+        side.acls = frozenset(read_acls(client, AclResource.TOPIC))
     except SecurityDisabled:
         side.everywhere = EVERYTHING
     except (SparkMirrorError, ConnectionError):
         """We may not read them: they are DESCRIBE on the cluster."""
 
 
-def _about_topics(admin: ClusterAdmin, client: ClusterClient, side: Side, names: Iterable[str]) -> None:
+def _about_topics(admin: ClusterAdmin, client: ClusterClient, side: ProbedCluster, names: Iterable[str]) -> None:
     asked = list(names)
     there = [name for name in asked if name in side.topics]
     side.topic_operations = topic_operations(client, asked)
@@ -304,7 +304,7 @@ def _name_internal(found: FlowProbe, rules: TopicRules) -> None:
         found.factor_keys[name] = "offset.storage.replication.factor"
 
 
-def _internal(found: FlowProbe, name: str, side: Side, kind: str, factor: int) -> None:
+def _internal(found: FlowProbe, name: str, side: ProbedCluster, kind: str, factor: int) -> None:
     found.internal[name] = side
     found.specs[name] = NewTopicSpec(name, 1, factor)
     found.factor_keys[name] = f"{kind}.topic.replication.factor"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import SparkMirrorError
-from sparkmirror.lint.findings import Rule, Severity, Spot, at
+from sparkmirror.lint.findings import LintRule, LintSeverity, Spot, at
 from sparkmirror.lint.probe import FlowProbe
 from sparkmirror.lint.subject import Subject
 from sparkmirror.policy import DefaultTopicFilter
@@ -100,13 +100,13 @@ _LEFT_OUT = (
     "leave it, or take what matches _schemas out of topics.exclude; sparkmirror schemas check tells whether ids hold",
 )
 
-SCHEMA_FILE_RULES: tuple[Rule[Subject], ...] = (
-    Rule("schemas-renamed", Severity.WARNING, *_RENAMED, schemas_renamed),
-    Rule("schemas-copied", Severity.INFO, *_COPIED, schemas_copied),
-    Rule("schemas-left-out", Severity.INFO, *_LEFT_OUT, schemas_left_out),
+SCHEMA_FILE_RULES: tuple[LintRule[Subject], ...] = (
+    LintRule("schemas-renamed", LintSeverity.WARNING, *_RENAMED, schemas_renamed),
+    LintRule("schemas-copied", LintSeverity.INFO, *_COPIED, schemas_copied),
+    LintRule("schemas-left-out", LintSeverity.INFO, *_LEFT_OUT, schemas_left_out),
 )
-SCHEMA_CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
-    Rule("registry-renamed", Severity.WARNING, *_RENAMED, registry_renamed),
-    Rule("registry-copied", Severity.INFO, *_COPIED, registry_copied),
-    Rule("registry-left-out", Severity.INFO, *_LEFT_OUT, registry_left_out),
+SCHEMA_CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
+    LintRule("registry-renamed", LintSeverity.WARNING, *_RENAMED, registry_renamed),
+    LintRule("registry-copied", LintSeverity.INFO, *_COPIED, registry_copied),
+    LintRule("registry-left-out", LintSeverity.INFO, *_LEFT_OUT, registry_left_out),
 )

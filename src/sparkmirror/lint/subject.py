@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sparkmirror.config import Entry, FlowConfig, MirrorConfig
 from sparkmirror.errors import ConfigError
 from sparkmirror.formats import Reading, explain
-from sparkmirror.formats.connect import Connector, Role, by_flow
+from sparkmirror.formats.connect import Connector, ConnectorRole, by_flow
 from sparkmirror.formats.merge import role_of
 
 
@@ -68,7 +68,7 @@ class Subject:
                 return entry
         return Entry(flow.name, "", self.reading.path)
 
-    def connectors(self) -> Iterator[tuple[tuple[str, str], dict[Role, Connector]]]:
+    def connectors(self) -> Iterator[tuple[tuple[str, str], dict[ConnectorRole, Connector]]]:
         """Each flow's connectors, if the files are of that kind."""
         yield from by_flow(self.reading.connect).items()
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection
 
 from sparkmirror.engine.snapshot import Flow, Process, Role, Snapshot
-from sparkmirror.metrics.connectors import PACKAGE, SOURCE, Connector, connectors
+from sparkmirror.metrics.connectors import PACKAGE, SOURCE, ConnectorMetrics, connectors
 from sparkmirror.metrics.profile import JMX, Profile, clients, connector_name
 from sparkmirror.metrics.series import Families, labels
 
@@ -31,7 +31,9 @@ def add_connect(families: Families, snapshot: Snapshot, profiles: Collection[Pro
     _process(families, snapshot.process)
 
 
-def _connector(families: Families, flow: Flow, one: Connector, process: Process, profiles: Collection[Profile]) -> None:
+def _connector(
+    families: Families, flow: Flow, one: ConnectorMetrics, process: Process, profiles: Collection[Profile]
+) -> None:
     of = labels(connector=connector_name(flow, one.kind, profiles))
     text = "1; the label tells it."
     if Profile.STRIMZI in profiles:
@@ -85,6 +87,9 @@ def _clients(families: Families, flow: Flow, profiles: Collection[Profile]) -> N
         _connections(families, prefix, of, sum(pump.connections[1] for pump in flow.pumps))
         text = "32 MiB, Kafka's default, without what was fetched and is not acknowledged; by records' mean size."
         families.declare(f"{prefix}_buffer_available_bytes", "gauge", text).add(of, _free(flow))
+    asked = flow.source.admin_connections + flow.target.admin_connections
+    for prefix, _, of in clients(flow, profiles, "admin_client"):
+        families.declare(f"{prefix}_connection_count", "gauge", "Open connections of the duties.").add(of, asked)
 
 
 def _connections(families: Families, prefix: str, of: str, count: int) -> None:
@@ -105,7 +110,7 @@ def _free(flow: Flow) -> float:
 def _worker(
     families: Families,
     snapshot: Snapshot,
-    known: list[tuple[Flow, tuple[Connector, ...]]],
+    known: list[tuple[Flow, tuple[ConnectorMetrics, ...]]],
     profiles: Collection[Profile],
 ) -> None:
     joining = int(any(flow.role is Role.JOINING for flow in snapshot.flows))

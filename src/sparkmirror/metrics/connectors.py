@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from sparkmirror.engine.snapshot import Flow, FlowState, PartitionState, Role
-from sparkmirror.offsets.cause import Cause
+from sparkmirror.position.cause import Cause
 
 SOURCE = "MirrorSourceConnector"
 CHECKPOINT = "MirrorCheckpointConnector"
@@ -21,7 +21,7 @@ _OF_RECORDS = (Cause.TOO_LARGE, Cause.TIMESTAMP, Cause.UNREADABLE, Cause.REFUSED
 
 
 @dataclass(frozen=True, slots=True)
-class Connector:
+class ConnectorMetrics:
     """One connector and its tasks."""
 
     kind: str
@@ -33,7 +33,7 @@ class Connector:
     """By task the partitions that stand at a record which can't be copied."""
 
 
-def connectors(flow: Flow) -> tuple[Connector, ...]:
+def connectors(flow: Flow) -> tuple[ConnectorMetrics, ...]:
     """Those of one flow; none while it is another process's, or begins."""
     failed = _has_failed(flow)
     if flow.role is not Role.LEADER and not failed:
@@ -48,7 +48,7 @@ def _has_failed(flow: Flow) -> bool:
     return flow.state is FlowState.JOINING and late and bool(flow.reason or flow.waiting)
 
 
-def _source(flow: Flow, *, failed: bool) -> Connector:
+def _source(flow: Flow, *, failed: bool) -> ConnectorMetrics:
     """A task fails with one of its partitions, as in MirrorMaker 2; a topic that is refused is the first task's."""
     partitions = [one for topic in flow.topics for one in topic.partitions]
     paused = bool(partitions) and all(one.state is PartitionState.PAUSED for one in partitions)
@@ -61,10 +61,10 @@ def _source(flow: Flow, *, failed: bool) -> Connector:
     tasks |= dict.fromkeys(tasks if failed else broken, "failed")
     stuck = Counter(one.task if one.task is not None else first for one in parked if one.cause in _OF_RECORDS)
     status = "failed" if failed else "paused" if paused else "running"
-    return Connector(SOURCE, status, dict(sorted(tasks.items())), {task: stuck[task] for task in sorted(tasks)})
+    return ConnectorMetrics(SOURCE, status, dict(sorted(tasks.items())), {task: stuck[task] for task in sorted(tasks)})
 
 
-def _other(flow: Flow, kind: str, *, failed: bool) -> Connector:
+def _other(flow: Flow, kind: str, *, failed: bool) -> ConnectorMetrics:
     failing = any(duty.failing for duty in flow.duties if duty.duty in _DUTIES[kind])
     tasks = {0: "failed" if failed or failing else "running"}
-    return Connector(kind, "failed" if failed else "running", tasks, {0: 0})
+    return ConnectorMetrics(kind, "failed" if failed else "running", tasks, {0: 0})

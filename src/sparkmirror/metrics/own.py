@@ -159,7 +159,7 @@ def _figures(families: Families, flow: Flow) -> None:
     families.declare("sparkmirror_topics", "gauge", "Topics that are copied.").add(
         of, sum(bool(topic.partitions) for topic in flow.topics)
     )
-    families.declare("sparkmirror_topics_refused", "gauge", "Topics of which nothing can be copied.").add(
+    families.declare("sparkmirror_topics_refused", "gauge", "Topics that can't be copied, or not whole.").add(
         of, sum(bool(topic.refused) for topic in flow.topics)
     )
     counts = Counter((one.state, one.cause) for topic in flow.topics for one in topic.partitions)

@@ -26,12 +26,14 @@ OF_STRIMZI = frozenset({Profile.STRIMZI, Profile.STRIMZI_REPORTER})
 def clients(flow: Flow, profiles: Collection[Profile], client: str, group: str = "") -> list[tuple[str, str, str]]:
     """Metrics' prefix, the suffix of counters, and the client's labels: one for both JMX profiles, one for the other.
 
-    `client`: `consumer` or `producer`; `group`: of metrics, as `fetch_manager`.
+    `client`: `consumer`, `producer` or `admin_client`; `group`: of metrics, as `fetch_manager`.
     """
     kafka_id = f"{flow.flow}|{flow.flow}.{SOURCE}-0|replication-consumer"
     aws_id = "consumer-mm2-msc-cons-0"
     if client == "producer":
         kafka_id, aws_id = f"connector-producer-{flow.flow}.{SOURCE}-0", "producer-mm2-msc-0"
+    elif client == "admin_client":
+        kafka_id = aws_id = f"{flow.flow}|{flow.flow}.{SOURCE}|replication-source-admin"
     ids = {}
     if Profile.AWS in profiles:
         ids["clientId"] = aws_id

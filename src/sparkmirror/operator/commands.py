@@ -12,7 +12,7 @@ from sparkmirror.operator.connectors import Call, connector_path
 from sparkmirror.operator.names import OFFSETS, OFFSETS_OF, RESTART, RESTART_TASK, annotations_of
 
 
-class Reason(StrEnum):
+class WarningReason(StrEnum):
     """Of the `Warning` condition while a command can't be done; Strimzi's words."""
 
     RESTART = "RestartConnector"
@@ -26,7 +26,7 @@ class Reason(StrEnum):
 class CommandRefused(Exception):
     """An annotation asks for what can't be done; the message says why."""
 
-    def __init__(self, reason: Reason, message: str) -> None:
+    def __init__(self, reason: WarningReason, message: str) -> None:
         super().__init__(message)
         self.reason = reason
 
@@ -35,7 +35,7 @@ class CommandRefused(Exception):
 class Restart:
     """Of a connector or one of its tasks, by one request."""
 
-    reason: Reason
+    reason: WarningReason
     call: Call
     annotations: tuple[str, ...]
     """To be removed when it is done."""
@@ -45,7 +45,7 @@ class Restart:
 class Offsets:
     """Of one connector, from or into a ConfigMap."""
 
-    reason: Reason
+    reason: WarningReason
     connector: str
     config_map: str
     """Empty where none is needed."""
@@ -63,7 +63,7 @@ class Offsets:
 
 
 Command = Restart | Offsets
-_KINDS = {"list": Reason.LIST, "alter": Reason.ALTER, "reset": Reason.RESET}
+_KINDS = {"list": WarningReason.LIST, "alter": WarningReason.ALTER, "reset": WarningReason.RESET}
 _FLAGS = ("includeTasks", "onlyFailed")
 
 
@@ -83,37 +83,37 @@ def _restart(_: Mapping[str, Any], annotations: Mapping[str, str], connectors: C
     asked = [flag.strip() for flag in flags.split(",") if flag.strip()]
     unknown = [flag for flag in asked if flag not in _FLAGS]
     if unknown:
-        raise CommandRefused(Reason.RESTART, f"{RESTART}: {unknown[0]} is neither of {', '.join(_FLAGS)}")
-    _known(Reason.RESTART, RESTART, name, connectors)
+        raise CommandRefused(WarningReason.RESTART, f"{RESTART}: {unknown[0]} is neither of {', '.join(_FLAGS)}")
+    _known(WarningReason.RESTART, RESTART, name, connectors)
     query = "&".join(f"{flag}={str(flag in asked).lower()}" for flag in _FLAGS)
     why = f"connector {name} is restarted, as {RESTART} asks"
     call = Call("POST", f"{connector_path(name, 'restart')}?{query}", why=why)
-    return Restart(Reason.RESTART, call, (RESTART,))
+    return Restart(WarningReason.RESTART, call, (RESTART,))
 
 
 def _restart_task(_: Mapping[str, Any], annotations: Mapping[str, str], connectors: Collection[str]) -> Command:
     name, _colon, number = annotations[RESTART_TASK].rpartition(":")
     if not number.isdigit():
         text = f"{RESTART_TASK}: write CONNECTOR:NUMBER, and not {annotations[RESTART_TASK]}"
-        raise CommandRefused(Reason.RESTART_TASK, text)
-    _known(Reason.RESTART_TASK, RESTART_TASK, name, connectors)
+        raise CommandRefused(WarningReason.RESTART_TASK, text)
+    _known(WarningReason.RESTART_TASK, RESTART_TASK, name, connectors)
     why = f"task {number} of connector {name} is restarted, as {RESTART_TASK} asks"
     call = Call("POST", connector_path(name, "tasks", number, "restart"), why=why)
-    return Restart(Reason.RESTART_TASK, call, (RESTART_TASK,))
+    return Restart(WarningReason.RESTART_TASK, call, (RESTART_TASK,))
 
 
 def _offsets(resource: Mapping[str, Any], annotations: Mapping[str, str], connectors: Collection[str]) -> Command:
     asked = annotations[OFFSETS]
     if asked not in _KINDS:
-        raise CommandRefused(Reason.OFFSETS, f"{OFFSETS}: {asked} is none of {', '.join(_KINDS)}")
+        raise CommandRefused(WarningReason.OFFSETS, f"{OFFSETS}: {asked} is none of {', '.join(_KINDS)}")
     name, reason = annotations.get(OFFSETS_OF, ""), _KINDS[asked]
     if not name:
         text = f"{OFFSETS} is there without {OFFSETS_OF}: write there which connector's offsets are meant"
         raise CommandRefused(reason, text)
     _known(reason, OFFSETS_OF, name, connectors)
-    if reason is Reason.RESET:
+    if reason is WarningReason.RESET:
         return Offsets(reason, name, "")
-    field, way = ("listOffsets", "toConfigMap") if reason is Reason.LIST else ("alterOffsets", "fromConfigMap")
+    field, way = ("listOffsets", "toConfigMap") if reason is WarningReason.LIST else ("alterOffsets", "fromConfigMap")
     spec = connector_spec(resource["spec"], name)
     config_map = ((spec.get(field) or {}).get(way) or {}).get("name") or ""
     if not config_map:
@@ -134,7 +134,7 @@ def connector_spec(spec: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return {}
 
 
-def _known(reason: Reason, annotation: str, name: str, connectors: Collection[str]) -> None:
+def _known(reason: WarningReason, annotation: str, name: str, connectors: Collection[str]) -> None:
     if name not in connectors:
         there = ", ".join(connectors) or "none"
         raise CommandRefused(reason, f"{annotation}: there is no connector {name}; there is {there}")

@@ -40,7 +40,7 @@ class KubeRefused(Exception):
         """0 if it can't be reached."""
 
 
-class Access(Protocol):
+class ApiAccess(Protocol):
     """How the API is reached: kopf's `ConnectionInfo`."""
 
     @property
@@ -65,7 +65,7 @@ def resource_path(version: str, plural: str, namespace: str, name: str = "") -> 
 class KubeApi:
     """Requests over `access`, which is asked for anew when the API no longer knows us. For any thread."""
 
-    def __init__(self, access: Callable[[], Access]) -> None:
+    def __init__(self, access: Callable[[], ApiAccess]) -> None:
         self._access = access
         self._renew()
 

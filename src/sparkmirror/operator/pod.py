@@ -17,7 +17,7 @@ from sparkmirror.operator.names import (
     selector,
 )
 from sparkmirror.operator.plan import ADDRESS_VARIABLE, SECRETS, worker_arguments
-from sparkmirror.operator.references import Reference
+from sparkmirror.operator.references import ObjectReference
 
 CONFIG = "/opt/sparkmirror/config"
 WORKER_FILE = "connect-distributed.properties"
@@ -50,7 +50,7 @@ _POD_SECURITY = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefaul
 
 
 def pod_template(
-    spec: Mapping[str, Any], key: Key, image: str, references: tuple[Reference, ...], digest: str, rolled_at: str
+    spec: Mapping[str, Any], key: Key, image: str, references: tuple[ObjectReference, ...], digest: str, rolled_at: str
 ) -> dict[str, Any]:
     """The `template` of the deployment; `rolled_at`: when new pods were last asked for, if they were."""
     asked = dict((spec.get("template") or {}).get("pod") or {})
@@ -84,7 +84,9 @@ def _spread(name: str) -> dict[str, Any]:
     }
 
 
-def _container(spec: Mapping[str, Any], name: str, image: str, references: tuple[Reference, ...]) -> dict[str, Any]:
+def _container(
+    spec: Mapping[str, Any], name: str, image: str, references: tuple[ObjectReference, ...]
+) -> dict[str, Any]:
     asked = (spec.get("template") or {}).get("connectContainer") or {}
     container: dict[str, Any] = {
         "name": component(name),
@@ -128,15 +130,15 @@ def _probe(path: str, times: Mapping[str, Any]) -> dict[str, Any]:
     return {"httpGet": {"path": path, "port": METRICS_PORT_NAME, "scheme": "HTTP"}, **defaults, **told}
 
 
-def _directories(references: tuple[Reference, ...]) -> dict[str, list[Reference]]:
+def _directories(references: tuple[ObjectReference, ...]) -> dict[str, list[ObjectReference]]:
     """What is mounted as one directory: a Secret and a ConfigMap may have the same name."""
-    result: dict[str, list[Reference]] = {}
+    result: dict[str, list[ObjectReference]] = {}
     for reference in references:
         result.setdefault(reference.name, []).append(reference)
     return result
 
 
-def _volumes(name: str, references: tuple[Reference, ...], asked: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _volumes(name: str, references: tuple[ObjectReference, ...], asked: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     yield {"name": "config", "configMap": {"name": f"{component(name)}-config"}}
     kinds = {"Secret": "secret", "ConfigMap": "configMap"}
     for number, objects in enumerate(_directories(references).values()):

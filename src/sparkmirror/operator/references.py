@@ -18,26 +18,26 @@ _DECLARED = re.compile(r"config\.providers\.([^.]+)\.class")
 _REFERENCE = re.compile(r"\$\{([^}:]*):([^}:]*):[^}:]*\}")
 
 
-class Reference(NamedTuple):
+class ObjectReference(NamedTuple):
     """A Secret or a ConfigMap in the resource's namespace."""
 
     kind: str
     name: str
 
 
-Contents = Mapping[Reference, Mapping[str, bytes]]
+Contents = Mapping[ObjectReference, Mapping[str, bytes]]
 """What was found: the values by their keys."""
 
 
-def mounted_references(spec: Mapping[str, Any], namespace: str) -> tuple[Reference, ...]:
+def mounted_references(spec: Mapping[str, Any], namespace: str) -> tuple[ObjectReference, ...]:
     """Those that the mirror reads, in order. Raises `ConfigError` for one of another namespace: no pod can mount it."""
-    result: dict[Reference, None] = {}
+    result: dict[ObjectReference, None] = {}
     providers = dict(_PROVIDERS)
     texts: list[tuple[str, str]] = []
     for field in _MOUNTED:
         for path, key, value in _walk(spec.get(field), f"spec.{field}"):
             if key == "secretName":
-                result[Reference("Secret", value)] = None
+                result[ObjectReference("Secret", value)] = None
             elif (declared := _DECLARED.fullmatch(key)) and value.rpartition(".")[2] in _CLASSES:
                 providers[declared[1]] = _CLASSES[value.rpartition(".")[2]]
             texts.append((path, value))
@@ -50,29 +50,31 @@ def mounted_references(spec: Mapping[str, Any], namespace: str) -> tuple[Referen
                 kind = providers[provider]
                 reason = f"{kind} {name} is in namespace {other}, and pods can mount their own namespace's only"
                 raise ConfigError(reason, where=namespace, key=path)
-            result[Reference(providers[provider], name)] = None
+            result[ObjectReference(providers[provider], name)] = None
     return tuple(result)
 
 
-def logging_reference(spec: Mapping[str, Any]) -> tuple[Reference, str] | None:
+def logging_reference(spec: Mapping[str, Any]) -> tuple[ObjectReference, str] | None:
     """The ConfigMap of `logging` of type external, and its key."""
     named = ((spec.get("logging") or {}).get("valueFrom") or {}).get("configMapKeyRef") or {}
-    return (Reference("ConfigMap", named["name"]), named["key"]) if named.get("name") and named.get("key") else None
+    return (
+        (ObjectReference("ConfigMap", named["name"]), named["key"]) if named.get("name") and named.get("key") else None
+    )
 
 
-def pod_references(spec: Mapping[str, Any]) -> tuple[Reference, ...]:
+def pod_references(spec: Mapping[str, Any]) -> tuple[ObjectReference, ...]:
     """Those that pods are given by `externalConfiguration` and `template`; a change of theirs takes new pods, too."""
-    result: dict[Reference, None] = {}
+    result: dict[ObjectReference, None] = {}
     for field in ("externalConfiguration", "template"):
         for path, key, value in _walk(spec.get(field), ""):
             if key == "secretName" or (key == "name" and path.endswith((".secretKeyRef", ".secretRef"))):
-                result[Reference("Secret", value)] = None
+                result[ObjectReference("Secret", value)] = None
             elif key == "name" and path.endswith((".configMapKeyRef", ".configMapRef", ".configMap")):
-                result[Reference("ConfigMap", value)] = None
+                result[ObjectReference("ConfigMap", value)] = None
     return tuple(result)
 
 
-def decoded(reference: Reference, manifest: Mapping[str, Any]) -> dict[str, bytes]:
+def decoded(reference: ObjectReference, manifest: Mapping[str, Any]) -> dict[str, bytes]:
     """The values of a Secret or ConfigMap as the API has it."""
     data = {key: str(value) for key, value in (manifest.get("data") or {}).items()}
     if reference.kind == "Secret":

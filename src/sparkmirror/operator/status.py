@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from sparkmirror import __version__
-from sparkmirror.formats.connect import PACKAGE, Role
+from sparkmirror.formats.connect import PACKAGE, ConnectorRole
 from sparkmirror.formats.strimzi_status import FAILED_MESSAGE
 from sparkmirror.operator.names import Key, rest_url, selector
 
@@ -16,7 +16,7 @@ TIME = "%Y-%m-%dT%H:%M:%SZ"
 """How a status writes a time."""
 
 
-class Trouble(NamedTuple):
+class ResourceTrouble(NamedTuple):
     """A condition's reason and message."""
 
     reason: str
@@ -24,7 +24,7 @@ class Trouble(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenResource:
     """What one turn saw of a resource."""
 
     key: Key
@@ -34,15 +34,15 @@ class Seen:
     wanted: int = 0
     connectors: Sequence[Mapping[str, Any]] | None = None
     """As the REST interface tells them; None where it was not asked."""
-    trouble: Trouble | None = None
+    trouble: ResourceTrouble | None = None
     """Why it is not ready."""
-    warnings: Sequence[Trouble] = field(default=())
+    warnings: Sequence[ResourceTrouble] = field(default=())
     restarts: Sequence[Mapping[str, Any]] | None = None
     """Restarts that `autoRestart` asked for; None where no connector was asked how it is."""
     paused: bool = False
 
 
-def status_of(seen: Seen, before: Mapping[str, Any], now: datetime | None = None) -> dict[str, Any]:
+def status_of(seen: SeenResource, before: Mapping[str, Any], now: datetime | None = None) -> dict[str, Any]:
     """The new status; a condition that says what it said keeps its time. `before`: the status that was there."""
     at = (now or datetime.now(UTC)).strftime(TIME)
     old = {_said(item): item.get("lastTransitionTime", at) for item in before.get("conditions") or ()}
@@ -53,7 +53,7 @@ def status_of(seen: Seen, before: Mapping[str, Any], now: datetime | None = None
         "conditions": conditions,
         "observedGeneration": seen.generation,
         "connectorPlugins": [
-            {"class": PACKAGE + role.value, "type": "source", "version": __version__} for role in Role
+            {"class": PACKAGE + role.value, "type": "source", "version": __version__} for role in ConnectorRole
         ],
         "labelSelector": ",".join(f"{name}={value}" for name, value in selector(seen.key.name).items()),
         "replicas": seen.replicas,
@@ -81,19 +81,19 @@ def has_failed(connectors: Iterable[Mapping[str, Any]]) -> bool:
     return "FAILED" in states
 
 
-def _conditions(seen: Seen) -> list[dict[str, Any]]:
+def _conditions(seen: SeenResource) -> list[dict[str, Any]]:
     if seen.paused:
         return [_condition("ReconciliationPaused")]
     if seen.trouble is not None:
         ready = _condition("NotReady", seen.trouble)
     elif has_failed(seen.connectors or ()):
-        ready = _condition("NotReady", Trouble("ConnectorsFailed", FAILED_MESSAGE))
+        ready = _condition("NotReady", ResourceTrouble("ConnectorsFailed", FAILED_MESSAGE))
     else:
         ready = _condition("Ready")
     return [ready, *(_condition("Warning", item) for item in dict.fromkeys(seen.warnings))]
 
 
-def _condition(kind: str, trouble: Trouble | None = None) -> dict[str, Any]:
+def _condition(kind: str, trouble: ResourceTrouble | None = None) -> dict[str, Any]:
     told = {"reason": trouble.reason, "message": trouble.message} if trouble else {}
     return {"type": kind, "status": "True", **told}
 

@@ -16,8 +16,8 @@ from sparkmirror.operator.auto_restarts import AutoRestart, auto_restarts
 from sparkmirror.operator.commands import (
     CommandRefused,
     Offsets,
-    Reason,
     Restart,
+    WarningReason,
     asked_offsets,
     commands,
     connector_spec,
@@ -49,14 +49,14 @@ from sparkmirror.operator.objects import (
 from sparkmirror.operator.plan import Plan, make_plan
 from sparkmirror.operator.references import (
     Contents,
-    Reference,
+    ObjectReference,
     decoded,
     logging_reference,
     mounted_references,
     pod_references,
 )
 from sparkmirror.operator.rest import RestAway, RestRefused
-from sparkmirror.operator.status import Seen, Trouble, merge_patch, status_of
+from sparkmirror.operator.status import ResourceTrouble, SeenResource, merge_patch, status_of
 
 log = logging.getLogger(__name__)
 
@@ -213,9 +213,9 @@ class _One:
         spec = resource.get("spec")
         self._spec: Mapping[str, Any] = spec if isinstance(spec, dict) else {}
 
-    def turn(self) -> Seen:
+    def turn(self) -> SeenResource:
         """What was seen, after what could be done was done."""
-        seen = Seen(self._key, int(self._resource["metadata"].get("generation") or 0))
+        seen = SeenResource(self._key, int(self._resource["metadata"].get("generation") or 0))
         if is_paused(self._resource):
             return replace(seen, paused=True)
         deployed = self._api.get(object_path("Deployment", self._key.namespace, component(self._key.name))) or {}
@@ -225,15 +225,17 @@ class _One:
             plan = make_plan(self._resource, self._key, contents)
         except ConfigError as error:
             wanted = int((deployed.get("spec") or {}).get("replicas") or 0)
-            trouble = Trouble("InvalidResourceException", error.reason + self._about_users(error.reason))
+            trouble = ResourceTrouble("InvalidResourceException", error.reason + self._about_users(error.reason))
             return replace(seen, trouble=trouble, wanted=wanted)
-        seen = replace(seen, wanted=plan.replicas, warnings=[Trouble(NO_EFFECT, line) for line in plan.warnings])
+        seen = replace(
+            seen, wanted=plan.replicas, warnings=[ResourceTrouble(NO_EFFECT, line) for line in plan.warnings]
+        )
         try:
             self._have(plan, contents, deployed)
         except KubeRefused as refused:
             if refused.status in (0, 401, 403, 409) or refused.status >= 500:
                 raise
-            return replace(seen, trouble=Trouble("ObjectRefused", str(refused)))
+            return replace(seen, trouble=ResourceTrouble("ObjectRefused", str(refused)))
         if plan.replicas == 0:
             return seen
         return self._run(plan, seen)
@@ -243,7 +245,7 @@ class _One:
     def _contents(self) -> Contents:
         """What the Secrets and ConfigMaps hold that pods are given; one that is not there is left out."""
         mounted = mounted_references(self._spec, self._key.namespace)
-        result: dict[Reference, Mapping[str, bytes]] = {}
+        result: dict[ObjectReference, Mapping[str, bytes]] = {}
         for reference in dict.fromkeys((*mounted, *pod_references(self._spec))):
             manifest = self._api.get(object_path(reference.kind, self._key.namespace, reference.name))
             if manifest is not None:
@@ -282,7 +284,7 @@ class _One:
 
     # --- what runs ------------------------------------------------------------------------------
 
-    def _run(self, plan: Plan, seen: Seen) -> Seen:
+    def _run(self, plan: Plan, seen: SeenResource) -> SeenResource:
         """Have the connectors in the pods."""
         try:
             there = self._rest.get("/connectors?expand=info&expand=status")
@@ -290,9 +292,9 @@ class _One:
             warnings = [*seen.warnings, *self._levels(), *self._obey(plan)]
             shown = self._rest.get("/connectors?expand=status")
         except RestAway as away:
-            return replace(seen, trouble=self._not_up() or Trouble("ConnectUnreachable", str(away)))
+            return replace(seen, trouble=self._not_up() or ResourceTrouble("ConnectUnreachable", str(away)))
         except RestRefused as refused:
-            return replace(seen, trouble=Trouble("ConnectRestException", str(refused)))
+            return replace(seen, trouble=ResourceTrouble("ConnectRestException", str(refused)))
         statuses = [shown[name]["status"] for name in sorted(shown)]
         restarts: list[AutoRestart] = []
         for restart, call in self._auto_restarts(plan, statuses):
@@ -300,7 +302,7 @@ class _One:
             if call is not None:
                 warnings += self._restart(call)
         missing = [item.name for item in plan.connectors if item.name not in shown]
-        trouble = Trouble("ConnectorsMissing", f"not there yet: {', '.join(missing)}") if missing else None
+        trouble = ResourceTrouble("ConnectorsMissing", f"not there yet: {', '.join(missing)}") if missing else None
         told = [restart.shown for restart in restarts]
         return replace(seen, connectors=statuses, warnings=warnings, trouble=trouble, restarts=told)
 
@@ -310,12 +312,12 @@ class _One:
         asked = {item.name: connector_spec(self._spec, item.name).get("autoRestart") or {} for item in plan.connectors}
         return auto_restarts(asked, statuses, self._resource.get("status") or {}, datetime.now(UTC))
 
-    def _restart(self, call: Call) -> Iterator[Trouble]:
+    def _restart(self, call: Call) -> Iterator[ResourceTrouble]:
         try:
             self._rest.do(call)
             log.info("%s: %s", self._key, call.why, extra=Event.CONNECTOR_CHANGED.extra)
         except (RestAway, RestRefused) as error:
-            yield Trouble(Reason.RESTART, str(error))
+            yield ResourceTrouble(WarningReason.RESTART, str(error))
 
     def _change(self, plan: Plan, there: Mapping[str, Mapping[str, Any]]) -> None:
         for call in changes(plan.connectors, there, self._memory.put):
@@ -323,14 +325,16 @@ class _One:
             log.info("%s: %s", self._key, call.why, extra=Event.CONNECTOR_CHANGED.extra)
         self._memory.put = {item.name: config_digest(item) for item in plan.connectors}
 
-    def _levels(self) -> Iterator[Trouble]:
+    def _levels(self) -> Iterator[ResourceTrouble]:
         asked = self._spec.get("logging") or {}
         loggers: Mapping[str, Any] = asked.get("loggers") or {}
         if external := logging_reference(self._spec):
             reference, name = external
             manifest = self._api.get(object_path("ConfigMap", self._key.namespace, reference.name)) or {}
             if name not in (manifest.get("data") or {}):
-                yield Trouble("LoggingNotFound", f"ConfigMap {reference.name} has no key {name}, which logging names")
+                yield ResourceTrouble(
+                    "LoggingNotFound", f"ConfigMap {reference.name} has no key {name}, which logging names"
+                )
                 return
             loggers = javaproperties.loads(manifest["data"][name])
         levels = wanted_levels(loggers)
@@ -339,11 +343,11 @@ class _One:
             if (now.get(name) or {}).get("level") != level:
                 self._rest.do(Call("PUT", f"/admin/loggers/{name}?scope=cluster", {"level": level}))
 
-    def _obey(self, plan: Plan) -> Iterator[Trouble]:
+    def _obey(self, plan: Plan) -> Iterator[ResourceTrouble]:
         """Do what annotations ask for once; what can't be done stays, and is tried again with the next turn."""
         for command in commands(self._resource, [item.name for item in plan.connectors]):
             if isinstance(command, CommandRefused):
-                yield Trouble(command.reason, str(command))
+                yield ResourceTrouble(command.reason, str(command))
                 continue
             try:
                 if isinstance(command, Restart):
@@ -353,16 +357,16 @@ class _One:
                     self._offsets(command)
                 self._done(command.annotations)
             except CommandRefused as refused:
-                yield Trouble(refused.reason, str(refused))
+                yield ResourceTrouble(refused.reason, str(refused))
             except RestRefused as refused:
-                yield Trouble(command.reason, str(refused))
+                yield ResourceTrouble(command.reason, str(refused))
 
     def _offsets(self, command: Offsets) -> None:
-        if command.reason is Reason.LIST:
+        if command.reason is WarningReason.LIST:
             text = listed_text(self._rest.get(command.path))
             self._write_map(command, text)
             said = f"listed in ConfigMap {command.config_map}"
-        elif command.reason is Reason.ALTER:
+        elif command.reason is WarningReason.ALTER:
             path = object_path("ConfigMap", self._key.namespace, command.config_map)
             manifest = self._api.get(path)
             body = asked_offsets(command, None if manifest is None else manifest.get("data") or {})
@@ -381,7 +385,7 @@ class _One:
             made = offsets_map(self._resource, self._key, command.config_map, command.entry, text)
             self._api.create(object_path("ConfigMap", namespace), made)
 
-    def _not_up(self) -> Trouble | None:
+    def _not_up(self) -> ResourceTrouble | None:
         """Why no pod answers, in the words of the pods or their deployment."""
         key = self._key
         path = object_path("Deployment", key.namespace, component(key.name))
@@ -395,8 +399,8 @@ class _One:
                 waiting = (container.get("state") or {}).get("waiting") or {}
                 if waiting.get("reason") and waiting["reason"] not in _WAITING:
                     words = f"pod {pod['metadata']['name']}: {waiting['reason']}: {waiting.get('message', '')}"
-                    return Trouble("PodsNotReady", words.rstrip(": "))
+                    return ResourceTrouble("PodsNotReady", words.rstrip(": "))
         for condition in status.get("conditions") or ():
             if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True":
-                return Trouble("PodsNotReady", str(condition.get("message")))
-        return Trouble("PodsNotReady", "no pod is ready yet")
+                return ResourceTrouble("PodsNotReady", str(condition.get("message")))
+        return ResourceTrouble("PodsNotReady", "no pod is ready yet")

@@ -12,11 +12,11 @@ import kopf
 
 from sparkmirror.errors import SetupError
 from sparkmirror.operator.controller import Controller
-from sparkmirror.operator.kube import Access, KubeApi, KubeRefused
+from sparkmirror.operator.kube import ApiAccess, KubeApi, KubeRefused
 from sparkmirror.operator.names import GROUP, MANAGER, PLURAL, VERSIONS, Key
 
 
-def cluster_access() -> Access:
+def cluster_access() -> ApiAccess:
     """The API of the cluster that this pod runs in, else of the current context of KUBECONFIG. Raises `SetupError`."""
     settings = kopf.OperatorSettings()
     for login in (kopf.login_with_service_account, kopf.login_with_kubeconfig):
@@ -70,7 +70,7 @@ def registry(controller: Controller, version: str) -> kopf.OperatorRegistry:
 
 def watch(
     handlers: kopf.OperatorRegistry,
-    access: Callable[[], Access],
+    access: Callable[[], ApiAccess],
     namespaces: Sequence[str],
     stop: threading.Event,
     health_port: int | None = None,

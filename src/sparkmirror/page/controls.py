@@ -11,7 +11,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import ClusterUnreachable, ConfigError
-from sparkmirror.pump.control import Control, ControlState, control_topic
+from sparkmirror.messages.control import Control, ControlState, control_topic
 
 
 class Controls(Protocol):

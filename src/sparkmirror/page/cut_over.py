@@ -8,13 +8,13 @@ from enum import StrEnum
 
 from sparkmirror.engine.snapshot import Flow, Group, PartitionState, Role
 from sparkmirror.page.sentences import OLD_S, is_old, short, unknown_partitions
-from sparkmirror.page.words import count, duration
+from sparkmirror.page.words import cannot, count, duration
 from sparkmirror.sync.group_standing import GroupState
 
 WRITERS = "Whether its writers have stopped can't be seen from here: stop them, then look again."
 
 
-class Verdict(StrEnum):
+class CutOverVerdict(StrEnum):
     """Whether to cut over now."""
 
     READY = "ready"
@@ -26,7 +26,7 @@ class Verdict(StrEnum):
 class CutOver:
     """The answer, and what stands against it or is not known."""
 
-    verdict: Verdict
+    verdict: CutOverVerdict
     words: str
     reasons: tuple[str, ...] = ()
 
@@ -35,10 +35,10 @@ def cut_over(flow: Flow, now_ms: int) -> CutOver:
     """The flow's answer. It is `ready` only where every figure that it needs is there."""
     against, unknown = list(_against(flow)), list(_unknown(flow, now_ms))
     if against:
-        return CutOver(Verdict.NOT_YET, f"Not yet: {against[0]}.", (*against, *unknown))
+        return CutOver(CutOverVerdict.NOT_YET, f"Not yet: {against[0]}.", (*against, *unknown))
     if unknown:
-        return CutOver(Verdict.UNKNOWN, f"Not known: {unknown[0]}.", tuple(unknown))
-    return CutOver(Verdict.READY, f"Ready: everything is copied. {_rereads(flow)} {WRITERS}")
+        return CutOver(CutOverVerdict.UNKNOWN, f"Not known: {unknown[0]}.", tuple(unknown))
+    return CutOver(CutOverVerdict.READY, f"Ready: everything is copied. {_rereads(flow)} {WRITERS}")
 
 
 def if_moved(group: Group) -> str:
@@ -75,8 +75,8 @@ def _against(flow: Flow) -> Iterator[str]:
         yield f"{count(parked, 'partition')} {'is' if parked == 1 else 'are'} parked"
     if paused := sum(one.state is PartitionState.PAUSED for topic in flow.topics for one in topic.partitions):
         yield f"{count(paused, 'partition')} {'is' if paused == 1 else 'are'} paused"
-    if refused := sum(bool(topic.refused) for topic in flow.topics):
-        yield f"{count(refused, 'topic')} can't be copied at all"
+    if refused := [topic for topic in flow.topics if topic.refused]:
+        yield f"{count(len(refused), 'topic')} {cannot(refused)}"
     if late := sum(topic.late for topic in flow.topics):
         yield f"writers that were said to have moved wrote {count(late, 'record')} at the source"
     if any(loss.is_loss and loss.entries for loss in flow.losses):

@@ -12,7 +12,7 @@ from typing import Any
 from sparkmirror.engine.snapshot import Snapshot
 from sparkmirror.events import Event
 from sparkmirror.page.changes import Changes, Delta
-from sparkmirror.page.rows import Rows, Wanted
+from sparkmirror.page.rows import Rows, WantedRows
 from sparkmirror.page.summary import summary
 
 PERIOD_S = 1.0
@@ -33,7 +33,7 @@ class TooManyViewers(Exception):
 
 
 class _Viewer:
-    def __init__(self, wanted: Wanted | None) -> None:
+    def __init__(self, wanted: WantedRows | None) -> None:
         self.wanted = wanted
         self.knows = False
         """Whether it has the table as it was sent to all."""
@@ -60,7 +60,7 @@ class _Viewer:
 class _Table:
     """What somebody looks at."""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: WantedRows) -> None:
         self._rows = Rows(wanted)
         self.changes = Changes()
 
@@ -75,7 +75,7 @@ class Feed:
         self._snapshots = snapshots
         self._period_s = period_s
         self._viewers: set[_Viewer] = set()
-        self._tables: dict[Wanted, _Table] = {}
+        self._tables: dict[WantedRows, _Table] = {}
         self._history: list[Snapshot] = []
         self._snapshot: Snapshot | None = None
         self._said = ""
@@ -92,7 +92,7 @@ class Feed:
         if len(self._viewers) >= MOST_VIEWERS:
             raise TooManyViewers
 
-    async def watch(self, wanted: Wanted | None, hello: dict[str, Any]) -> AsyncIterator[str]:
+    async def watch(self, wanted: WantedRows | None, hello: dict[str, Any]) -> AsyncIterator[str]:
         """The events for one browser: `hello`, then `now` and `rows` each second until it leaves."""
         viewer = _Viewer(wanted)
         self._viewers.add(viewer)
@@ -107,7 +107,7 @@ class Feed:
         finally:
             self._viewers.discard(viewer)
 
-    async def rows(self, wanted: Wanted, numbers: Iterable[int]) -> list[list[object]]:
+    async def rows(self, wanted: WantedRows, numbers: Iterable[int]) -> list[list[object]]:
         """Rows of a table that is watched, as they are now; none of one that nobody watches."""
         async with self._tables_in_use:
             table = self._tables.get(wanted)
@@ -140,7 +140,7 @@ class Feed:
                 await asyncio.to_thread(self._open_tables)
                 self._send(None)
 
-    def _make(self) -> dict[Wanted, Delta]:
+    def _make(self) -> dict[WantedRows, Delta]:
         """Off the event loop: a new snapshot, its summary, and how the tables differ."""
         now = self._snapshot = self._snapshots()
         self.made += 1
@@ -161,12 +161,12 @@ class Feed:
             self._tables[wanted] = _Table(wanted)
             self._tables[wanted].look(self._snapshot)
 
-    def _wanted(self) -> set[Wanted]:
+    def _wanted(self) -> set[WantedRows]:
         return {viewer.wanted for viewer in list(self._viewers) if viewer.wanted is not None}
 
-    def _send(self, deltas: dict[Wanted, Delta] | None) -> None:
+    def _send(self, deltas: dict[WantedRows, Delta] | None) -> None:
         """To all; without deltas to those that know nothing yet."""
-        texts: dict[tuple[Wanted, bool], str] = {}
+        texts: dict[tuple[WantedRows, bool], str] = {}
         for viewer in self._viewers:
             if deltas is None and viewer.knows:
                 continue
@@ -188,7 +188,7 @@ class Feed:
             viewer.knows = True
 
 
-def _rows_event(wanted: Wanted, delta: Delta, *, reset: bool) -> str:
+def _rows_event(wanted: WantedRows, delta: Delta, *, reset: bool) -> str:
     return _event(
         "rows",
         {

@@ -17,7 +17,7 @@ from sparkmirror.errors import ClusterUnreachable, ConfigError
 from sparkmirror.page.access import from_our_page, on_loopback
 from sparkmirror.page.controls import Controls
 from sparkmirror.page.feed import MOST_VIEWERS, PERIOD_S, Feed, TooManyViewers
-from sparkmirror.page.rows import Kind, Wanted
+from sparkmirror.page.rows import RowKind, WantedRows
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -83,22 +83,22 @@ def page_router(
         return Response(snapshots().to_json(), media_type="application/json", headers=_HEADERS)
 
     @router.get("/events")
-    async def events(request: Request, kind: Kind | None = None, flow: str = "", of: str = "") -> Response:
+    async def events(request: Request, kind: RowKind | None = None, flow: str = "", of: str = "") -> Response:
         try:
             feed.check_room()
         except TooManyViewers:
             raise HTTPException(503, f"{MOST_VIEWERS} browsers watch already; close one") from None
         hello = {"may_act": controls is not None and may_act(request), "can_act": controls is not None}
-        stream = feed.watch(Wanted(kind, flow, of) if kind is not None else None, hello)
+        stream = feed.watch(WantedRows(kind, flow, of) if kind is not None else None, hello)
         return StreamingResponse(
             stream, media_type="text/event-stream", headers={**_HEADERS, "x-accel-buffering": "no"}
         )
 
     @router.get("/rows")
     async def rows(
-        kind: Kind, flow: str, numbers: Annotated[list[int], Query(max_length=_MOST_ROWS)], of: str = ""
+        kind: RowKind, flow: str, numbers: Annotated[list[int], Query(max_length=_MOST_ROWS)], of: str = ""
     ) -> Response:
-        return JSONResponse(await feed.rows(Wanted(kind, flow, of), numbers), headers=_HEADERS)
+        return JSONResponse(await feed.rows(WantedRows(kind, flow, of), numbers), headers=_HEADERS)
 
     if controls is not None:
         _add_actions(router, controls, may_act)

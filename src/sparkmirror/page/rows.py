@@ -13,7 +13,7 @@ from sparkmirror.page.changes import Row
 from sparkmirror.page.cut_over import if_moved
 
 
-class Kind(StrEnum):
+class RowKind(StrEnum):
     """Which table."""
 
     TOPICS = "topics"
@@ -24,10 +24,10 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedRows:
     """What a viewer looks at: a table of one flow, of one topic's partitions or one group's positions if `of`."""
 
-    kind: Kind
+    kind: RowKind
     flow: str
     of: str = ""
 
@@ -35,7 +35,7 @@ class Wanted:
 class Rows:
     """Those of one table, from snapshot to snapshot; a topic that is the same object as before has the same rows."""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: WantedRows) -> None:
         self._wanted = wanted
         self._made: dict[str, tuple[Topic, dict[str, Row]]] = {}
 
@@ -46,13 +46,13 @@ class Rows:
         if flow is None:
             return {}
         match wanted.kind:
-            case Kind.TOPICS:
+            case RowKind.TOPICS:
                 return {topic.topic: _topic(topic) for topic in flow.topics}
-            case Kind.PARTITIONS:
+            case RowKind.PARTITIONS:
                 return self._partitions(flow)
-            case Kind.GROUPS:
+            case RowKind.GROUPS:
                 return {group.group: _group(group, snapshot.at_ms) for group in flow.groups}
-            case Kind.POSITIONS:
+            case RowKind.POSITIONS:
                 return _positions(flow, wanted.of)
 
     def _partitions(self, flow: Flow) -> dict[str, Row]:

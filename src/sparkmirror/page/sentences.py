@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sparkmirror.engine.snapshot import Flow, FlowState, PartitionState, Role
-from sparkmirror.page.words import count, duration, listed, rate, size
+from sparkmirror.page.words import cannot, count, duration, listed, rate, size
 from sparkmirror.sync.group_standing import GroupState
 
 OLD_S = 5.0
@@ -218,7 +218,7 @@ def _stuck(flow: Flow) -> Iterator[_But]:
 def _left_out(flow: Flow) -> Iterator[_But]:
     if refused := [topic for topic in flow.topics if topic.refused]:
         first = f"{refused[0].topic}: {short(refused[0].refused)}"
-        yield _But(Tone.WARNING, f"{count(len(refused), 'topic')} can't be copied at all ({first})")
+        yield _But(Tone.WARNING, f"{count(len(refused), 'topic')} {cannot(refused)} ({first})")
     stopped = [one for topic in flow.topics for one in topic.partitions if one.state is PartitionState.PAUSED]
     if stopped:
         lag = None if any(one.lag is None for one in stopped) else sum(one.lag or 0 for one in stopped)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from sparkmirror.engine.snapshot import Topic
+
 _MANY = 10_000_000
 
 
@@ -42,3 +46,8 @@ def size(number: float) -> str:
 def listed(parts: list[str]) -> str:
     """Phrases with commas, and `and` before the last."""
     return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]])) if parts else ""
+
+
+def cannot(refused: Sequence[Topic]) -> str:
+    """What is wrong with refused topics, after their number: all of each, or partitions that are new."""
+    return "can't be copied whole" if any(topic.partitions for topic in refused) else "can't be copied at all"

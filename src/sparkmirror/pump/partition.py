@@ -15,19 +15,19 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 
-from sparkmirror.offsets.cause import Cause, cause_of_error
-from sparkmirror.offsets.identity import Identity
-from sparkmirror.offsets.losses import LossKind
-from sparkmirror.offsets.route import NOTHING_KNOWN, Bearings, Refusal, Remembered, Route
-from sparkmirror.offsets.segments import Segment
-from sparkmirror.offsets.sentinel import TELL_US
+from sparkmirror.durable.claims import Segment
+from sparkmirror.durable.identity import Identity
+from sparkmirror.durable.losses import LossKind
+from sparkmirror.position.cause import Cause, cause_of_error
+from sparkmirror.position.loss_detection import TELL_US
+from sparkmirror.position.route import NOTHING_KNOWN, Bearings, PartitionPair, Refusal, Remembered
 from sparkmirror.pump.backlog import Backlog, Outcome
 from sparkmirror.pump.batch import Batch
 from sparkmirror.pump.claimer import Claimer
 from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.quiet import WAITS, QuietRule
 from sparkmirror.pump.refused import LIMITS, TOO_LARGE, Refused, refused
-from sparkmirror.pump.verdicts import Verdict, verdict
+from sparkmirror.pump.verdicts import ErrorAction, verdict
 from sparkmirror.wire.buffers import Frame
 from sparkmirror.wire.fetch import FetchPosition
 from sparkmirror.wire.produce import Ack
@@ -69,7 +69,7 @@ class PartitionCopy:
 
     def __init__(
         self,
-        route: Route,
+        route: PartitionPair,
         identity: Identity,
         incarnation: int,
         *,
@@ -538,11 +538,11 @@ class PartitionCopy:
 
     def act_on(self, error: int, reason: str, now: float) -> None:
         """What the table of verdicts says."""
-        if verdict(error) in (Verdict.PARK, Verdict.STOP):
+        if verdict(error) in (ErrorAction.PARK, ErrorAction.STOP):
             self.park(reason, now, cause_of_error(error))
             return
         self.doubt(reason, now, cause_of_error(error))
-        if verdict(error) is Verdict.RETRY:
+        if verdict(error) is ErrorAction.RETRY:
             self.seek_at = max(self.seek_at, now + _SHORTEST_RETRY_S)
 
     def _finish_if_done(self) -> None:

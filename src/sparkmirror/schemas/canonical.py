@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from sparkmirror.schemas.registry import Reference, Schema
+from sparkmirror.schemas.registry import Schema, SchemaReference
 
 AVRO, JSON = "AVRO", "JSON"
 
@@ -25,7 +25,7 @@ _TOKENS = re.compile(
 _DEEPEST = 50
 """References that lead to others."""
 
-Resolve: TypeAlias = Callable[[Reference], Schema | None]
+Resolve: TypeAlias = Callable[[SchemaReference], Schema | None]
 
 
 class Unresolved(Exception):

@@ -13,10 +13,10 @@ from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.schema_settings import Side
-from sparkmirror.schemas.compare import Comparer, Comparison, Verdict
+from sparkmirror.schemas.compare import SchemaComparer, SchemaComparison, SchemaVerdict
 from sparkmirror.schemas.header import IdKind, SchemaId
 from sparkmirror.schemas.registry import Registry
-from sparkmirror.schemas.scan import FieldName, Part, Scan, Seen, scan_sample, scan_whole
+from sparkmirror.schemas.scan import FieldName, Scan, SeenField, TopicField, scan_sample, scan_whole
 from sparkmirror.sync.topic_rules import TopicRules, topic_rules
 
 ROLE = "sparkmirror-schemas"
@@ -39,12 +39,12 @@ class CheckedId:
     partition: int
     offset: int
     """Where it was seen first."""
-    comparison: Comparison
+    comparison: SchemaComparison
 
     @property
     def resolves(self) -> bool:
         """Whether it leads to an equal schema, as far as that can be asked."""
-        return self.comparison.verdict in (Verdict.EQUAL, Verdict.NOT_CHECKED)
+        return self.comparison.verdict in (SchemaVerdict.EQUAL, SchemaVerdict.NOT_CHECKED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class CheckedPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class SchemaCheck:
     """What was found out about one flow."""
 
     flow: str
@@ -87,7 +87,7 @@ class Check:
         """Whether the source's registry knows none of all the ids that it could know."""
         asked = [part for part in self.parts if any(one.id.kind is IdKind.CONFLUENT for one in part.ids)]
         verdicts = {one.comparison.verdict for part in asked for one in part.ids}
-        return bool(asked) and verdicts <= {Verdict.UNKNOWN, Verdict.NOT_CHECKED}
+        return bool(asked) and verdicts <= {SchemaVerdict.UNKNOWN, SchemaVerdict.NOT_CHECKED}
 
 
 def check_flow(
@@ -99,7 +99,7 @@ def check_flow(
     at: Side,
     places: int,
     tell: Tell,
-) -> Check:
+) -> SchemaCheck:
     """Look at the records of the flow's topics, and ask both registries for each id.
 
     `chosen`: whether a source topic is wanted; None: all of the flow's are. `at`: whose logs are read, the source's or
@@ -119,19 +119,21 @@ def check_flow(
             scan = scan_whole(client, [*logs.values()], read_committed=read_committed, tell=tell)
     finally:
         client.hang_up()
-    return judged(flow.name, names, logs, scan, Comparer(source, target))
+    return judged(flow.name, names, logs, scan, SchemaComparer(source, target))
 
 
-def judged(flow: str, names: Mapping[str, str], logs: Mapping[str, str], scan: Scan, comparer: Comparer) -> Check:
+def judged(
+    flow: str, names: Mapping[str, str], logs: Mapping[str, str], scan: Scan, comparer: SchemaComparer
+) -> SchemaCheck:
     """What was seen, compared; `names` are copies' names and `logs` those that were read, by source topic."""
     parts = [
         _checked(topic, names[topic], part, scan.parts[part], comparer)
         for topic, log in sorted(logs.items())
-        for part in (Part(log, "key"), Part(log, "value"))
+        for part in (TopicField(log, "key"), TopicField(log, "value"))
         if part in scan.parts and scan.parts[part].records
     ]
     unread = {topic: scan.unread[log] for topic, log in logs.items() if log in scan.unread}
-    return Check(flow, len(names), tuple(parts), unread)
+    return SchemaCheck(flow, len(names), tuple(parts), unread)
 
 
 def _names(flow: FlowConfig, rules: TopicRules, chosen: Callable[[str], bool] | None) -> dict[str, str]:
@@ -145,7 +147,7 @@ def _names(flow: FlowConfig, rules: TopicRules, chosen: Callable[[str], bool] | 
     }
 
 
-def _checked(topic: str, target_topic: str, part: Part, seen: Seen, comparer: Comparer) -> CheckedPart:
+def _checked(topic: str, target_topic: str, part: TopicField, seen: SeenField, comparer: SchemaComparer) -> CheckedPart:
     doubt = _doubt(seen, comparer)
     shown = _first(seen, _EXAMPLES) if doubt else seen.ids
     ids = tuple(
@@ -155,13 +157,13 @@ def _checked(topic: str, target_topic: str, part: Part, seen: Seen, comparer: Co
     return CheckedPart(topic, target_topic, part.field, seen.records, seen.with_id, ids, doubt)
 
 
-def _doubt(seen: Seen, comparer: Comparer) -> str:
+def _doubt(seen: SeenField, comparer: SchemaComparer) -> str:
     """Why what looks like ids may be none; nothing if they are, or there are none."""
     kinds = {one.kind for one in seen.ids}
     if not seen.ids or IdKind.GUID in kinds:
         return ""
     asked = [one for one in _first(seen, _ASKED_OF_A_DOUBTFUL_PART) if one.kind is IdKind.CONFLUENT]
-    if any(comparer.compare(one).verdict is not Verdict.UNKNOWN for one in asked):
+    if any(comparer.compare(one).verdict is not SchemaVerdict.UNKNOWN for one in asked):
         return ""
     few = len(seen.ids) <= min(_MOST_OF_A_PART, max(1, seen.with_id // 2))
     longs = seen.longs == seen.with_id
@@ -173,6 +175,6 @@ def _doubt(seen: Seen, comparer: Comparer) -> str:
     return "; ".join(words)
 
 
-def _first(seen: Seen, count: int) -> Iterable[SchemaId]:
+def _first(seen: SeenField, count: int) -> Iterable[SchemaId]:
     """Those that most records have."""
     return sorted(seen.ids, key=lambda one: -seen.ids[one].records)[:count]

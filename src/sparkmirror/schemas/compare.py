@@ -11,7 +11,7 @@ from sparkmirror.schemas.header import IdKind, SchemaId
 from sparkmirror.schemas.registry import Registry, Schema
 
 
-class Verdict(StrEnum):
+class SchemaVerdict(StrEnum):
     """What became of one id."""
 
     EQUAL = "equal"
@@ -25,10 +25,10 @@ class Verdict(StrEnum):
     """There is nobody to ask."""
 
 
-class Comparison(NamedTuple):
+class SchemaComparison(NamedTuple):
     """What was found out about an id."""
 
-    verdict: Verdict
+    verdict: SchemaVerdict
     type: str = ""
     """At the source."""
     subjects: tuple[str, ...] = ()
@@ -42,35 +42,37 @@ _NOBODY = {
 }
 
 
-class Comparer:
+class SchemaComparer:
     """Compares by two registries; each id is asked for once."""
 
     def __init__(self, source: Registry, target: Registry) -> None:
         self._source, self._target = source, target
         self.compare = functools.cache(self._compare)
 
-    def _compare(self, schema_id: SchemaId) -> Comparison:
+    def _compare(self, schema_id: SchemaId) -> SchemaComparison:
         """Ask both. Raises `RegistryUnreachable`."""
         if schema_id.kind is not IdKind.CONFLUENT:
-            return Comparison(Verdict.NOT_CHECKED, detail=_NOBODY[schema_id.kind])
+            return SchemaComparison(SchemaVerdict.NOT_CHECKED, detail=_NOBODY[schema_id.kind])
         number = schema_id.text
         here, there = self._source.schema(number), self._target.schema(number)
         if here is None:
             words = "the source's registry does not know it"
-            return Comparison(Verdict.UNKNOWN, detail=words + ("" if there is None else ", the target's does"))
+            return SchemaComparison(
+                SchemaVerdict.UNKNOWN, detail=words + ("" if there is None else ", the target's does")
+            )
         subjects = self._source.subjects(number)
         if there is None:
-            return Comparison(Verdict.MISSING, here.type, subjects, self._elsewhere(here, subjects, number))
+            return SchemaComparison(SchemaVerdict.MISSING, here.type, subjects, self._elsewhere(here, subjects, number))
         try:
             verdict, detail = _compared(_whole(here, self._source), _whole(there, self._target))
         except Unresolved as missing:
-            verdict, detail = Verdict.ANOTHER_SCHEMA, f"it refers to what is not there: {missing}"
-        if verdict is not Verdict.EQUAL:
+            verdict, detail = SchemaVerdict.ANOTHER_SCHEMA, f"it refers to what is not there: {missing}"
+        if verdict is not SchemaVerdict.EQUAL:
             others = self._target.subjects(number)
             theirs = f"at the target it is {', '.join(others)}" if others and others != subjects else ""
             other_id = self._elsewhere(here, subjects, number)
             detail = "; ".join(filter(None, (detail, theirs, other_id)))
-        return Comparison(verdict, here.type, subjects, detail)
+        return SchemaComparison(verdict, here.type, subjects, detail)
 
     def _elsewhere(self, schema: Schema, subjects: tuple[str, ...], number: str) -> str:
         """Under which other id the target has this schema."""
@@ -81,11 +83,11 @@ class Comparer:
         return ""
 
 
-def _compared(here: Canonical, there: Canonical) -> tuple[Verdict, str]:
+def _compared(here: Canonical, there: Canonical) -> tuple[SchemaVerdict, str]:
     words = here.difference(there)
     if not words:
-        return Verdict.EQUAL, ""
-    return Verdict.ANOTHER_TYPE if here.type != there.type else Verdict.ANOTHER_SCHEMA, words
+        return SchemaVerdict.EQUAL, ""
+    return SchemaVerdict.ANOTHER_TYPE if here.type != there.type else SchemaVerdict.ANOTHER_SCHEMA, words
 
 
 def _whole(schema: Schema, registry: Registry) -> Canonical:

@@ -34,7 +34,7 @@ _NOT_THERE = (40401, 40402, 40403)
 _JSON = "application/vnd.schemaregistry.v1+json"
 
 
-class Reference(NamedTuple):
+class SchemaReference(NamedTuple):
     """Another schema that one needs: the name that it has in there, and where it is."""
 
     name: str
@@ -48,7 +48,7 @@ class Schema(NamedTuple):
     type: str
     """`AVRO`, `PROTOBUF` or `JSON`."""
     text: str
-    references: tuple[Reference, ...] = ()
+    references: tuple[SchemaReference, ...] = ()
 
 
 class Registry:
@@ -91,7 +91,7 @@ class Registry:
             return None
         try:
             references = tuple(
-                Reference(str(one["name"]), str(one["subject"]), int(one["version"]))
+                SchemaReference(str(one["name"]), str(one["subject"]), int(one["version"]))
                 for one in answer.get("references") or ()
             )
             return Schema(str(answer.get("schemaType") or "AVRO"), str(answer["schema"]), references)

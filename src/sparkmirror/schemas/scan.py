@@ -24,7 +24,7 @@ MOST_OF_A_BATCH = 200
 """Records of one batch that a sample looks at."""
 
 
-class Part(NamedTuple):
+class TopicField(NamedTuple):
     """The keys or the values of one topic."""
 
     topic: str
@@ -41,7 +41,7 @@ class Sight:
 
 
 @dataclass(slots=True)
-class Seen:
+class SeenField:
     """What is known of one part."""
 
     records: int = 0
@@ -70,15 +70,15 @@ class Scan:
     """Counts ids; one for all the topics of a flow. Parts that have no record are among `parts`, too."""
 
     def __init__(self) -> None:
-        self.parts: dict[Part, Seen] = {}
+        self.parts: dict[TopicField, SeenField] = {}
         self.unread: dict[str, str] = {}
         """Topics of which something could not be read, and what."""
 
     def take(self, partition: TopicPartition, batch: LogBatch, most: int | None = None) -> None:
         """Look at a batch's records, the first `most` of them."""
         topic, index = partition
-        keys = self.parts.setdefault(Part(topic, "key"), Seen())
-        values = self.parts.setdefault(Part(topic, "value"), Seen())
+        keys = self.parts.setdefault(TopicField(topic, "key"), SeenField())
+        values = self.parts.setdefault(TopicField(topic, "value"), SeenField())
         try:
             for offset, found in islice(_records(batch), most):
                 if found is not None:

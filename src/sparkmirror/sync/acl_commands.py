@@ -9,23 +9,23 @@ from typing import Any
 
 import yaml
 
-from sparkmirror.cluster.acls import ALLOW, ANYWHERE, LITERAL, Acl, Resource
+from sparkmirror.cluster.acls import ALLOW, ANYWHERE, LITERAL, Acl, AclResource
 from sparkmirror.config import ClusterConfig
 
 SIGN_IN_FILE = "admin.properties"
 """Named in commands for clusters that are not spoken with in clear: how their administrator signs in."""
 
 _WORDS = {
-    Resource.TOPIC: ("--topic", "topic"),
-    Resource.GROUP: ("--group", "group"),
-    Resource.CLUSTER: ("--cluster", "cluster"),
-    Resource.TRANSACTIONAL_ID: ("--transactional-id", "transactionalId"),
+    AclResource.TOPIC: ("--topic", "topic"),
+    AclResource.GROUP: ("--group", "group"),
+    AclResource.CLUSTER: ("--cluster", "cluster"),
+    AclResource.TRANSACTIONAL_ID: ("--transactional-id", "transactionalId"),
 }
 """The tool's option, and Strimzi's type."""
 _RESOURCE_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 """What Kubernetes takes (RFC 1123)."""
 
-_Key = tuple[Resource, str, int, str, str, int]
+_Key = tuple[AclResource, str, int, str, str, int]
 
 
 def kafka_acls_lines(acls: Iterable[Acl], cluster: ClusterConfig) -> list[str]:
@@ -95,9 +95,9 @@ def _rules(acls: Iterable[Acl]) -> list[dict[str, Any]]:
     ]
 
 
-def _resource(resource: Resource, name: str, pattern: int) -> dict[str, str]:
+def _resource(resource: AclResource, name: str, pattern: int) -> dict[str, str]:
     kind = _WORDS[resource][1]
-    if resource is Resource.CLUSTER:  # there is one
+    if resource is AclResource.CLUSTER:  # there is one
         return {"type": kind}
     return {"type": kind, "name": name, "patternType": "literal" if pattern == LITERAL else "prefix"}
 

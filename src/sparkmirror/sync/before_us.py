@@ -6,10 +6,10 @@ from collections import defaultdict
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import FlowConfig
-from sparkmirror.offsets.adopted import AdoptedMap, Translated
-from sparkmirror.offsets.mirror_records import OffsetSync
+from sparkmirror.mm2.records import OffsetSync
+from sparkmirror.mm2.stored_syncs import read_syncs, syncs_place
+from sparkmirror.mm2.synced_map import AdoptedMap, SyncedOffset
 from sparkmirror.policy import ReplicationPolicy
-from sparkmirror.sync.stored_syncs import read_syncs, syncs_place
 from sparkmirror.wire.topic_partition import TopicPartition
 
 
@@ -24,7 +24,7 @@ class BeforeUs:
         self._syncs: dict[TopicPartition, list[OffsetSync]] | None = None
         self._maps: dict[tuple[TopicPartition, int], AdoptedMap] = {}
 
-    def downstream(self, where: TopicPartition, upstream: int, begins: int) -> Translated | None:
+    def downstream(self, where: TopicPartition, upstream: int, begins: int) -> SyncedOffset | None:
         """Where a group of a source partition goes on, if we began at the target's offset `begins`; None: unknown.
 
         Raises `ConnectionError`.

@@ -15,10 +15,10 @@ from sparkmirror.cluster.groups import Groups, ListedGroup, Offsets
 from sparkmirror.cluster.share_groups import SHARE
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
-from sparkmirror.offsets.checkpoint_store import CheckpointStore
-from sparkmirror.offsets.mirror_records import Checkpoint
+from sparkmirror.messages.orders import Receipt
+from sparkmirror.mm2.checkpoint_store import CheckpointStore
+from sparkmirror.mm2.records import Checkpoint
 from sparkmirror.policy import ReplicationPolicy
-from sparkmirror.pump.orders import Receipt
 from sparkmirror.sync.group_places import place_groups
 from sparkmirror.sync.group_standing import GroupStanding, GroupState
 from sparkmirror.sync.internal_topic import InternalTopic

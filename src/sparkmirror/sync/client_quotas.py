@@ -13,8 +13,8 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.client_quotas import Entity, change_quotas, read_quotas
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
+from sparkmirror.durable.losses import losses_topic
 from sparkmirror.events import Event
-from sparkmirror.offsets.losses import losses_topic
 from sparkmirror.sync.access_memory import AccessMemory
 
 logger = logging.getLogger(__name__)

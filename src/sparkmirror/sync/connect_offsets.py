@@ -19,8 +19,8 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.events import Event
-from sparkmirror.offsets.connect_offsets import SourcePartition, java_partition, offset_value, offsets_topics
-from sparkmirror.sync.connector_names import ConnectorNames, find_names
+from sparkmirror.mm2.connect_offsets import SourcePartition, java_partition, offset_value, offsets_topics
+from sparkmirror.mm2.connector_names import ConnectorNames, find_names
 from sparkmirror.wire.topic_partition import TopicPartition
 
 _UNKNOWN_TOPIC, _NOT_AUTHORIZED = 3, 29

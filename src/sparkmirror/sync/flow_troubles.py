@@ -21,7 +21,7 @@ _SEPARATORS = (".", "_", "-", "__", "--", "..", "-_-")
 _POLICY, _SEPARATOR = "replication.policy.class", "replication.policy.separator"
 
 
-class Kind(Enum):
+class TroubleKind(Enum):
     """What is wrong, in the words that lint and run share."""
 
     ECHO_LOOP = "flows send the same topics in a circle"
@@ -32,25 +32,25 @@ class Kind(Enum):
     NOTHING_LISTED = "none of the listed topics is ever copied"
 
 
-FATAL = frozenset({Kind.ECHO_LOOP, Kind.FAN_IN, Kind.NOTHING_LISTED})
-SAID_BY_RUN = FATAL | {Kind.COMES_BACK, Kind.NEVER_COPIED}
+FATAL = frozenset({TroubleKind.ECHO_LOOP, TroubleKind.FAN_IN, TroubleKind.NOTHING_LISTED})
+SAID_BY_RUN = FATAL | {TroubleKind.COMES_BACK, TroubleKind.NEVER_COPIED}
 """Whether two flows' patterns have a topic in common is told by the clusters; then the second one's is refused."""
 
 EFFECTS = {
-    Kind.ECHO_LOOP: "each record comes back to where it was written, for ever: topics grow without end",
-    Kind.COMES_BACK: "each record is copied back once more than anybody wants, under another name",
-    Kind.FAN_IN: "records of both would mix in it, and offsets and groups of neither could be translated",
-    Kind.MAY_FAN_IN: "if both sources have a topic of the same name, that of the second flow is refused",
-    Kind.NEVER_COPIED: "it stays where it is, without another word",
-    Kind.NOTHING_LISTED: "the flow runs and copies nothing",
+    TroubleKind.ECHO_LOOP: "each record comes back to where it was written, for ever: topics grow without end",
+    TroubleKind.COMES_BACK: "each record is copied back once more than anybody wants, under another name",
+    TroubleKind.FAN_IN: "records of both would mix in it, and offsets and groups of neither could be translated",
+    TroubleKind.MAY_FAN_IN: "if both sources have a topic of the same name, that of the second flow is refused",
+    TroubleKind.NEVER_COPIED: "it stays where it is, without another word",
+    TroubleKind.NOTHING_LISTED: "the flow runs and copies nothing",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class FlowTrouble:
     """One thing that is wrong."""
 
-    kind: Kind
+    kind: TroubleKind
     flows: tuple[str, ...]
     """By their names."""
     key: str
@@ -64,17 +64,17 @@ class Trouble:
         return f"{self.kind.value}: {self.detail}: {EFFECTS[self.kind]}; {self.remedy}"
 
 
-def flow_troubles(flows: Sequence[FlowConfig]) -> list[Trouble]:
+def flow_troubles(flows: Sequence[FlowConfig]) -> list[FlowTrouble]:
     """All that is wrong, what is fatal first."""
     found = [*_echoes(flows), *_fan_ins(flows), *_listed(flows)]
     return sorted(found, key=lambda one: one.kind not in FATAL)
 
 
-def _echoes(flows: Sequence[FlowConfig]) -> Iterator[Trouble]:
+def _echoes(flows: Sequence[FlowConfig]) -> Iterator[FlowTrouble]:
     for echo in echoes(flows):
-        kind = Kind.ECHO_LOOP if echo.endless else Kind.COMES_BACK
+        kind = TroubleKind.ECHO_LOOP if echo.endless else TroubleKind.COMES_BACK
         key, remedy = _remedy_of_echo(echo, flows)
-        yield Trouble(kind, echo.flows, key, f"{' and '.join(echo.flows)}: {echo.words}", remedy)
+        yield FlowTrouble(kind, echo.flows, key, f"{' and '.join(echo.flows)}: {echo.words}", remedy)
 
 
 def _remedy_of_echo(echo: Echo, flows: Sequence[FlowConfig]) -> tuple[str, str]:
@@ -109,13 +109,13 @@ def _keeps_names(flow: FlowConfig) -> bool:
         return False
 
 
-def _fan_ins(flows: Sequence[FlowConfig]) -> Iterator[Trouble]:
+def _fan_ins(flows: Sequence[FlowConfig]) -> Iterator[FlowTrouble]:
     for fan_in in fan_ins(flows):
-        kind = Kind.FAN_IN if fan_in.certain else Kind.MAY_FAN_IN
+        kind = TroubleKind.FAN_IN if fan_in.certain else TroubleKind.MAY_FAN_IN
         target = fan_in.flows[0].partition("->")[2]
         topics = ", ".join(fan_in.topics)
         detail = f"{' and '.join(fan_in.flows)} both into {topics} of {target}"
-        yield Trouble(
+        yield FlowTrouble(
             kind,
             fan_in.flows,
             _SEPARATOR if fan_in.renamed else "topics",
@@ -133,13 +133,15 @@ def remedy_of_fan_in(fan_in: FanIn) -> str:
     )
 
 
-def _listed(flows: Sequence[FlowConfig]) -> Iterator[Trouble]:
+def _listed(flows: Sequence[FlowConfig]) -> Iterator[FlowTrouble]:
     for flow in flows:
         listed = listed_topics(flow)
         if listed.nothing:
             why = "; ".join(f"{one.topic}: {one.why}" for one in listed.never)
-            yield Trouble(Kind.NOTHING_LISTED, (flow.name,), "topics", f"{flow.name}: {why}", "list topics that can be")
+            yield FlowTrouble(
+                TroubleKind.NOTHING_LISTED, (flow.name,), "topics", f"{flow.name}: {why}", "list topics that can be"
+            )
             continue
         for one in listed.never:
             detail = f"{one.topic} of {flow.source.alias}: {one.why}"
-            yield Trouble(Kind.NEVER_COPIED, (flow.name,), "topics", detail, one.remedy)
+            yield FlowTrouble(TroubleKind.NEVER_COPIED, (flow.name,), "topics", detail, one.remedy)

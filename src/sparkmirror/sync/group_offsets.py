@@ -14,7 +14,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.groups import Committed, Groups, ListedGroup, Offsets
 from sparkmirror.config import FlowConfig
-from sparkmirror.offsets.mirror_records import Checkpoint
+from sparkmirror.mm2.records import Checkpoint
 from sparkmirror.sync.checkpoints import PROTOCOLS, TYPES
 from sparkmirror.sync.group_standing import GroupStanding, GroupState, standing
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -30,7 +30,7 @@ _ADVICE = {
 }
 
 
-class Translated(Protocol):
+class FoundCheckpoints(Protocol):
     """What the checkpoints duty has found."""
 
     @property
@@ -45,7 +45,7 @@ class Translated(Protocol):
 class GroupOffsetSync:
     """Sets target groups' offsets for one flow. `run` is one turn; in a thread of its own."""
 
-    def __init__(self, flow: FlowConfig, checkpoints: Translated) -> None:
+    def __init__(self, flow: FlowConfig, checkpoints: FoundCheckpoints) -> None:
         self._checkpoints = checkpoints
         self._client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-groups")
         self._groups = Groups(self._client)

@@ -9,16 +9,16 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sparkmirror.offsets.map_keeper import NOTHING_YET
 from sparkmirror.sync.group_standing import GroupStanding, standing
-from sparkmirror.sync.places import Place, Places
+from sparkmirror.sync.places import Places, TranslatedOffset
+from sparkmirror.translation.map_keeper import NOTHING_YET
 from sparkmirror.wire.topic_partition import TopicPartition
 
 
 class PlacedGroup(NamedTuple):
     """One group."""
 
-    places: Mapping[TopicPartition, Place]
+    places: Mapping[TopicPartition, TranslatedOffset]
     """By the source's partitions; those are left out of which nothing can be told."""
     standing: GroupStanding
 
@@ -29,13 +29,13 @@ def place_groups(places: Places, offsets: Mapping[str, Mapping[TopicPartition, i
     Raises `ConnectionError` and `SparkMirrorError`.
     """
     places.refresh({where for some in offsets.values() for where in some})
-    found: dict[str, dict[TopicPartition, Place]] = {group: {} for group in offsets}
+    found: dict[str, dict[TopicPartition, TranslatedOffset]] = {group: {} for group in offsets}
     missing: dict[str, list[str]] = defaultdict(list)
     ahead: dict[str, dict[TopicPartition, str]] = defaultdict(dict)
     for group, some in offsets.items():
         for where, offset in some.items():
             place = places.of(where, offset)
-            if isinstance(place, Place):
+            if isinstance(place, TranslatedOffset):
                 found[group][where] = place
                 if not place.copied:
                     ahead[group][where] = f"{where[0]}-{where[1]}: at {offset}, the copy is not so far yet"

@@ -5,10 +5,10 @@ What mirrors that cluster elsewhere copies them along, so it can be seen from fa
 
 from __future__ import annotations
 
+from sparkmirror.clock import wall_ms
 from sparkmirror.config import FlowConfig
-from sparkmirror.offsets.mirror_records import Heartbeat
+from sparkmirror.mm2.records import Heartbeat
 from sparkmirror.policy import ReplicationPolicy
-from sparkmirror.pump.clock import wall_ms
 from sparkmirror.sync.internal_topic import InternalTopic
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from kafka.protocol.admin import DescribeUserScramCredentialsRequest
 
-from sparkmirror.cluster.acls import Acl, Resource, SecurityDisabled, read_acls
+from sparkmirror.cluster.acls import Acl, AclResource, SecurityDisabled, read_acls
 from sparkmirror.cluster.admin import ClusterAdmin, refusal
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.groups import Groups
@@ -33,7 +33,7 @@ class ScramUser:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class TargetAccess:
     """Who may do what at the target, beside what they may at the source."""
 
     flow: FlowConfig
@@ -52,7 +52,7 @@ class Access:
         return sorted(acl for acl in self.wanted if not any(granted.covers(acl) for granted in self.there))
 
 
-def access(flow: FlowConfig) -> Access:
+def access(flow: FlowConfig) -> TargetAccess:
     """Ask both clusters.
 
     Raises `ClusterUnreachable`, also where a cluster keeps no ACLs or may not be asked for them, and `ConfigError`.
@@ -68,7 +68,7 @@ def access(flow: FlowConfig) -> Access:
         groups = sorted(Groups(source).listed())
         users, untold = _users(source, target)
     wanted = frozenset(_wanted(theirs, flow, rules, copies, groups))
-    return Access(flow, wanted, frozenset(there), users, untold)
+    return TargetAccess(flow, wanted, frozenset(there), users, untold)
 
 
 def _wanted(
@@ -76,17 +76,17 @@ def _wanted(
 ) -> Iterator[Acl]:
     filtered = group_filter(flow, flow.originals)
     for acl in acls:
-        if acl.resource is Resource.TOPIC:
+        if acl.resource is AclResource.TOPIC:
             yield from of_copies(acl, rules, copies)
-        elif acl.resource is Resource.GROUP:
+        elif acl.resource is AclResource.GROUP:
             yield from of_groups(acl, groups, filtered.should_replicate_group)
-        elif acl.resource is Resource.TRANSACTIONAL_ID:
+        elif acl.resource is AclResource.TRANSACTIONAL_ID:
             yield acl
 
 
 def _acls(client: ClusterClient) -> set[Acl]:
     try:
-        return read_acls(client, *Resource)
+        return read_acls(client, *AclResource)
     except SecurityDisabled:
         raise ClusterUnreachable(f"cluster {client.config.alias} has no authorizer, so it keeps no ACLs") from None
 

@@ -10,9 +10,9 @@ from sparkmirror.cluster.admin import ClusterAdmin, TopicDescription
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
+from sparkmirror.durable.losses import LossKind, LossLedger, losses_topic
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.offsets.losses import LossKind, LossLedger, losses_topic
-from sparkmirror.pump.control import Control, ControlState, DoneTopic, control_topic
+from sparkmirror.messages.control import Control, ControlState, DoneTopic, control_topic
 from sparkmirror.sync.topic_rules import topic_rules
 
 _CONNECT_S = 10.0

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from sparkmirror.clock import now_s
 from sparkmirror.config import FlowConfig
-from sparkmirror.offsets.offset_syncs import SyncQueues
+from sparkmirror.mm2.offset_sync_queues import SyncQueues
+from sparkmirror.mm2.stored_syncs import syncs_place
 from sparkmirror.policy import ReplicationPolicy
-from sparkmirror.pump.clock import now_s
 from sparkmirror.sync.internal_topic import InternalTopic
-from sparkmirror.sync.stored_syncs import syncs_place
 
 
-class LastCopied(NamedTuple):
+class CopiedTo(NamedTuple):
     """Where the last record that was copied of a source partition is on both sides; -1: not known."""
 
     topic: str
@@ -31,7 +31,7 @@ class OffsetSyncEmitter:
     MirrorMaker 2 looks at each record, this at each turn's last one: of those between, none is written.
     """
 
-    def __init__(self, flow: FlowConfig, policy: ReplicationPolicy, copied: Callable[[], Iterable[LastCopied]]) -> None:
+    def __init__(self, flow: FlowConfig, policy: ReplicationPolicy, copied: Callable[[], Iterable[CopiedTo]]) -> None:
         place = syncs_place(flow, policy)
         self._copied = copied
         self._queues = SyncQueues(flow.offset_sync.offset_lag_max)

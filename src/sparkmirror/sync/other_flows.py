@@ -13,8 +13,8 @@ from sparkmirror.cluster.admin import TopicDescription
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
-from sparkmirror.offsets.losses import losses_topic
-from sparkmirror.offsets.topic_memory import KnownTopic, TopicMemory
+from sparkmirror.durable.known_topics import KnownTopic, TopicMemory
+from sparkmirror.durable.losses import losses_topic
 from sparkmirror.wire.topic_ids import same_topic
 
 log = logging.getLogger(__name__)

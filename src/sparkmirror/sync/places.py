@@ -13,15 +13,15 @@ from typing import NamedTuple
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.config import FlowConfig
-from sparkmirror.offsets.map_keeper import NOTHING_YET, MapKeeper, PartitionMap, Reached, Unmapped
-from sparkmirror.offsets.target_reading import by_topic
+from sparkmirror.messages.orders import Receipt
 from sparkmirror.policy import ReplicationPolicy
-from sparkmirror.pump.orders import Receipt
+from sparkmirror.position.target_reading import by_topic
 from sparkmirror.sync.before_us import BeforeUs
+from sparkmirror.translation.map_keeper import NOTHING_YET, MapKeeper, PartitionMap, Reached, Unmapped
 from sparkmirror.wire.topic_partition import TopicPartition
 
 
-class Route(NamedTuple):
+class TranslationRoute(NamedTuple):
     """What the target has in place of a partition of the source."""
 
     remote: TopicPartition
@@ -29,16 +29,16 @@ class Route(NamedTuple):
     """The source's topic is the copy, made by the flow in the other direction."""
 
 
-def route_of(where: TopicPartition, policy: ReplicationPolicy, flow: FlowConfig) -> Route:
+def route_of(where: TopicPartition, policy: ReplicationPolicy, flow: FlowConfig) -> TranslationRoute:
     """A topic's copy; of what is itself a copy of the target's topic, that topic (`mm2.md` 3.7, "Rename")."""
     topic, partition = where
     original = policy.upstream_topic(topic)
     if policy.topic_source(topic) == flow.target.alias and original is not None:
-        return Route((original, partition), back=True)
-    return Route((policy.format_remote_topic(flow.source.alias, topic), partition), back=False)
+        return TranslationRoute((original, partition), back=True)
+    return TranslationRoute((policy.format_remote_topic(flow.source.alias, topic), partition), back=False)
 
 
-class Place(NamedTuple):
+class TranslatedOffset(NamedTuple):
     """An offset at the target."""
 
     remote: TopicPartition
@@ -54,7 +54,7 @@ class NothingThere(NamedTuple):
 
     end: int
     """At the source."""
-    place: Place
+    place: TranslatedOffset
     """At the target's end: the next record lands there."""
 
 
@@ -79,7 +79,7 @@ class Places:
         self._source = source
         self._target = target
         self._reached: dict[TopicPartition, Reached] = {}
-        self._routes: dict[TopicPartition, Route] = {}
+        self._routes: dict[TopicPartition, TranslationRoute] = {}
         self._maps: dict[TopicPartition, PartitionMap | Unmapped] = {}
 
     def refresh(self, partitions: Iterable[TopicPartition]) -> None:
@@ -101,7 +101,7 @@ class Places:
             self._maps |= self._copied_back.refresh(dict.fromkeys(back))
         self._routes = routes
 
-    def of(self, where: TopicPartition, offset: int) -> Place | Unmapped:
+    def of(self, where: TopicPartition, offset: int) -> TranslatedOffset | Unmapped:
         """Where who would read `offset` of a refreshed partition next goes on; or why that can't be told."""
         one, route = self._maps[where], self._routes[where]
         if isinstance(one, Unmapped):
@@ -111,14 +111,18 @@ class Places:
                 return Unmapped(others.reason)
             original = one.upstream(offset)
             end = one.offsets.copied.upstream
-            return Place(route.remote, end if original is None else original, original is not None, None)
+            return TranslatedOffset(route.remote, end if original is None else original, original is not None, None)
         if others := one.by_others(upstream=offset):
             theirs = self._before_us.downstream(where, offset, others.end)
             if theirs is None:
                 return Unmapped(others.reason)
-            return Place(route.remote, max(theirs.downstream, others.first, one.log.start), True, one.log.end)
+            return TranslatedOffset(
+                route.remote, max(theirs.downstream, others.first, one.log.start), True, one.log.end
+            )
         downstream = one.downstream(offset)
-        return Place(route.remote, one.end if downstream is None else downstream, downstream is not None, one.log.end)
+        return TranslatedOffset(
+            route.remote, one.end if downstream is None else downstream, downstream is not None, one.log.end
+        )
 
     def without_records(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, NothingThere]:
         """Of these partitions of the source those with no record to be copied, where that is known.
@@ -126,7 +130,7 @@ class Places:
         The log is empty; or a pump has found no record yet, only what it has to pass over. Raises `ConnectionError`s.
         """
         found: dict[TopicPartition, NothingThere] = {}
-        places: dict[TopicPartition, Place] = {}
+        places: dict[TopicPartition, TranslatedOffset] = {}
         unmapped: dict[TopicPartition, TopicPartition] = {}
         for where in partitions:
             remote, back = self._routes[where]
@@ -134,14 +138,16 @@ class Places:
             if back:
                 continue
             if isinstance(one, PartitionMap):
-                places[where] = Place(remote, one.end, True, one.log.end)
+                places[where] = TranslatedOffset(remote, one.end, True, one.log.end)
             elif one is NOTHING_YET:
                 unmapped[remote] = where
                 if reached is not None:
-                    found[where] = NothingThere(reached.upstream, Place(remote, reached.downstream, True, None))
+                    found[where] = NothingThere(
+                        reached.upstream, TranslatedOffset(remote, reached.downstream, True, None)
+                    )
         # The target first: a record that is written and copied in between would lie below an end that is read later.
         for remote, end in _listed(self._target, unmapped, LATEST).items():
-            places[unmapped[remote]] = Place(remote, end, True, end)
+            places[unmapped[remote]] = TranslatedOffset(remote, end, True, end)
         starts, ends = (_listed(self._source, places, at) for at in (EARLIEST, LATEST))
         for where, place in places.items():
             if where in starts and starts[where] == ends.get(where):

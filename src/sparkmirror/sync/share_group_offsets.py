@@ -17,8 +17,8 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.groups import Groups, ListedGroup
 from sparkmirror.cluster.share_groups import SHARE, UNSUPPORTED_VERSION, ShareGroups, StartOffsets, said
 from sparkmirror.config import FlowConfig
+from sparkmirror.messages.orders import Receipt
 from sparkmirror.policy import ReplicationPolicy
-from sparkmirror.pump.orders import Receipt
 from sparkmirror.sync.group_offsets import IDLE, why_refused
 from sparkmirror.sync.group_places import place_groups
 from sparkmirror.sync.group_standing import GroupStanding, standing

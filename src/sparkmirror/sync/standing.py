@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
-from sparkmirror.offsets.losses import losses_topic
-from sparkmirror.offsets.standing import StandingLog, Stood, TopicStanding
-from sparkmirror.pump.orders import Receipt
+from sparkmirror.durable.losses import losses_topic
+from sparkmirror.durable.progress import StandingLog, Stood, TopicStanding
+from sparkmirror.messages.orders import Receipt
 
 
-class Standing:
+class ProgressNotes:
     """The duty, for one flow. `receipts` gives the newest of each partition."""
 
     def __init__(self, flow: FlowConfig, receipts: Callable[[], Iterable[Receipt]]) -> None:

@@ -12,13 +12,13 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from sparkmirror.cluster.acls import Acl, Resource, SecurityDisabled, create_acls, delete_acls, read_acls
+from sparkmirror.cluster.acls import Acl, AclResource, SecurityDisabled, create_acls, delete_acls, read_acls
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.groups import Groups
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
+from sparkmirror.durable.losses import losses_topic
 from sparkmirror.events import Event
-from sparkmirror.offsets.losses import losses_topic
 from sparkmirror.sync.access_memory import AccessMemory
 from sparkmirror.sync.acl_rules import of_copies, of_groups, of_one_copy, while_mirrored
 from sparkmirror.sync.topic_rules import TopicRules
@@ -88,7 +88,7 @@ class TopicAclSync:
         """What the target is to have, each with the ACLs of the source that it stands for."""
         patterns = self._sync.acl_patterns_enabled
         copies = self._copies() if patterns else {}
-        of_some = patterns and any(acl.resource is Resource.GROUP and acl.is_pattern for acl in theirs)
+        of_some = patterns and any(acl.resource is AclResource.GROUP and acl.is_pattern for acl in theirs)
         groups = Groups(self._source).listed() if of_some else {}
         origins: dict[Acl, set[Acl]] = {}
         for acl in theirs:
@@ -97,9 +97,9 @@ class TopicAclSync:
         return origins
 
     def _at_target(self, acl: Acl, copies: Mapping[str, str], groups: Iterable[str]) -> Iterator[Acl]:
-        if acl.resource is Resource.GROUP:
+        if acl.resource is AclResource.GROUP:
             yield from of_groups(acl, groups, self._wanted_group)
-        elif acl.resource is Resource.TRANSACTIONAL_ID:
+        elif acl.resource is AclResource.TRANSACTIONAL_ID:
             yield acl
         elif self._sync.acl_patterns_enabled:
             yield from filter(None, map(while_mirrored, of_copies(acl, self._rules, copies)))
@@ -109,9 +109,9 @@ class TopicAclSync:
     def _read(self, client: ClusterClient) -> set[Acl] | None:
         alias = client.config.alias
         asked = {
-            Resource.TOPIC: self._sync.sync_topic_acls_enabled,
-            Resource.GROUP: self._sync.sync_group_acls_enabled,
-            Resource.TRANSACTIONAL_ID: self._sync.sync_transactional_id_acls_enabled,
+            AclResource.TOPIC: self._sync.sync_topic_acls_enabled,
+            AclResource.GROUP: self._sync.sync_group_acls_enabled,
+            AclResource.TRANSACTIONAL_ID: self._sync.sync_transactional_id_acls_enabled,
         }
         try:
             return read_acls(client, *(resource for resource, enabled in asked.items() if enabled))
@@ -187,4 +187,4 @@ def _written(acl: Acl) -> str:
 
 def _acl(written: str) -> Acl:
     resource, name, pattern, principal, host, operation, permission = json.loads(written)
-    return Acl(name, principal, host, operation, permission, pattern, Resource(resource))
+    return Acl(name, principal, host, operation, permission, pattern, AclResource(resource))

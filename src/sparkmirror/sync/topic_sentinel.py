@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.offsets.identity import Identity
-from sparkmirror.offsets.losses import LossLedger
-from sparkmirror.offsets.route import Route
-from sparkmirror.offsets.segment_log import SegmentLog, TargetPartition
-from sparkmirror.offsets.segments import Segment, start_claim
-from sparkmirror.offsets.sentinel import shrunk, target_recreated
-from sparkmirror.offsets.topic_memory import KnownTopic, TopicMemory
+from sparkmirror.durable.claim_log import SegmentLog, TargetPartition
+from sparkmirror.durable.claims import Segment, start_claim
+from sparkmirror.durable.identity import Identity
+from sparkmirror.durable.known_topics import KnownTopic, TopicMemory
+from sparkmirror.durable.losses import LossLedger
+from sparkmirror.position.loss_detection import shrunk, target_recreated
+from sparkmirror.position.route import PartitionPair
 from sparkmirror.sync.topics import MirroredTopic, TopicSync
 from sparkmirror.wire.topic_ids import NO_ID, same_topic
 
@@ -146,5 +146,5 @@ def _known(topic: MirroredTopic) -> KnownTopic:
     )
 
 
-def _route(topic: MirroredTopic, partition: int) -> Route:
-    return Route(topic.source.name, topic.remote.name, partition)
+def _route(topic: MirroredTopic, partition: int) -> PartitionPair:
+    return PartitionPair(topic.source.name, topic.remote.name, partition)

@@ -14,10 +14,10 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.offsets.map_keeper import MapKeeper, PartitionMap, Reached, Unmapped
+from sparkmirror.messages.receipts import read_reports, receipts_topic
 from sparkmirror.policy import ReplicationPolicy
-from sparkmirror.pump.receipts import read_reports, receipts_topic
 from sparkmirror.sync.topic_rules import topic_rules
+from sparkmirror.translation.map_keeper import MapKeeper, PartitionMap, Reached, Unmapped
 from sparkmirror.wire.topic_partition import TopicPartition
 
 _UNKNOWN_TOPIC = 3

@@ -70,7 +70,7 @@ class Connection(H11Protocol):
             self._timer = self.loop.call_later(left if left > 0 else PATIENCE_S, self._look)
 
 
-class Loop(asyncio.SelectorEventLoop):
+class ServingLoop(asyncio.SelectorEventLoop):
     """An event loop whose servers don't wait for TLS as long as they like."""
 
     async def create_server(self, *args: Any, **more: Any) -> asyncio.Server:

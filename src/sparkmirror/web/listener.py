@@ -14,7 +14,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from sparkmirror.errors import ConfigError
-from sparkmirror.web.connections import Connection, ListeningSocket, Loop
+from sparkmirror.web.connections import Connection, ListeningSocket, ServingLoop
 
 _BACKLOG = 128
 
@@ -70,7 +70,7 @@ def serving(app: ASGIApp, bound: socket.socket, tls: ssl.SSLContext | None) -> I
     server = uvicorn.Server(settings)
 
     def answer() -> None:
-        with asyncio.Runner(loop_factory=Loop) as runner:
+        with asyncio.Runner(loop_factory=ServingLoop) as runner:
             runner.run(server.serve([bound]))
 
     thread = threading.Thread(target=answer, name="http", daemon=True)

@@ -130,7 +130,7 @@ class _Section:
             if self._count != header.records:
                 raise ValueError(f"{header.records} records announced, {self._count} found")
         except ValueError as error:
-            raise error if isinstance(error, _Told) else _Told(str(unreadable(header, error))) from error
+            raise error if isinstance(error, _NamedError) else _NamedError(str(unreadable(header, error))) from error
 
     def _fill(self, size: int) -> int:
         """How much is held now: so much, if it is there."""
@@ -189,10 +189,10 @@ class _Section:
                 raise ValueError(f"the record at offset {offset} lacks {size} bytes")
             self._note(offset, offset, 1)
         except ValueError as error:
-            raise _Told(str(unreadable(self._header, error))) from error
+            raise _NamedError(str(unreadable(self._header, error))) from error
 
 
-class _Told(ValueError):
+class _NamedError(ValueError):
     """It names its batch already."""
 
 

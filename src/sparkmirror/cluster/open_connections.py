@@ -1,0 +1,39 @@
+"""How many connections a kafka-python client has open, as the client itself measures it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafka.metrics.metrics_reporter import AbstractMetricsReporter
+
+_NAME = "connection-count"
+
+
+class OpenConnections(AbstractMetricsReporter):  # type: ignore[misc]  # kafka-python has no types
+    """A metrics reporter for one client: pass `lambda: reporter` in the client's `metric_reporters`."""
+
+    def __init__(self) -> None:
+        self._metric: Any = None
+
+    @property
+    def count(self) -> int:
+        """Open connections; 0 before the client has begun."""
+        return int(self._metric.value()) if self._metric is not None else 0
+
+    def init(self, metrics: list[Any]) -> None:
+        for metric in metrics:
+            self.metric_change(metric)
+
+    def metric_change(self, metric: Any) -> None:
+        if metric.metric_name.name == _NAME:
+            self._metric = metric
+
+    def metric_removal(self, metric: Any) -> None:
+        if metric is self._metric:
+            self._metric = None
+
+    def configure(self, configs: dict[str, Any]) -> None:
+        """Nothing is configured."""
+
+    def close(self) -> None:
+        """Nothing is kept open."""

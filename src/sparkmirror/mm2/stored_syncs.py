@@ -1,0 +1,46 @@
+"""Where a flow's offset syncs are, and what is in their topic (`mm2.md` 2.1)."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import NamedTuple
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
+from sparkmirror.config import FlowConfig
+from sparkmirror.mm2.records import Malformed, OffsetSync
+from sparkmirror.policy import ReplicationPolicy
+
+_UNKNOWN_TOPIC = 3
+_UNAUTHORIZED = 29
+"""TOPIC_AUTHORIZATION_FAILED: for us there is nothing to be read."""
+
+
+class SyncsPlace(NamedTuple):
+    """By `offset-syncs.topic.location`."""
+
+    at_source: bool
+    topic: str
+
+
+def syncs_place(flow: FlowConfig, policy: ReplicationPolicy) -> SyncsPlace:
+    """The cluster and the topic, which is named by the other cluster."""
+    at_source = flow.offset_sync.offset_syncs_topic_location == "source"
+    return SyncsPlace(at_source, policy.offset_syncs_topic(flow.mm2_target if at_source else flow.mm2_source))
+
+
+def read_syncs(client: ClusterClient, topic: str) -> list[OffsetSync]:
+    """All in the order they were written; none if there is no topic that we may read. Raises `ConnectionError`."""
+    if client.metadata([topic])[topic].error == _UNKNOWN_TOPIC:
+        return []
+    try:
+        entries, _ = TopicLog(client, topic).read(0, 0)
+    except LogUnavailable as error:
+        if error.code != _UNAUTHORIZED:
+            raise
+        return []
+    syncs = []
+    for _, key, value in entries:
+        with suppress(Malformed):  # a tombstone
+            syncs.append(OffsetSync.read(key, value))
+    return syncs
