@@ -23,13 +23,36 @@ from sparkmirror.durable.claims import (
     identity_record,
     segment_record,
 )
-from sparkmirror.durable.identity import Identity
+from sparkmirror.durable.identity import Identity, Producer
 from sparkmirror.wire.splice import Run
 
 pytestmark = pytest.mark.broker
 
 TOPIC_ID = b"t" * 16
 PARTITIONS = 4
+FENCED_01 = [
+    (
+        "000100" + "00" * 16,
+        "0001" + "00000000000003e8" + "0000" + b"cluster".hex(),
+    ),
+    (
+        "000102" + "01" * 16,
+        "0001" + "00000000000003e9" + "0000" + "00000000000003e8" + "0000" + "0000019ab697e800" + "0007"
+        + b"cluster".hex() + b"mm2-sparkmirror.A.0f1e2d3c4b5a6978".hex(),
+    ),
+    (
+        "000102" + "03" * 16,
+        "0001" + "00000000000003eb" + "0000" + "00000000000003e8" + "0000" + "0000019ab697e801" + "0007"
+        + b"cluster".hex() + b"mm2-sparkmirror.A.1111111111111111".hex(),
+    ),
+    (
+        "000102" + "02" * 16,
+        "0001" + "00000000000003ea" + "0003" + "00000000000003e9" + "0000" + "0000019ab698d260" + "0007"
+        + b"cluster".hex() + b"mm2-sparkmirror.A.8897a6b5c4d3e2f1".hex(),
+    ),
+]  # fmt: skip
+"""Keys and values that release 0.1 (commit dd728ac) wrote: producer 1000, followed by 1001 and, too late, 1003; then
+1002 at epoch 3."""
 Opened = Callable[[], SegmentLog]
 
 
@@ -83,41 +106,18 @@ def test_an_identity_is_void_at_another_cluster(opened: Opened) -> None:
     assert opened().agree("old", new) == old
 
 
-def test_concurrent_successors_agree(opened: Opened) -> None:
-    """Each proposes to follow the first; one does, and knows who it was before."""
-    first = Identity("cluster", 1, 0)
-    assert opened().agree("cluster", first) == first
-    together = threading.Barrier(8)
-
-    def propose(number: int) -> tuple[Identity, ...]:
-        log = opened()
-        together.wait()
-        return tuple(log.succeed(first, Identity("cluster", number, 0, (), f"id-{number}", number)))
-
-    with ThreadPoolExecutor(8) as pool:
-        agreed = set(pool.map(propose, range(10, 18)))
-    assert len(agreed) == 1
-    ((before, present),) = agreed
-    assert before == first
-    assert present.former == (first.producer,)
-    assert present.transactional_id == f"id-{present.agreed_ms}"
-    assert opened().agree("cluster", None) == present
-    assert opened().is_present(present)
-    assert not opened().is_present(first)
-
-
-def test_one_follows_the_other(opened: Opened) -> None:
+def test_a_flow_that_release_0_1_fenced_is_still_itself(opened: Opened, topic_log: Callable[[], TopicLog]) -> None:
+    """The newest identity that all agreed on counts, and batches of the former ones are the flow's, too."""
+    topic_log().append(0, [(bytes.fromhex(key), bytes.fromhex(value)) for key, value in FENCED_01])
     log = opened()
-    identities = [Identity("cluster", number, 0) for number in range(4)]
-    present = log.agree("cluster", identities[0])
-    for following in identities[1:]:
-        assert present is not None
-        present = log.succeed(present, following)[-1]
-    assert present == Identity("cluster", 3, 0, tuple(one.producer for one in identities[:3]))
-    assert opened().agree("cluster", Identity("cluster", 9, 0)) == present
-    assert [present.wrote(number, 0) for number in range(5)] == [True] * 4 + [False]
-    assert [present.fenced_with(number) for number in range(5)] == [True] * 3 + [False] * 2
-    assert opened().agree("another", None) is None
+    present = log.agree("cluster", Identity("cluster", 9, 0))
+    assert present == Identity("cluster", 1002, 3, (Producer(1000, 0), Producer(1001, 0)))
+    assert [present.wrote(number, 0) for number in range(999, 1004)] == [False, True, True, False, False]
+    assert present.wrote(1002, 3)
+    assert [present.fenced_with(number) for number in range(999, 1004)] == [False, True, True, False, False]
+    assert log.is_present(present)
+    assert not log.is_present(Identity("cluster", 1000, 0))
+    assert log.agree("another", None) is None
 
 
 def test_claims_are_read_back_as_they_come(opened: Opened) -> None:

@@ -143,20 +143,16 @@ def test_the_format_is_what_it_was() -> None:
     assert key.hex() == "000100" + "75" * 16
     assert value is not None
     assert value.hex() == "0001" + "0000000000000fa0" + "0001" + b"cl".hex()
-    following = Identity("cl", 4001, 0, (Producer(4000, 1),), "id", 1000)
-    key, value = identity_record(following, b"u" * 16)
-    assert key.hex() == "000102" + "75" * 16
-    assert value is not None
-    assert value.hex() == (
+    linked = bytes.fromhex(
         "0001"
         + "0000000000000fa1" + "0000"
         + "0000000000000fa0" + "0001"
         + "00000000000003e8"
         + "0002" + b"cl".hex() + b"id".hex()
     )  # fmt: skip
-    assert read_record(key, value) == following
-    first = Identity("cl", 4000, 1, (), "id", 5)
-    assert read_record(*identity_record(first, b"u" * 16)) == first
+    assert read_record(bytes.fromhex("000102" + "75" * 16), linked) == Identity("cl", 4001, 0, (Producer(4000, 1),))
+    first = linked[:12] + bytes.fromhex("ffffffffffffffff" + "ffff") + linked[22:]
+    assert read_record(bytes.fromhex("000102" + "75" * 16), first) == Identity("cl", 4001, 0)
 
 
 def test_a_confirmation_replaces_its_claim() -> None:

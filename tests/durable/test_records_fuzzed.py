@@ -7,6 +7,7 @@ import os
 import struct
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from sparkmirror.durable.claims import (
     read_record,
     segment_record,
 )
-from sparkmirror.durable.identity import Identity, Producer
+from sparkmirror.durable.identity import Identity
 from sparkmirror.mm2.connect_offsets import read_key, read_value
 from sparkmirror.mm2.records import Checkpoint, Heartbeat, Malformed, OffsetSync
 from sparkmirror.wire.splice import Run
@@ -44,7 +45,7 @@ SEGMENT = Segment(
 OURS = [
     segment_record(SEGMENT),
     identity_record(Identity("cluster", 4000, 0), b"u" * 16),
-    identity_record(Identity("cluster", 4001, 0, (Producer(4000, 0),), "id", 7), b"u" * 16),
+    (bytes.fromhex("000102" + "75" * 16), struct.pack(">hqhqhqH", 1, 4001, 0, 4000, 0, 7, 7) + b"clusterid"),
 ]
 THEIRS: list[Any] = [
     Heartbeat("a", "b", 5),
@@ -79,7 +80,7 @@ def taken(key: bytes, value: bytes | None) -> None:
         assert read.runs_at(read.sequence, 5)
         assert read_record(*segment_record(read)) == read
     elif isinstance(read, Identity):
-        assert read_record(*identity_record(read, b"u" * 16)) == read
+        assert read_record(*identity_record(read, b"u" * 16)) == replace(read, former=())
     else:
         assert read is None or isinstance(read, Retracted)
     assert time.monotonic() - began < 1

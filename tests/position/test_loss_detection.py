@@ -72,7 +72,7 @@ def test_what_was_passed_over_counts_only_of_the_same_place_and_log(changed: dic
 
 
 def test_what_was_passed_over_counts_behind_fences_that_came_since() -> None:
-    """Markers of the source were passed over and deleted, then a takeover fenced its predecessor (R16)."""
+    """Markers of the source were passed over and deleted, then a takeover of release 0.1 wrote marker fences."""
     fenced = replace(COPIED, downstream=28, end=25)
     two = ForeignRecords(25, 26, fence=True), ForeignRecords(26, 28, fence=True)
 

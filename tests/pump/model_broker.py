@@ -154,7 +154,7 @@ class TargetLog:
         self.stored: list[StoredBatch] = []
         """Every batch of ours, in order."""
         self.identity = IDENTITY
-        """Who all agree that the flow is (R16)."""
+        """The identity that all agree on."""
         self._writers: list[Producer] = []
         """Of each of the batches stored."""
         self._fenced: set[Producer] = set()

@@ -165,6 +165,8 @@ def _known(key: ScopedKey) -> str | None:
     name = key.name
     if name.startswith(FAMILY):
         return _of_a_provider(key)
+    if name in known_keys.OURS_REMOVED:
+        return f"has no effect since sparkmirror 0.2: {known_keys.OURS_REMOVED[name]}"
     if name in known_keys.REMOVED:
         instead = known_keys.REMOVED[name]
         return "has no effect since Kafka 4.0" + (f"; write {key.prefix}{instead}" if instead else "")

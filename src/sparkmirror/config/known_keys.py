@@ -268,6 +268,11 @@ REMOVED = {
 }
 """Keys that Kafka 4.0 no longer knows, and what to write instead, if anything."""
 
+OURS_REMOVED = {
+    "sparkmirror.takeover.fence": "raise producer.id.expiration.ms at the target instead (docs/running.md)",
+}
+"""Keys of sparkmirror 0.1 that were removed, and what to do instead."""
+
 ROLES = (
     "source.consumer.",
     "source.producer.",

@@ -327,8 +327,6 @@ class FlowConfig(Model):
     """Under a backlog, batches of less than 4 KiB become larger ones."""
     objective_seconds: int = 0
     """The lag that people were promised, which metrics, page and doctor compare with; 0: none was."""
-    takeover_fence: str = "none"
-    """`marker`: who did not end in order is fenced, which takes an offset in each partition (`engine.fence`)."""
     copies: bool = True
     """Whether records are copied. Without, only groups, heartbeats and what else concerns the target go on."""
     source_cluster_alias: str | None = None

@@ -200,15 +200,6 @@ FLOW_SETTINGS: tuple[Setting, ...] = (
         FlowConfig,
         "objective_seconds",
     ),
-    Setting(
-        "sparkmirror.takeover.fence",
-        Choice(("none", "marker")),
-        KeyScope.CONNECTOR,
-        "Whether a predecessor that did not end in order is fenced, which takes an offset in each partition.",
-        "docs/running.md",
-        FlowConfig,
-        "takeover_fence",
-    ),
 )
 
 LOG_FORMAT = Setting(

@@ -7,7 +7,6 @@ one on: a position is nearly always among those, and history can be long.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -130,15 +129,11 @@ class SegmentLog:
             agreed = self._propose(proposal)
         return agreed[-1] if agreed else None
 
-    def succeed(self, present: Identity, proposal: Identity) -> list[Identity]:
-        """Have another identity follow the present one, unless somebody's does already; all of them, to the newest."""
-        agreed = self._agreed(present.cluster_id)
-        if agreed and agreed[-1].producer == present.producer:
-            agreed = self._propose(dataclasses.replace(proposal, former=(present.producer,)))
-        return agreed
-
     def is_present(self, identity: Identity) -> bool:
-        """Whether nobody has followed this identity yet: what its successor writes it would take for a stranger's."""
+        """Tell whether this identity is still the flow's: release 0.1 could have another one follow (marker fence).
+
+        A pump with a former identity would take its successor's records for foreign ones.
+        """
         agreed = self._agreed(identity.cluster_id)
         return not agreed or agreed[-1].producer == identity.producer
 

@@ -6,7 +6,7 @@ stand side by side and the log decides between them (`arbitration`). Once all ba
 are known to be in the log it is written again, confirmed.
 
 Records are binary, big-endian, versioned. Key: int16 version, int8 kind, then
-- kind 0, an identity proposal: 16 bytes, unique; kind 2, one that can be fenced or follows another (`identity`);
+- kind 0, an identity proposal: 16 bytes, unique; kind 2, one of release 0.1 that names the one before (`identity`);
 - kind 1, a segment: 16 bytes target topic id, int32 partition, int64 sequence, int64 incarnation.
 """
 
@@ -296,7 +296,7 @@ def _runs_field(runs: tuple[Run, ...]) -> bytes:
 def identity_record(identity: Identity, unique: bytes) -> Record:
     """Key and value of a proposal; `unique` is 16 random bytes, so that no proposal replaces another."""
     return (
-        _KIND.pack(_VERSION, _LINK if identity.former or identity.transactional_id else _IDENTITY) + unique,
+        _KIND.pack(_VERSION, _IDENTITY) + unique,
         identity_value(identity),
     )
 

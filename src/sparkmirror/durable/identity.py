@@ -1,6 +1,8 @@
-"""Who a flow is at its target (invariant 7): a producer id, for ever, or until it is fenced (R16, `engine.fence`).
+"""The identity of a flow at its target (invariant 7): one producer id, for ever.
 
-Proposals lie in partition 0 of the segments topic. Of those that follow the same identity the lowest offset counts.
+Proposals lie in partition 0 of the segments topic; the one with the lowest offset counts. Release 0.1 had a setting,
+the marker fence, by which a takeover made a new identity that follows the former one. Those records are still read:
+the newest identity that all agree on counts, and batches of the former ones are the flow's, too.
 """
 
 from __future__ import annotations
@@ -42,11 +44,7 @@ class Identity:
     producer_id: int
     producer_epoch: int
     former: tuple[Producer, ...] = ()
-    """Who it was before, the last one last. A proposal names only that one."""
-    transactional_id: str = ""
-    """What the producer id belongs to, so that it can be fenced; empty: it can't be."""
-    agreed_ms: int = 0
-    """When it was proposed, in milliseconds since 1970; 0: who was before it had ended in order."""
+    """Producers of the flow before this one, the last one last; a proposal names only that one."""
 
     @property
     def producer(self) -> Producer:
@@ -59,7 +57,7 @@ class Identity:
         return producer == (self.producer_id, self.producer_epoch) or producer in self.former
 
     def fenced_with(self, producer_id: int) -> bool:
-        """Whether a transaction marker that bears this is ours: fences are all that we begin transactions for."""
+        """Tell whether a transaction marker with this producer id is a marker fence of release 0.1."""
         return any(one.producer_id == producer_id for one in self.former)
 
     def own(self, claims: Iterable[Claim]) -> list[Claim]:
@@ -86,31 +84,24 @@ def succession(proposals: Sequence[Identity], cluster_id: str) -> list[Identity]
     return agreed
 
 
-def transactional_ids(source_alias: str) -> str:
-    """How all begin that a flow's fences need (R16); our principal needs WRITE on them."""
-    return f"mm2-sparkmirror.{source_alias}."
-
-
 def identity_value(identity: Identity) -> bytes:
-    """A proposal; one that cannot be fenced and follows nobody is written as it always was."""
-    plain = not identity.former and not identity.transactional_id
-    cluster = identity.cluster_id.encode()
-    if plain:
-        return _PLAIN.pack(IDENTITY_VERSION, *identity.producer) + cluster
-    before = identity.former[-1] if identity.former else Producer(_NOBODY, _NOBODY)
-    head = _LINK.pack(IDENTITY_VERSION, *identity.producer, *before, identity.agreed_ms, len(cluster))
-    return head + cluster + identity.transactional_id.encode()
+    """The record value of a proposal that follows nobody."""
+    return _PLAIN.pack(IDENTITY_VERSION, *identity.producer) + identity.cluster_id.encode()
 
 
 def read_plain(value: bytes) -> Identity:
-    """Of one that cannot be fenced; raises struct.error and UnicodeDecodeError."""
+    """Read the value of a proposal that follows nobody; raises struct.error and UnicodeDecodeError."""
     _, producer_id, epoch = _PLAIN.unpack_from(value)
     return Identity(value[_PLAIN.size :].decode(), producer_id, epoch)
 
 
 def read_link(value: bytes) -> Identity:
-    """Of one that can be fenced, or follows another; raises as `read_plain`."""
-    _, producer_id, epoch, before_id, before_epoch, agreed_ms, length = _LINK.unpack_from(value)
+    """Read a proposal of release 0.1 that could be fenced, or follows another; raises as `read_plain`.
+
+    Its time and its transactional id are passed over: they served the fencing of it.
+    """
+    _, producer_id, epoch, before_id, before_epoch, _, length = _LINK.unpack_from(value)
     cluster = value[_LINK.size : _LINK.size + length].decode()
     former = () if before_id == _NOBODY else (Producer(before_id, before_epoch),)
-    return Identity(cluster, producer_id, epoch, former, value[_LINK.size + length :].decode(), agreed_ms)
+    value[_LINK.size + length :].decode()
+    return Identity(cluster, producer_id, epoch, former)

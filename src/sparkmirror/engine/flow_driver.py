@@ -25,7 +25,6 @@ from sparkmirror.durable.progress import StandingLog, Stood
 from sparkmirror.engine.assignment import PartitionKey, PartitionLoad
 from sparkmirror.engine.done_topics import DoneTopics
 from sparkmirror.engine.duties import LAST_TURNS_S, Duties
-from sparkmirror.engine.fence import Fence, say_fenced, say_no_fence
 from sparkmirror.engine.flow_duties import FlowDuties, FlowGroups
 from sparkmirror.engine.flow_view import FlowView, PartitionView
 from sparkmirror.engine.identity import agree_identity
@@ -36,8 +35,7 @@ from sparkmirror.engine.own_topics import create_own_topics
 from sparkmirror.engine.snapshot import ELSEWHERE
 from sparkmirror.engine.target_proof import TargetProof
 from sparkmirror.engine.weaknesses import Weaknesses
-from sparkmirror.errors import ConfigError, SparkMirrorError
-from sparkmirror.events import Event
+from sparkmirror.errors import ConfigError
 from sparkmirror.log_levels import asked_levels
 from sparkmirror.messages.control import TICK_S, Control, ControlState, Epoch, Leader, Phase, control_topic
 from sparkmirror.messages.orders import AddedRoutes, FlowOrder, FlowReport, Receipt, RouteOrder
@@ -91,9 +89,6 @@ class FlowDriver:
         self.unclean = False
         """Pumps of an epoch before may still be alive."""
         self._unclean_at = float("-inf")
-        self._fenced: frozenset[TopicPartition] | None = None
-        """Target partitions where they can't write any more; None: nobody has tried to fence them."""
-        self._fence = Fence(flow, leased=use_lease)
         self.cluster_ids: dict[str, str] = {}
         """Of both aliases, once it is open."""
         self.done_topics = DoneTopics(lambda topic, done: self._control.done(topic, done))
@@ -260,40 +255,12 @@ class FlowDriver:
     def note_end(self, *, unclean: bool) -> None:
         """How the pumps before the next epoch ended; if `unclean` they may still be alive.
 
-        So may those that were feared before, though pumps have ended in order since: unless they were fenced, nobody
-        has waited long enough yet (R5).
+        Pumps of an unclean end count as alive for `GRACE_S`, even if a later epoch has ended in order (R5).
         """
         now = time.monotonic()
         if unclean:
             self._unclean_at = now
-            self._fenced = None
-        ordered = self._ordered.values()
-        fenced = self._fenced is not None and bool(ordered) and all(route.fenced for route in ordered)
-        self.unclean = now - self._unclean_at < GRACE_S and not fenced
-
-    def fence(self) -> None:
-        """Where the flow asks for it, see to it that no pump of before can write any more (R16)."""
-        if self.flow.takeover_fence != "marker" or not self.flow.copies:
-            return
-        if self.unclean and self._fenced is None:
-            refused = self.takeover.refused
-            targets = {
-                (target, key.partition)
-                for key, target in self._targets().items()
-                if PartitionPair(key.topic, target, key.partition) not in refused
-            }
-            try:
-                self._identity, self._fenced = self._fence.succeed(self.identity, targets)
-            except (ConnectionError, SparkMirrorError) as error:
-                self._fenced = frozenset()
-                say_no_fence(self.name, error)
-            say_fenced(self.name, len(self._fenced), len(targets))
-        try:
-            if not self.unclean and not self.identity.transactional_id:
-                self._identity = self._fence.upgrade(self.identity)
-            self._fence.keep(self.identity)
-        except (ConnectionError, SparkMirrorError) as error:  # without a fence R5 holds, and an id is kept for days
-            log.warning("flow %s: %s", self.name, error, extra=Event.FENCE_FAILED.extra)
+        self.unclean = now - self._unclean_at < GRACE_S
 
     def take_charge_again(self) -> None:
         """Have the next `take_charge` announce us anew: an announcement that was late may stand behind ours."""
@@ -406,7 +373,6 @@ class FlowDriver:
             appended=stood.appended,
             passed=(stood.upstream, stood.downstream),
             refused=self.takeover.refused.get(PartitionPair(key.topic, target, key.partition), ""),
-            fenced=self._fenced is not None and (target, key.partition) in self._fenced,
         )
 
     @property
@@ -422,9 +388,7 @@ class FlowDriver:
     def add(self, epoch: int, taken: Mapping[int, Iterable[PartitionKey]], shares: Mapping[int, float]) -> None:
         """Have tasks that run copy more partitions; `shares` as in `AddedRoutes`."""
         for task, keys in taken.items():
-            # A second attempt of the task is the same producer as the first, which nothing has fenced (R5).
-            waiting = [route.model_copy(update={"fenced": False}) for route in self._order_routes(keys)]
-            self._added.setdefault(task, []).extend(waiting)
+            self._added.setdefault(task, []).extend(self._order_routes(keys))
         routes = {task: tuple(added) for task, added in self._added.items()}
         with self._lock:
             self._control.add(
@@ -592,7 +556,7 @@ class FlowDriver:
             helper.join(1.0)
         for admin in filter(None, (self._source, self._target)):
             admin.close()
-        for client in (self._control_client, self._topics_client, self.loss_watch, self._fence, self.takeover):
+        for client in (self._control_client, self._topics_client, self.loss_watch, self.takeover):
             client.close()
 
     def _opened(self, admin: ClusterAdmin | None) -> ClusterAdmin:

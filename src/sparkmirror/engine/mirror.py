@@ -247,7 +247,6 @@ class Mirror:
                 if not driver.looked_over:
                     self._refresh_at.pop(driver.name, None)
                 self._refresh(driver)
-                driver.fence()
                 if driver.partitions():
                     driver.say(self.epoch + 1, "running")
                 ready.append(driver)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Set
 
 from sparkmirror.cluster.admin import INVALID_REPLICATION_FACTOR, TOPIC_ALREADY_EXISTS, refusal
 from sparkmirror.cluster.scratch_topic import PREFIX
-from sparkmirror.durable.identity import transactional_ids
 from sparkmirror.lint.findings import LintRule, LintSeverity, Spot
 from sparkmirror.lint.probe import FlowProbe, ProbedCluster, lease_group, missing, named_groups
 from sparkmirror.lint.rights import allowed, principal
@@ -76,9 +75,6 @@ def forbidden_at_target(probe: FlowProbe) -> Iterator[Spot]:
         yield from _cluster_lacks(probe, side, {"ALTER_CONFIGS"}, "to set client quotas")
     yield from _groups_lack(probe, side, "READ", [lease_group(flow), *named_groups(flow)])
     yield from _internal_forbidden(probe, side)
-    if not side.may_fence:
-        ids = transactional_ids(flow.source.alias)
-        yield _spot(probe, side.cluster.alias, f"WRITE on transactional ids that begin with {ids}")
 
 
 def rights_unknown(probe: FlowProbe) -> Iterator[Spot]:

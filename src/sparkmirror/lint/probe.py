@@ -22,10 +22,8 @@ from sparkmirror.cluster.dry_creation import try_creation
 from sparkmirror.cluster.list_offsets import EARLIEST, list_offsets
 from sparkmirror.cluster.permissions import cluster_operations, group_operations, topic_operations
 from sparkmirror.cluster.quorum_clock import clock_skew_s
-from sparkmirror.cluster.transactions import TransactionalId
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.durable.claims import segments_topic
-from sparkmirror.durable.identity import transactional_ids
 from sparkmirror.durable.losses import losses_topic
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.lint.rights import EVERYTHING
@@ -78,8 +76,6 @@ class ProbedCluster:
     """Of the groups that the flow names, and at the target of the one that its processes agree through."""
     pattern_operations: dict[str, frozenset[str]] = field(default_factory=dict)
     """What we may do with groups that a pattern of the flow's matches: tried with a name that is like it."""
-    may_fence: bool = True
-    """Asked where the flow has its predecessors fenced."""
     too_old: tuple[str, ...] = ()
     """Brokers that can't be used, and why."""
     weaker: tuple[str, ...] = ()
@@ -207,8 +203,6 @@ def _about_target(admin: ClusterAdmin, client: ClusterClient, found: FlowProbe, 
     side.group_operations = group_operations(client, [lease_group(flow), *groups])
     if flow.group.emit_checkpoints_enabled and flow.group.sync_group_offsets_enabled:
         side.pattern_operations = _pattern_operations(client, flow)
-    if flow.takeover_fence == "marker":
-        side.may_fence = TransactionalId(client, transactional_ids(flow.source.alias)).may_be_written()
     _about_missing(client, found, side)
 
 

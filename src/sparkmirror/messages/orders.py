@@ -26,6 +26,8 @@ class _OrderValue(BaseModel):
 class RouteOrder(_OrderValue):
     """One partition to pump."""
 
+    model_config = ConfigDict(extra="ignore")  # another release's, in the control topic, may say more
+
     source_topic: str
     target_topic: str
     partition: int
@@ -40,8 +42,6 @@ class RouteOrder(_OrderValue):
     """What was said last: when the copy ended at this downstream offset, nothing was left below this upstream one."""
     refused: str = ""
     """Why it must not be pumped now, if so: it is parked, with this reason."""
-    fenced: bool = False
-    """No predecessor can write there any more (R16), so none has to be waited for."""
 
     @property
     def route(self) -> PartitionPair:
@@ -66,7 +66,7 @@ class FlowOrder(_OrderValue):
     unclean: bool = False
     """The predecessor did not report its end: it may still be alive (R5)."""
     former: tuple[Producer, ...] = ()
-    """Who the flow was before it was fenced (R16)."""
+    """Producers of the flow before this one (`durable.identity`)."""
 
     @property
     def identity(self) -> Identity:
@@ -74,8 +74,7 @@ class FlowOrder(_OrderValue):
 
     def again(self) -> FlowOrder:
         """The same for a second attempt, which may meet the first one, still alive."""
-        routes = tuple(route.model_copy(update={"fenced": False}) for route in self.routes)
-        return self.model_copy(update={"unclean": True, "routes": routes})
+        return self.model_copy(update={"unclean": True})
 
 
 class AddedRoutes(_OrderValue):

@@ -23,7 +23,7 @@ class ForeignRecords(NamedTuple):
     first: int
     end: int
     fence: bool = False
-    """Nobody else's either: markers with which we were fenced (R16)."""
+    """Marker fences of release 0.1 (`durable.identity`), and no foreign producer's records."""
 
 
 def told_apart(stretch: ForeignRecords, fences: Iterable[tuple[int, int]]) -> list[ForeignRecords]:

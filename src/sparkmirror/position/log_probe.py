@@ -156,7 +156,7 @@ class LogProbe:
         return False
 
     def fences(self, where: TopicPartition, offset: int, end: int) -> list[tuple[int, int]]:
-        """Stretches of nothing but markers of our fences (R16) in a range of offsets: first, and end."""
+        """Stretches of nothing but marker fences (`durable.identity`) in a range of offsets: first, and end."""
         found: list[tuple[int, int]] = []
         for header in self._from(where, offset):
             if header.base_offset >= end:
@@ -167,7 +167,7 @@ class LogProbe:
         return found
 
     def fences_only(self, where: TopicPartition, offset: int, end: int) -> bool:
-        """Whether all batches in a range of offsets are markers of our fences; reads no further than one that isn't."""
+        """Tell whether all batches in a range of offsets are marker fences; reads as far as the first other batch."""
         headers = takewhile(lambda header: header.base_offset < end, self._from(where, offset))
         return all(map(self._is_fence, headers))
 

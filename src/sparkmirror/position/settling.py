@@ -27,7 +27,7 @@ class Settled(NamedTuple):
 
 
 class Superseded(ConnectionError):
-    """We are not the flow any more (R16): what it writes would look like somebody else's to us."""
+    """The flow has another identity since: a process of release 0.1 fenced this one (`durable.identity`)."""
 
 
 def assert_present(segments: SegmentLog, identity: Identity) -> None:

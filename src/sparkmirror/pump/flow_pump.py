@@ -146,7 +146,6 @@ class FlowPump:
                 until=route.until,
                 from_latest=flow.fetch.auto_offset_reset == "latest",
                 unclean=self.order.unclean,
-                fenced=route.fenced,
                 fresh_after_ms=wall_ms() - self.order.state_lifetime_ms // 2,
                 intake=Intake(
                     read_committed=flow.fetch.isolation_level == "read_committed",

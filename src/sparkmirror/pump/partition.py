@@ -63,7 +63,7 @@ class Stage(Enum):
 class PartitionCopy:
     """The copy of one partition. `now` is always `clock.now_s()`.
 
-    `unclean`: a predecessor may still be alive; `fenced`: but it can't write here any more (R16).
+    `unclean`: a predecessor may still be alive (R5).
     `fresh_after_ms`: older records may take the leader's state with them, as of the first `now`.
     """
 
@@ -81,7 +81,6 @@ class PartitionCopy:
         now: float,
         intake: Intake,
         remembered: Remembered = NOTHING_KNOWN,
-        fenced: bool = False,
         done_at: int | None = None,
     ) -> None:
         self.route = route
@@ -144,7 +143,7 @@ class PartitionCopy:
         self._failures = 0
         self._troubled_since: float | None = None
         self._unclean = unclean
-        self._quiet = QuietRule(unclean and not fenced, now)
+        self._quiet = QuietRule(unclean, now)
 
     @property
     def goal(self) -> int | None:
