@@ -156,6 +156,10 @@ no effect: no record is looked into, so there is nothing to trace
     tracing
 """)
 
+_RESTARTED = (
+    "what has failed is restarted, too: its flow begins anew, at once and then after 2, 6, 12 minutes and so on, 60 at"
+    " most; after `maxRestarts` no more. Other partitions of the flow pause while it begins"
+)
 OPERATED = {
     "target.groupId": "pods of one group are one deployment: one works, the others stand by",
     "target.configStorageTopic": "where the connectors are kept, in Connect's own records",
@@ -170,6 +174,9 @@ OPERATED = {
     "externalConfiguration": "`env` and `volumes`, mounted below `/opt/kafka/external-configuration` as there",
     "template": "`pod`, `connectContainer`, `apiService`, `podDisruptionBudget`, `serviceAccount`, and of `deployment`"
     " or `podSet` the metadata",
+    "mirrors[].sourceConnector.autoRestart": _RESTARTED,
+    "mirrors[].checkpointConnector.autoRestart": _RESTARTED,
+    "mirrors[].heartbeatConnector.autoRestart": _RESTARTED,
     "mirrors[].sourceConnector.listOffsets": "the ConfigMap that `strimzi.io/connector-offsets: list` writes",
     "mirrors[].checkpointConnector.listOffsets": "the ConfigMap that `strimzi.io/connector-offsets: list` writes",
     "mirrors[].heartbeatConnector.listOffsets": "the ConfigMap that `strimzi.io/connector-offsets: list` writes",

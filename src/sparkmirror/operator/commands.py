@@ -126,14 +126,14 @@ def _offsets(resource: Mapping[str, Any], annotations: Mapping[str, str], connec
     if reason is WarningReason.RESET:
         return Offsets(reason, name, "")
     field, way = ("listOffsets", "toConfigMap") if reason is WarningReason.LIST else ("alterOffsets", "fromConfigMap")
-    spec = _connector_spec(resource["spec"], name)
+    spec = connector_spec(resource["spec"], name)
     config_map = ((spec.get(field) or {}).get(way) or {}).get("name") or ""
     if not config_map:
         raise CommandRefused(reason, f"{name}: there is no {field}.{way}.name, which says in which ConfigMap")
     return Offsets(reason, name, str(config_map))
 
 
-def _connector_spec(spec: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def connector_spec(spec: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """The connector's own fields in the resource."""
     flow, _, kind = name.rpartition(".")
     field = kind.removeprefix("Mirror")

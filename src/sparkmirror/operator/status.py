@@ -15,6 +15,9 @@ from sparkmirror.formats.connect import PACKAGE, ConnectorRole
 from sparkmirror.formats.strimzi_status import FAILED_MESSAGE
 from sparkmirror.operator.names import Key, rest_url, selector
 
+TIME = "%Y-%m-%dT%H:%M:%SZ"
+"""How a status writes a time."""
+
 
 class ResourceTrouble(NamedTuple):
     """Reason and message of a condition."""
@@ -37,6 +40,8 @@ class SeenResource:
     trouble: ResourceTrouble | None = None
     """Reason why the resource is not ready; None if it is."""
     warnings: Sequence[ResourceTrouble] = field(default=())
+    restarts: Sequence[Mapping[str, Any]] | None = None
+    """Restarts that `autoRestart` asked for; None where no connector was asked how it is."""
     paused: bool = False
 
 
@@ -45,7 +50,7 @@ def status_of(seen: SeenResource, before: Mapping[str, Any], now: datetime | Non
 
     An unchanged condition keeps its time.
     """
-    at = (now or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    at = (now or datetime.now(UTC)).strftime(TIME)
     old = {_said(item): item.get("lastTransitionTime", at) for item in before.get("conditions") or ()}
     conditions = [{**item, "lastTransitionTime": old.get(_said(item), at)} for item in _conditions(seen)]
     if seen.paused:
@@ -60,7 +65,9 @@ def status_of(seen: SeenResource, before: Mapping[str, Any], now: datetime | Non
         "replicas": seen.replicas,
     }
     connectors = seen.connectors if seen.connectors is not None else before.get("connectors") or []
+    restarts = seen.restarts if seen.restarts is not None else before.get("autoRestartStatuses") or []
     if seen.wanted:
+        status |= {"autoRestartStatuses": [dict(item) for item in restarts]} if restarts else {}
         return status | {"url": rest_url(seen.key), "connectors": [dict(item) for item in connectors]}
     return status | {"connectors": []}
 

@@ -12,6 +12,7 @@ import javaproperties
 
 from sparkmirror.errors import ConfigError
 from sparkmirror.events import Event
+from sparkmirror.operator.auto_restarts import AutoRestart, auto_restarts
 from sparkmirror.operator.commands import (
     CommandRefused,
     Offsets,
@@ -19,6 +20,7 @@ from sparkmirror.operator.commands import (
     WarningReason,
     asked_offsets,
     commands,
+    connector_spec,
     listed_text,
 )
 from sparkmirror.operator.connectors import Call, changes, config_digest
@@ -309,9 +311,28 @@ class _One:
         except RestRefused as refused:
             return replace(seen, trouble=ResourceTrouble("ConnectRestException", str(refused)))
         statuses = [shown[name]["status"] for name in sorted(shown)]
+        restarts: list[AutoRestart] = []
+        for restart, call in self._auto_restarts(plan, statuses):
+            restarts.append(restart)
+            if call is not None:
+                warnings += self._restart(call)
         missing = [item.name for item in plan.connectors if item.name not in shown]
         trouble = ResourceTrouble("ConnectorsMissing", f"not there yet: {', '.join(missing)}") if missing else None
-        return replace(seen, connectors=statuses, warnings=warnings, trouble=trouble)
+        told = [restart.shown for restart in restarts]
+        return replace(seen, connectors=statuses, warnings=warnings, trouble=trouble, restarts=told)
+
+    def _auto_restarts(
+        self, plan: Plan, statuses: Sequence[Mapping[str, Any]]
+    ) -> Iterator[tuple[AutoRestart, Call | None]]:
+        asked = {item.name: connector_spec(self._spec, item.name).get("autoRestart") or {} for item in plan.connectors}
+        return auto_restarts(asked, statuses, self._resource.get("status") or {}, datetime.now(UTC))
+
+    def _restart(self, call: Call) -> Iterator[ResourceTrouble]:
+        try:
+            self._rest.do(call)
+            log.info("%s: %s", self._key, call.why, extra=Event.CONNECTOR_CHANGED.extra)
+        except (RestAway, RestRefused) as error:
+            yield ResourceTrouble(WarningReason.RESTART, str(error))
 
     def _change(self, plan: Plan, there: Mapping[str, Mapping[str, Any]]) -> None:
         for call in changes(plan.connectors, there, self._memory.put):
