@@ -28,7 +28,7 @@ KNOWN_FACTORS = {
 SHORT_S = 20
 """Interval in seconds below which polling loads the source.
 
-The figure is the AWS kit's own advice (`seeds.md` S1-34).
+The figure is the advice of AWS's kit, `aws-samples/mirrormaker2-msk-migration`.
 """
 
 POLLING = (

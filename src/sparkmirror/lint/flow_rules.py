@@ -33,7 +33,7 @@ def wrong_pattern(subject: Subject) -> Iterator[Spot]:
 
 
 def kerberos_here(subject: Subject) -> Iterator[Spot]:
-    """Yield clusters for which this machine lacks a condition of a Kerberos sign-in."""
+    """Yield clusters to which this machine can't sign in by Kerberos."""
     for flow in subject.flows:
         for cluster in (flow.source, flow.source.for_copying, flow.target, flow.target.for_copying):
             if lacking := _lacks(cluster):
@@ -59,7 +59,7 @@ def _lacks(cluster: ClusterConfig) -> str:
 
 
 def _troubles(kind: TroubleKind) -> Callable[[Subject], Iterator[Spot]]:
-    """Return a rule for a kind of trouble that a run also looks for at its start."""
+    """Return a rule for a kind of trouble; a run looks for the same at its start."""
 
     def look(subject: Subject) -> Iterator[Spot]:
         for trouble in flow_troubles(subject.flows):

@@ -46,13 +46,13 @@ class Subject:
                 yield from cluster.worker.settings.values()
 
     def named(self, *names: str) -> Iterator[Entry]:
-        """Yield entries whose keys are one of these names, with or without a prefix."""
+        """Yield entries with these names as keys, with or without a prefix."""
         for entry in self.entries():
             if any(entry.key == name or entry.key.endswith(f".{name}") for name in names):
                 yield entry
 
     def stated(self, name: str, flow: FlowConfig) -> Entry | None:
-        """Return the entry that sets this name for this flow, or None."""
+        """Return the entry of a name for a flow, or None."""
         entries = {entry.key: entry for entry in self.reading.entries}
         return entries.get(f"{flow.name}.{name}") or entries.get(name)
 
