@@ -75,4 +75,4 @@ def _given(path: str) -> Mapping[str, str]:
         log.info("Properties file not found in location: %s, using defaults", path)
         return {}
     except (OSError, ValueError) as error:
-        raise ConfigError(f"can't be read: {error}", where=path) from None
+        raise ConfigError(f"can't be read: {error}", origin=path) from None
