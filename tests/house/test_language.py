@@ -45,7 +45,7 @@ def test_faults_would_be_seen(tmp_path: Path) -> None:
     )
     assert [fault.removeprefix(f"{file}:") for fault in faults(file)] == [
         "1 begins with 'what'",
-        "5 the first line has 100 characters",
+        "5 the first line has 101 characters",
         "7 where is no variable's name",
         "8 one is no variable's name",
     ]
