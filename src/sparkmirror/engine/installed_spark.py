@@ -46,13 +46,14 @@ def require_spark() -> None:
         age = "old" if minor is not None and minor < OLDEST else "new"
         raise SetupError(
             f"PySpark {version} at {place} is too {age}, sparkmirror runs on {_words(OLDEST)} to {_words(NEWEST)}:"
-            f" {_REMEDY}, in a virtual environment if others need this one"
+            f" {_REMEDY}, in a virtual environment if other programs need this one"
         )
     jars = _minor_of_jars()
     if jars is not None and jars != minor:
         raise SetupError(
             f"PySpark {version} at {place} can't drive the Spark {_words(jars)} that {SPARK_HOME} names"
-            f" ({os.environ[SPARK_HOME]}): unset {SPARK_HOME}, or pip uninstall pyspark, so that that one's is taken"
+            f" ({os.environ[SPARK_HOME]}): unset {SPARK_HOME}, or pip uninstall pyspark, so that"
+            " the PySpark of that Spark is taken"
         )
 
 

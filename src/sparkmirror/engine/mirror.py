@@ -350,7 +350,9 @@ class Mirror:
         try:
             driver.read_losses()
         except (ConnectionError, SparkMirrorError) as error:
-            self._missing[driver.name].append(f"{driver.name}: whether anything was lost is not known: {error}")
+            self._missing[driver.name].append(
+                f"{driver.name}: the loss ledger can't be read, so losses are not known: {error}"
+            )
         if driver.flow.copies and not driver.partitions() and not driver.owed and not driver.done_topics.released:
             topics = ",".join(driver.flow.topics)
             self._missing[driver.name].append(f"{driver.name}: no topic of the source matches topics={topics}")

@@ -76,7 +76,7 @@ class Surroundings:
                 try:
                     self._look(flow)
                 except (ConnectionError, SparkMirrorError) as error:
-                    log.debug("flow %s: who else works on it is not known: %s", flow.name, error)
+                    log.debug("flow %s: the number of its processes is not known: %s", flow.name, error)
                 except Exception:  # this thread must not end
                     log.exception("flow %s: looking around", flow.name, extra=Event.LOOKING_AROUND_FAILED.extra)
             if time.monotonic() >= self._certificates_at:

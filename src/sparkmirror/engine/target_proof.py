@@ -70,7 +70,7 @@ class TargetProof:
             try:
                 self._memory.learn(self._proven)
             except (ConnectionError, SparkMirrorError) as error:
-                log.debug("flow %s: that the append check holds was not written down: %s", self._flow.name, error)
+                log.debug("flow %s: the proof of the append check was not written down: %s", self._flow.name, error)
             self._proven = None
 
     def _known(self) -> Software | None:
