@@ -22,7 +22,7 @@ from sparkmirror.errors import ConfigError
 from sparkmirror.policy import NamePatterns
 from sparkmirror.sync.moved_writers import say_moved, take_back
 
-topics = typer.Typer(no_args_is_help=True, help="Topics: what they are at, and the end of a migration.")
+topics = typer.Typer(no_args_is_help=True, help="Topics: their state, and the end of a migration.")
 
 Topics = Annotated[
     str, typer.Option("--topics", metavar="REGEXES", help="Source topics (regular expressions, comma separated).")
