@@ -54,10 +54,10 @@ class SegmentLog:
         for home in {home_partition(topic_id, index, count) for topic_id, index in partitions}:
             self._read_home(home)
         while self._went_back:
-            where = self._went_back.pop()
-            self._floors.pop(where, None)
-            self._claims[where] = {one.key: one for one in self.whole(*where)}
-            self._forget_oldest(where, self._claims[where])
+            partition = self._went_back.pop()
+            self._floors.pop(partition, None)
+            self._claims[partition] = {claim.key: claim for claim in self.whole(*partition)}
+            self._forget_oldest(partition, self._claims[partition])
 
     def claims(self, topic_id: bytes, partition: int) -> Sequence[Segment]:
         """The claims read so far for a target partition, rivals' too; of a long history the newest."""
@@ -69,18 +69,18 @@ class SegmentLog:
 
     def wholes(self, partitions: Iterable[TargetPartition]) -> dict[TargetPartition, Sequence[Segment]]:
         """All claims for these, read anew from the topic's start."""
-        found: dict[TargetPartition, dict[ClaimKey, Segment]] = {where: {} for where in partitions}
+        by_partition: dict[TargetPartition, dict[ClaimKey, Segment]] = {partition: {} for partition in partitions}
         count = self._log.partitions
-        for home in sorted({home_partition(topic_id, index, count) for topic_id, index in found}):
-            for one in self.history(home):
-                claims = found.get((one.target_topic_id, one.partition))
+        for home in sorted({home_partition(topic_id, index, count) for topic_id, index in by_partition}):
+            for record in self.history(home):
+                claims = by_partition.get((record.target_topic_id, record.partition))
                 if claims is None:
                     continue
-                if isinstance(one, Segment):
-                    claims[one.key] = one
+                if isinstance(record, Segment):
+                    claims[record.key] = record
                 else:
-                    claims.pop(one.key, None)
-        return {where: tuple(claims.values()) for where, claims in found.items()}
+                    claims.pop(record.key, None)
+        return {partition: tuple(claims.values()) for partition, claims in by_partition.items()}
 
     def history(self, home: int) -> Iterator[Segment | Retracted]:
         """Everything that one partition of the segments topic says of claims, in the order it was written."""
@@ -88,9 +88,9 @@ class SegmentLog:
         while more:
             entries, offset, more = self._log.read_some(home, offset)
             for _, key, value in entries:
-                one = read_record(key, value)
-                if isinstance(one, Segment | Retracted):
-                    yield one
+                record = read_record(key, value)
+                if isinstance(record, Segment | Retracted):
+                    yield record
 
     @property
     def topic(self) -> str:
@@ -113,9 +113,9 @@ class SegmentLog:
     def _write(self, changes: Iterable[Segment | Retracted]) -> None:
         count = self._log.partitions
         homes: dict[int, list[Record]] = defaultdict(list)
-        for one in changes:
-            record = segment_record(one) if isinstance(one, Segment) else (segment_key(one), None)
-            homes[home_partition(one.target_topic_id, one.partition, count)].append(record)
+        for change in changes:
+            record = segment_record(change) if isinstance(change, Segment) else (segment_key(change), None)
+            homes[home_partition(change.target_topic_id, change.partition, count)].append(record)
         for home, records in homes.items():
             self._log.append(home, records)
 
@@ -144,7 +144,7 @@ class SegmentLog:
     def _agreed(self, cluster_id: str) -> list[Identity]:
         """All, from the first to the one that counts."""
         self._read_home(_IDENTITY_PARTITION)
-        return succession([one for _, one in sorted(self._proposals, key=_offset)], cluster_id)
+        return succession([identity for _, identity in sorted(self._proposals, key=_offset)], cluster_id)
 
     def _read_home(self, home: int) -> None:
         more = True
@@ -153,28 +153,28 @@ class SegmentLog:
             for offset, key, value in entries:
                 self._take(offset, read_record(key, value))
 
-    def _take(self, offset: int, one: Segment | Identity | Retracted | None) -> None:
-        if isinstance(one, Identity):
-            self._proposals.append((offset, one))
-        elif isinstance(one, Segment):
-            where = one.target_topic_id, one.partition
-            if one.sequence < self._floors.get(where, one.sequence):
-                if one.heals and not one.confirmed:
-                    self._went_back.add(where)
+    def _take(self, offset: int, record: Segment | Identity | Retracted | None) -> None:
+        if isinstance(record, Identity):
+            self._proposals.append((offset, record))
+        elif isinstance(record, Segment):
+            partition = record.target_topic_id, record.partition
+            if record.sequence < self._floors.get(partition, record.sequence):
+                if record.heals and not record.confirmed:
+                    self._went_back.add(partition)
                 return
-            claims = self._claims[where]
-            claims[one.key] = one
+            claims = self._claims[partition]
+            claims[record.key] = record
             if len(claims) > 2 * KEPT_CLAIMS:
-                self._forget_oldest(where, claims)
-        elif isinstance(one, Retracted):
-            self._claims[one.target_topic_id, one.partition].pop(one.key, None)
+                self._forget_oldest(partition, claims)
+        elif isinstance(record, Retracted):
+            self._claims[record.target_topic_id, record.partition].pop(record.key, None)
 
-    def _forget_oldest(self, where: TargetPartition, claims: dict[ClaimKey, Segment]) -> None:
+    def _forget_oldest(self, partition: TargetPartition, claims: dict[ClaimKey, Segment]) -> None:
         """All older ones, unconfirmed too: one that is left would seem to count until the first that is kept."""
         confirmed = sorted(sequence for (sequence, _), claim in claims.items() if claim.confirmed)
         if len(confirmed) > KEPT_CLAIMS:
-            self._floors[where] = confirmed[-KEPT_CLAIMS]
-            for key in [key for key in claims if key[0] < self._floors[where]]:
+            self._floors[partition] = confirmed[-KEPT_CLAIMS]
+            for key in [key for key in claims if key[0] < self._floors[partition]]:
                 del claims[key]
 
 
@@ -185,8 +185,8 @@ def settling(claimed: Iterable[Segment], retracted: Iterable[Segment | Retracted
     nothing is that was claimed anew.
     """
     claimed = sorted(claimed, key=_sequence, reverse=True)
-    kept = {_name(one) for one in claimed}
-    gone = [_retracted(one) for one in retracted if _name(one) not in kept]
+    kept = {_name(claim) for claim in claimed}
+    gone = [_retracted(claim) for claim in retracted if _name(claim) not in kept]
     return [*claimed, *gone]
 
 
@@ -194,12 +194,12 @@ def _sequence(segment: Segment) -> int:
     return segment.sequence
 
 
-def _name(one: Segment | Retracted) -> tuple[bytes, int, ClaimKey]:
-    return one.target_topic_id, one.partition, one.key
+def _name(claim: Segment | Retracted) -> tuple[bytes, int, ClaimKey]:
+    return claim.target_topic_id, claim.partition, claim.key
 
 
-def _retracted(one: Segment | Retracted) -> Retracted:
-    return Retracted(one.target_topic_id, one.partition, *one.key)
+def _retracted(claim: Segment | Retracted) -> Retracted:
+    return Retracted(claim.target_topic_id, claim.partition, *claim.key)
 
 
 def _offset(proposal: tuple[int, Identity]) -> int:

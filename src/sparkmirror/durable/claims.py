@@ -163,16 +163,16 @@ class Segment:
 
 def joined(runs: Iterable[Run]) -> tuple[Run, ...]:
     """The same runs, those that continue each other made one."""
-    found: list[Run] = []
+    merged: list[Run] = []
     follows: int | None = None
     for run in runs:
         upstream, length = run
         if upstream == follows:
-            found[-1] = Run(found[-1].upstream, found[-1].length + length)
+            merged[-1] = Run(merged[-1].upstream, merged[-1].length + length)
         else:
-            found.append(run)
+            merged.append(run)
         follows = upstream + length
-    return tuple(found)
+    return tuple(merged)
 
 
 def start_claim(
@@ -219,26 +219,26 @@ class RunsBySequence:
 
     def at(self, sequence: int, count: int) -> list[Run]:
         """Of so many records from one of the segment on; the last run goes on without end."""
-        skip, found = sequence - self.segment.sequence, list[Run]()
+        skip, runs = sequence - self.segment.sequence, list[Run]()
         index = bisect_right(self._ends, skip)
         while count:
             begin = self._ends[index - 1] if index else 0
             length = min(self._ends[index] - skip, count) if index < len(self._ends) else count
             if length:
-                found.append(Run(self.segment.runs[index].upstream + skip - begin, length))
+                runs.append(Run(self.segment.runs[index].upstream + skip - begin, length))
             skip, count, index = skip + length, count - length, index + 1
-        return found
+        return runs
 
 
 def first_of(runs: Iterable[Run], count: int) -> tuple[Run, ...]:
     """The runs of the first so many records."""
-    found = []
+    first = []
     for run in runs:
         length = min(run.length, count)
         count -= length
         if length:
-            found.append(Run(run.upstream, length))
-    return tuple(found)
+            first.append(Run(run.upstream, length))
+    return tuple(first)
 
 
 _VALUE_VERSION = _VERSION.to_bytes(2, "big")

@@ -58,7 +58,7 @@ class Identity:
 
     def fenced_with(self, producer_id: int) -> bool:
         """Tell whether a transaction marker with this producer id is a marker fence of release 0.1."""
-        return any(one.producer_id == producer_id for one in self.former)
+        return any(producer.producer_id == producer_id for producer in self.former)
 
     def own(self, claims: Iterable[Claim]) -> list[Claim]:
         """Those of the claims that are the flow's."""
@@ -71,9 +71,9 @@ def succession(proposals: Sequence[Identity], cluster_id: str) -> list[Identity]
     `proposals` in the order of their offsets.
     """
     first: dict[Producer | None, Identity] = {}
-    for one in proposals:
-        if one.cluster_id == cluster_id:
-            first.setdefault(one.former[-1] if one.former else None, one)
+    for proposal in proposals:
+        if proposal.cluster_id == cluster_id:
+            first.setdefault(proposal.former[-1] if proposal.former else None, proposal)
     agreed: list[Identity] = []
     following = first.get(None)
     while following is not None:

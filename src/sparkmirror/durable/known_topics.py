@@ -61,7 +61,7 @@ class TopicMemory:
         doomed = {topic.target_topic: topic for topic in topics}
         if doomed:
             self._log.append(0, [(topic.key, None) for topic in doomed.values()])
-            self._known = {name: one for name, one in self.known.items() if name not in doomed}
+            self._known = {name: known_topic for name, known_topic in self.known.items() if name not in doomed}
 
 
 def _read(value: bytes | None) -> KnownTopic | None:

@@ -119,7 +119,7 @@ class LossLedger:
             loss = known.model_copy(update={"at_ms": loss.at_ms})
         if known is not None and known == loss.model_copy(update={"at_ms": known.at_ms}):
             newer = list(partition.values())[list(partition).index(loss.key) + 1 :]
-            if not any(_overrules(one, known) for one in newer):
+            if not any(_overrules(entry, known) for entry in newer):
                 return
         self._log.append(0, [(loss.key.encode(), loss.model_dump_json().encode())])
         partition.pop(loss.key, None)
@@ -136,8 +136,8 @@ class LossLedger:
     def _of(self, target_topic_id: str, partition: int) -> dict[str, Loss]:
         if self._newest is None:
             self._newest = {}
-            for one in self.read():
-                self._newest.setdefault((one.target_topic_id, one.partition), {})[one.key] = one
+            for loss in self.read():
+                self._newest.setdefault((loss.target_topic_id, loss.partition), {})[loss.key] = loss
         return self._newest.setdefault((target_topic_id, partition), {})
 
 
@@ -169,19 +169,19 @@ def _without(note: Loss, lost: Loss) -> Iterable[Loss]:
 def _overrules(newer: Loss, known: Loss) -> bool:
     """Whether saying what is known again says something new."""
     kinds = {newer.kind, known.kind}
-    both = LossKind.TARGET_TRUNCATED in kinds and not kinds.isdisjoint(NOT_OURS)
-    return both and newer.first < known.end and known.first < newer.end
+    loss_and_note = LossKind.TARGET_TRUNCATED in kinds and not kinds.isdisjoint(NOT_OURS)
+    return loss_and_note and newer.first < known.end and known.first < newer.end
 
 
 def read_losses(entries: Iterable[LogEntry]) -> Iterable[Loss]:
     """Losses from the ledger's records, the newest word on each; what another version wrote is left out."""
-    found: dict[bytes, Loss] = {}
+    newest: dict[bytes, Loss] = {}
     for _, key, value in entries:
         if key is not None and value is not None:
             try:
                 loss = Loss.model_validate_json(value)
             except ValidationError:
                 continue
-            found.pop(key, None)
-            found[key] = loss
-    return found.values()
+            newest.pop(key, None)
+            newest[key] = loss
+    return newest.values()

@@ -52,14 +52,16 @@ class StandingLog:
     def known(self) -> Mapping[str, TopicStanding]:
         """By target topic."""
         if self._known is None:
-            found = (_read(value) for _, _, value in self._log.read(0, 0)[0])
-            self._known = {one.target_topic: one for one in found if one is not None}
+            records = (_read(value) for _, _, value in self._log.read(0, 0)[0])
+            self._known = {standing.target_topic: standing for standing in records if standing is not None}
         return self._known
 
-    def of(self, where: TopicPartition) -> tuple[str, Stood] | None:
+    def of(self, partition: TopicPartition) -> tuple[str, Stood] | None:
         """A target topic's id, and how its partition stood."""
-        topic = self.known.get(where[0])
-        return (topic.standing_of, topic.partitions[where[1]]) if topic and where[1] in topic.partitions else None
+        topic = self.known.get(partition[0])
+        return (
+            (topic.standing_of, topic.partitions[partition[1]]) if topic and partition[1] in topic.partitions else None
+        )
 
     def learn(self, topics: Iterable[TopicStanding]) -> None:
         """Write down what has changed; of partitions that are not given what is known stays."""

@@ -174,7 +174,9 @@ def _looked_for(claim: Segment, healing: Iterable[Segment]) -> Segment:
 
     Where the target has lost somebody else's records, too, what lay behind them is copied again farther to the front.
     """
-    ahead = [one.downstream + claim.sequence - one.sequence for one in healing if one.sequence <= claim.sequence]
+    ahead = [
+        healer.downstream + claim.sequence - healer.sequence for healer in healing if healer.sequence <= claim.sequence
+    ]
     lowest = min(ahead, default=claim.downstream)
     return dataclasses.replace(claim, downstream=lowest) if lowest < claim.downstream else claim
 
@@ -208,7 +210,7 @@ def arbitrate(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) -> 
     gone = [claim for claim in doubted if claim.key not in rewritten]
     healed = tuple(claim for claim in ruling.confirmed if claim.heals)
     settled_keys = rewritten | {claim.key for claim in ruling.false}
-    unsettled_yet = (one.claim for one in asked if not one.sent and one.claim.key not in settled_keys)
+    unsettled_yet = (unsent.claim for unsent in asked if not unsent.sent and unsent.claim.key not in settled_keys)
     nearer = ((claim, _looked_for(claim, healing)) for claim in unsettled_yet)
     return dataclasses.replace(
         ruling,
@@ -288,8 +290,8 @@ def _reaches(claim: Segment, sequence: int | None) -> bool:
 def _judge(judged: _Judged, log: TargetLog, confirmed: Sequence[RunsBySequence]) -> None:
     claim = judged.claim
     sequence = claim.sequence
-    found = zip(matches(claim, judged.seen, log), claim.batch_runs(), strict=True)
-    for index, ((match, there), runs) in enumerate(found):
+    matched = zip(matches(claim, judged.seen, log), claim.batch_runs(), strict=True)
+    for index, ((match, there), runs) in enumerate(matched):
         lead = None if there is None or match < Match.POSSIBLE else there.offset - there.sequence
         if match is Match.OPEN and judged.sent:
             match = Match.NO
@@ -307,7 +309,7 @@ def _decide(place: _Place, stretches: list[_Span]) -> str:
     best = max((piece.match for piece in place.pieces), default=Match.NO)
     if place.confirmed and not (best is Match.SURE and _overrule(place.pieces, place.confirmed[-1])):
         settled = _confirmed(place.confirmed)
-        shared = settled.shared or not all(_of_one_pump(settled, one) for one in place.confirmed)
+        shared = settled.shared or not all(_of_one_pump(settled, claim) for claim in place.confirmed)
         if before is None or not before.holds(settled):
             stretches.append(_Span(settled, [], shared))
         return ""
@@ -366,8 +368,8 @@ def _overrule(pieces: Iterable[_AnnouncedBatch], confirmed: Segment) -> bool:
     return all(confirmed.runs_at(piece.sequence, _count(piece)) != piece.runs for piece in sure)
 
 
-def _of_one_pump(one: Segment, other: Segment) -> bool:
-    return abs(one.incarnation - other.incarnation) < ONE_PUMP
+def _of_one_pump(claim: Segment, other: Segment) -> bool:
+    return abs(claim.incarnation - other.incarnation) < ONE_PUMP
 
 
 def _ruling(stretches: Sequence[_Span], asked: Iterable[_Judged]) -> Ruling:
@@ -392,7 +394,9 @@ def _ruling(stretches: Sequence[_Span], asked: Iterable[_Judged]) -> Ruling:
     # What may have been sent by two is told by a confirmed claim only: until there is one, both stay.
     spared = len(confirmed) < sum(bool(stretch.pieces) for stretch in stretches)
     false = [
-        one.claim for one in asked if one.claim.key not in kept and _has_failed(one.pieces, even_in_part=not spared)
+        judged.claim
+        for judged in asked
+        if judged.claim.key not in kept and _has_failed(judged.pieces, even_in_part=not spared)
     ]
     return Ruling(tuple(true), tuple(confirmed), tuple(false))
 
@@ -413,7 +417,7 @@ def _contradicts(piece: _AnnouncedBatch, settled: RunsBySequence) -> bool:
 
 def _agrees(piece: _AnnouncedBatch, place: _Place, told: _Told) -> bool:
     """Whether what may have been written there is what is believed, or is known not to have been."""
-    if any(one.match >= Match.LIKELY for one in place.pieces):
+    if any(rival.match >= Match.LIKELY for rival in place.pieces):
         return True
     return told.runs(piece.sequence, _count(piece)) == piece.runs
 
@@ -427,7 +431,7 @@ class _Told:
 
     def runs(self, sequence: int, count: int) -> tuple[Run, ...]:
         """The runs of so many records from a sequence on."""
-        found: list[Run] = []
+        covered: list[Run] = []
         at, end = max(bisect_right(self._sequences, sequence) - 1, 0), sequence + count
         for index in range(at, len(self._sequences)):
             following = self._sequences[index + 1] if index + 1 < len(self._sequences) else end
@@ -435,8 +439,8 @@ class _Told:
             if start >= end:
                 break
             if start < stop:
-                found += self._runs[index].at(start, stop - start)
-        return joined(found)
+                covered += self._runs[index].at(start, stop - start)
+        return joined(covered)
 
 
 def _ahead(pieces: Sequence[_AnnouncedBatch]) -> list[int]:

@@ -149,9 +149,9 @@ def decide(
     # What an operator set counts from its own sequence on; of another claim nothing was appended yet there.
     covering = [segment for segment in segments if segment.sequence < sequence + segment.altered]
     segment = max(covering, key=_sequence) if covering else first
-    gone = [one for one in segments if one.confirmed and one.sequence + one.announced > sequence]
-    lost = max((one.sequence + one.announced - sequence for one in gone), default=0)
-    lost_to = max((one.downstream + one.announced for one in gone), default=-1)
+    gone = [claim for claim in segments if claim.confirmed and claim.sequence + claim.announced > sequence]
+    lost = max((claim.sequence + claim.announced - sequence for claim in gone), default=0)
+    lost_to = max((claim.downstream + claim.announced for claim in gone), default=-1)
     if whole and sequence == 0 < segment.sequence:  # nothing is left, not even what the first claim announced
         return Position(0, None, reading.log_end_after + foreign_tail, True, -1, None, None, lost=lost, lost_to=lost_to)
     if segment.sequence > sequence:

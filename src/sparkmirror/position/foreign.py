@@ -50,7 +50,7 @@ class Explained(NamedTuple):
 
 def explain(
     probe: LogProbe,
-    where: TopicPartition,
+    partition: TopicPartition,
     segments: tuple[Segment, ...],
     sequence: int,
     log_start: int,
@@ -71,18 +71,18 @@ def explain(
     surplus = (log_end - sequence) - shift
     while surplus:
         dense = shown_to is not None and shown_to - sequence == shift  # so nothing lies between ours
-        jump = None if dense else _first_jump(probe, where, at, log_end, shift, sequence)
-        found = jump or StoredBatch(sequence, log_end, 0, 0, 0, 0, 0, 0, 0)
-        before = found.sequence + shift
+        jump = None if dense else _first_jump(probe, partition, at, log_end, shift, sequence)
+        batch = jump or StoredBatch(sequence, log_end, 0, 0, 0, 0, 0, 0, 0)
+        before = batch.sequence + shift
         foreign = probe.foreign_only if shown_to is None or jump is not None else probe.foreign_throughout
-        if before > found.offset or not foreign(where, before, found.offset):
+        if before > batch.offset or not foreign(partition, before, batch.offset):
             return None
-        stretches.append(ForeignRecords(before, found.offset))
+        stretches.append(ForeignRecords(before, batch.offset))
         if jump is None:
-            return Explained(tuple(claims), tuple(stretches), found.offset - before)
-        segment = newest.between(found.sequence, sequence, found.offset)
+            return Explained(tuple(claims), tuple(stretches), batch.offset - before)
+        segment = newest.between(batch.sequence, sequence, batch.offset)
         claims.append(segment)
-        at, shift = found.offset, found.offset - found.sequence
+        at, shift = batch.offset, batch.offset - batch.sequence
         surplus = (log_end - sequence) - shift
     return Explained(tuple(claims), tuple(stretches), 0)
 
@@ -101,47 +101,47 @@ def foreign_tail(known: Iterable[ForeignRecords], begin: int, log_end: int) -> F
     What lies below `begin`, where our newest claim does, is accounted for. Behind a stretch that was noted nothing of
     ours can be: it would have been claimed.
     """
-    behind = [ForeignRecords(max(one.first, begin), min(one.end, log_end)) for one in known]
-    behind = sorted(one for one in behind if one.first < one.end)
+    behind = [ForeignRecords(max(stretch.first, begin), min(stretch.end, log_end)) for stretch in known]
+    behind = sorted(stretch for stretch in behind if stretch.first < stretch.end)
     if not behind:
         return ForeignTail(0, ())
     unknown = []
     at = behind[0].first
-    for one in [*behind, ForeignRecords(log_end, log_end)]:
-        if one.first > at:
-            unknown.append(ForeignRecords(at, one.first))
-        at = max(at, one.end)
+    for stretch in [*behind, ForeignRecords(log_end, log_end)]:
+        if stretch.first > at:
+            unknown.append(ForeignRecords(at, stretch.first))
+        at = max(at, stretch.end)
     return ForeignTail(log_end - behind[0].first, tuple(unknown))
 
 
-def foreign_between(probe: LogProbe, where: TopicPartition, ruling: Ruling) -> tuple[ForeignRecords, ...]:
+def foreign_between(probe: LogProbe, partition: TopicPartition, ruling: Ruling) -> tuple[ForeignRecords, ...]:
     """The stretches right before claims that the log has just decided: what those hold landed behind them."""
-    found = []
+    stretches = []
     for before, claim in pairwise(ruling.true):
         first = before.downstream + claim.sequence - before.sequence
         if (
             first < claim.downstream
             and claim.batches
             and (not claim.confirmed or claim in ruling.confirmed)
-            and probe.foreign_only(where, first, claim.downstream)
+            and probe.foreign_only(partition, first, claim.downstream)
         ):
-            found.append(ForeignRecords(first, claim.downstream))
-    return tuple(found)
+            stretches.append(ForeignRecords(first, claim.downstream))
+    return tuple(stretches)
 
 
 def _first_jump(
-    probe: LogProbe, where: TopicPartition, low: int, high: int, shift: int, near: int
+    probe: LogProbe, partition: TopicPartition, low: int, high: int, shift: int, near: int
 ) -> StoredBatch | None:
     """The first batch of ours in a range of offsets that lies farther behind its sequence than `shift`."""
-    found: StoredBatch | None = None
+    jump: StoredBatch | None = None
     while low < high:
         middle = (low + high) // 2
-        batch = probe.next_of_ours(where, middle, near)
+        batch = probe.next_of_ours(partition, middle, near)
         if batch is None or batch.offset >= high:
             high = middle
         elif batch.offset - batch.sequence > shift:
-            found = batch
+            jump = batch
             high = middle
         else:
             low = batch.offset + batch.span
-    return found
+    return jump

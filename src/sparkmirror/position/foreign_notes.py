@@ -29,15 +29,15 @@ class ForeignNotes:
         self._topic_ids = topic_ids
         self._moved = moved
 
-    def note(self, where: TopicPartition, stretch: ForeignRecords) -> None:
+    def note(self, partition: TopicPartition, stretch: ForeignRecords) -> None:
         """Make a stretch known, before claims are written behind it: nobody looks for it again then."""
-        route = self._routes[where]
+        route = self._routes[partition]
         moved = self._moved(route.source_topic)
-        self._ledger.record(not_ours(route, self._topic_ids[where[0]], stretch, moved=moved))
+        self._ledger.record(not_ours(route, self._topic_ids[partition[0]], stretch, moved=moved))
 
-    def known(self, where: TopicPartition) -> list[ForeignRecords]:
+    def known(self, partition: TopicPartition) -> list[ForeignRecords]:
         """All stretches of the partition that were ever noted, but for what the target has lost since."""
-        return list(self._noted[self._topic_ids[where[0]].hex(), where[1]])
+        return list(self._noted[self._topic_ids[partition[0]].hex(), partition[1]])
 
     @cached_property
     def _noted(self) -> Mapping[tuple[str, int], Sequence[ForeignRecords]]:
@@ -45,5 +45,7 @@ class ForeignNotes:
         losses: dict[tuple[str, int], list[Loss]] = defaultdict(list)
         for loss in self._ledger.read():
             losses[loss.target_topic_id, loss.partition].append(loss)
-        noted = {where: [stretch_of(note) for note in standing_notes(some)] for where, some in losses.items()}
+        noted = {
+            partition: [stretch_of(note) for note in standing_notes(entries)] for partition, entries in losses.items()
+        }
         return defaultdict(list, noted)

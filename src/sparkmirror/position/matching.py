@@ -83,13 +83,13 @@ class Matched(NamedTuple):
 def matches(claim: Segment, seen: MatchedLog, log: TargetLog) -> list[Matched]:
     """One for each batch that a claim announces: of a backlog of small ones there are thousands."""
     shelf = _Shelf(seen)
-    found = []
+    matched = []
     sequence = claim.sequence
     for announced in claim.batches:
         match = _match(announced, sequence, claim.downstream + sequence - claim.sequence, shelf, log)
-        found.append(Matched(match, shelf.first_in(sequence, sequence + 1)))
+        matched.append(Matched(match, shelf.first_in(sequence, sequence + 1)))
         sequence += announced.records
-    return found
+    return matched
 
 
 class _Shelf:
@@ -97,8 +97,8 @@ class _Shelf:
 
     def __init__(self, seen: MatchedLog) -> None:
         self._batches = seen.batches
-        self._sequences = [one.sequence for one in seen.batches]
-        self._in_order = all(one.sequence + one.span <= other.sequence for one, other in pairwise(seen.batches))
+        self._sequences = [batch.sequence for batch in seen.batches]
+        self._in_order = all(batch.sequence + batch.span <= other.sequence for batch, other in pairwise(seen.batches))
         self.last_sequence = max(self._sequences, default=-1)
         self.end = seen.end
 
@@ -108,7 +108,9 @@ class _Shelf:
         if self._in_order:
             at = max(bisect_right(self._sequences, begin) - 1, 0)
             candidates = candidates[at : at + 2]
-        return next((one for one in candidates if one.sequence < end and one.sequence + one.span > begin), None)
+        return next(
+            (batch for batch in candidates if batch.sequence < end and batch.sequence + batch.span > begin), None
+        )
 
 
 def _match(announced: AnnouncedBatch, sequence: int, downstream: int, shelf: _Shelf, log: TargetLog) -> Match:

@@ -99,12 +99,12 @@ class PositionReader:
             ready(results)
         for leaders, group in by_leaders.items():
             read = functools.partial(self._read_or_refuse, source, target, *leaders)
-            for some, found in each_readable(group, read):
-                if isinstance(found, TailUnread):
+            for part, answer in each_readable(group, read):
+                if isinstance(answer, TailUnread):
                     assert_present(self._segments, self._identity)  # to others a successor's records have no end
-                    ready(_refused(some, found))
+                    ready(_refused(part, answer))
                 else:
-                    ready(found)
+                    ready(answer)
 
     def changed_policies(self) -> set[str]:
         """Read the source topics' cleanup policies again; the topics whose policy is another one now."""
@@ -118,8 +118,8 @@ class PositionReader:
     def _learn_policies(self, topics: Set[str]) -> None:
         unknown = sorted(topics - self._policies.keys())
         for start in range(0, len(unknown), TOPICS_PER_REQUEST):
-            found = topic_configs(self._source, unknown[start : start + TOPICS_PER_REQUEST], (CLEANUP_POLICY,))
-            self._policies |= {topic: configs.get(CLEANUP_POLICY, "compact") for topic, configs in found.items()}
+            answers = topic_configs(self._source, unknown[start : start + TOPICS_PER_REQUEST], (CLEANUP_POLICY,))
+            self._policies |= {topic: configs.get(CLEANUP_POLICY, "compact") for topic, configs in answers.items()}
 
     def _read_or_refuse(
         self,
@@ -160,7 +160,7 @@ class PositionReader:
         foreign = ForeignNotes(self._ledger, by_target, ids, lambda topic: topic in self.moved)
         probe = LogProbe(self._target, target_leader, ids, self._identity)
         settler = Settler(self._segments, probe, self._identity, foreign)
-        read = {where: found for where, found in readings.items() if isinstance(found, TargetReading)}
+        read = {partition: answer for partition, answer in readings.items() if isinstance(answer, TargetReading)}
         evidence = settler.evidence(read, ids)
         results: dict[PartitionPair, Bearings | Refusal] = {}
         bounds: dict[PartitionPair, tuple[int, int]] = {}
@@ -184,14 +184,18 @@ class PositionReader:
                 )
         bounded = {route.target: read[route.target] for route in bounds}
         settled_ones = settle_replicated(settler, self._target_reader, target_leader, bounded, ids, evidence)
-        found = {route: (settled_ones[route.target], *some) for route, some in bounds.items()}
-        for route in self._moving(target, target_leader, {route: one for route, (one, _, _) in found.items()}, read):
-            del found[route]
+        decided = {route: (settled_ones[route.target], *bound) for route, bound in bounds.items()}
+        for route in self._moving(
+            target, target_leader, {route: result for route, (result, _, _) in decided.items()}, read
+        ):
+            del decided[route]
             rival = Refusal("a rival writes to it: its position is read again", transient=True, cause=Cause.RIVAL)
             results[route] = rival
-        epochs = self._epoch_ends(source_leader, source, {route: one.position for route, (one, _, _) in found.items()})
-        dated = self._dated(target_leader, {route.target: read[route.target] for route in found}, read_at)
-        for route, (settled, start, end) in found.items():
+        epochs = self._epoch_ends(
+            source_leader, source, {route: result.position for route, (result, _, _) in decided.items()}
+        )
+        dated = self._dated(target_leader, {route.target: read[route.target] for route in decided}, read_at)
+        for route, (settled, start, end) in decided.items():
             try:
                 results[route] = self._bearings(
                     route,
@@ -218,20 +222,27 @@ class PositionReader:
         asked_at = self._clock()
         if read and asked_at - read_at > LONG_AGO_S:
             ends = list_offsets(self._target, leader, by_topic(read), LATEST, replica_id=DEBUG_CONSUMER)
-            for where, one in read.items():
-                if not ends[where].error and ends[where].offset == one.log_end_before == one.log_end_after:
-                    dated[where] = asked_at
+            for partition, reading in read.items():
+                if (
+                    not ends[partition].error
+                    and ends[partition].offset == reading.log_end_before == reading.log_end_after
+                ):
+                    dated[partition] = asked_at
         return dated
 
     def _moving(
         self,
         target: Mapping[str, TopicLeaders],
         leader: int,
-        found: Mapping[PartitionPair, Settled],
+        settled: Mapping[PartitionPair, Settled],
         read: Mapping[TopicPartition, TargetReading],
     ) -> list[PartitionPair]:
         """Of those that seem to have lost records the ones where a rival confirmed more since the log was read."""
-        lost = [route for route, one in found.items() if not isinstance(one.position, Doubt) and one.position.lost]
+        lost = [
+            route
+            for route, result in settled.items()
+            if not isinstance(result.position, Doubt) and result.position.lost
+        ]
         if not lost:
             return []
         again = list_offsets(
@@ -276,7 +287,7 @@ class PositionReader:
         cut_at = None if epoch is None else self._cut_at(route, position, epoch, leader.leader, target_topic_id)
         if cut_at is None and position.upstream is not None and position.upstream > end:
             cut_at = self._log_end(route, leader.leader)
-        found = look_for_losses(
+        history = look_for_losses(
             route,
             position,
             settled.foreign,
@@ -291,19 +302,19 @@ class PositionReader:
             passed=passed,
             moved=route.source_topic in self.moved,
         )
-        for loss in found.losses:
+        for loss in history.losses:
             self._ledger.record(loss)
-        halted = next((loss for loss in found.losses if loss.action == "halted"), None)
+        halted = next((loss for loss in history.losses if loss.action == "halted"), None)
         if halted is not None:
             return Refusal(halted.words, loss=halted.kind, cause=cause_of_loss(halted.kind))
         return Bearings(
             dataclasses.replace(
                 position,
                 claim_due=position.claim_due
-                or found.resume_at != position.upstream
+                or history.resume_at != position.upstream
                 or position.source_topic_id == NO_ID != source.topic_id,  # the next claim says what is known now
             ),
-            found.resume_at,
+            history.resume_at,
             source.topic_id,
             leader.leader,
             leader.epoch,
@@ -394,14 +405,14 @@ def _refused(routes: Sequence[PartitionPair], error: ConnectionError) -> dict[Pa
     return {route: Refusal(str(error), transient=True, cause=Cause.UNREACHABLE) for route in routes}
 
 
-def _leader(topics: Mapping[str, TopicLeaders], where: TopicPartition, alias: str) -> int:
-    topic, partition = where
-    found = topics.get(topic)
-    if found is None or found.error:
-        raise unserved(alias, where, found.error if found else 3)
-    if partition not in found.partitions:
-        raise _NoPartition(f"{alias}: {topic} has no partition {partition}", found.topic_id)
-    leader = found.partitions[partition].leader
+def _leader(topics: Mapping[str, TopicLeaders], topic_partition: TopicPartition, alias: str) -> int:
+    topic, partition = topic_partition
+    described = topics.get(topic)
+    if described is None or described.error:
+        raise unserved(alias, topic_partition, described.error if described else 3)
+    if partition not in described.partitions:
+        raise _NoPartition(f"{alias}: {topic} has no partition {partition}", described.topic_id)
+    leader = described.partitions[partition].leader
     if leader < 0:
         raise Unserved(f"{alias}: {topic}-{partition} has no leader now", Cause.NO_LEADER)
     return leader

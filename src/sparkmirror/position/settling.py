@@ -50,11 +50,11 @@ class Settler:
     ) -> dict[TopicPartition, Evidence]:
         """What the log holds for all claims of these partitions that need it."""
         asked = {
-            where: claims
-            for where in readings
-            if (claims := unsettled(self._identity.own(self._segments.claims(topic_ids[where[0]], where[1]))))
+            partition: claims
+            for partition in readings
+            if (claims := unsettled(self._identity.own(self._segments.claims(topic_ids[partition[0]], partition[1]))))
         }
-        starts = {where: readings[where].log_start for where in asked}
+        starts = {partition: readings[partition].log_start for partition in asked}
         return dict(self._probe.evidence(asked, starts)) if asked else {}
 
     def settle(
@@ -65,30 +65,35 @@ class Settler:
     ) -> dict[TopicPartition, Settled]:
         """The position of each of these partitions; raises `Superseded`."""
         assert_present(self._segments, self._identity)  # asked after the logs were read
-        keys = {where: (topic_ids[where[0]], where[1]) for where in readings}
+        keys = {partition: (topic_ids[partition[0]], partition[1]) for partition in readings}
         settled = {
-            where: self._decide(
-                where, reading, self._identity.own(self._segments.claims(*keys[where])), evidence.get(where, {})
+            partition: self._decide(
+                partition,
+                reading,
+                self._identity.own(self._segments.claims(*keys[partition])),
+                evidence.get(partition, {}),
             )
-            for where, reading in readings.items()
+            for partition, reading in readings.items()
         }
         uncovered = [
-            where for where, one in settled.items() if isinstance(one.position, Doubt) and one.position.uncovered
+            partition
+            for partition, result in settled.items()
+            if isinstance(result.position, Doubt) and result.position.uncovered
         ]
         if uncovered:
-            wholes = self._segments.wholes(keys[where] for where in uncovered)
-            claims = {where: self._identity.own(wholes[keys[where]]) for where in uncovered}
-            found = self._probe.evidence(
-                {where: unsettled(some) for where, some in claims.items()},
-                {where: readings[where].log_start for where in uncovered},
+            wholes = self._segments.wholes(keys[partition] for partition in uncovered)
+            claims = {partition: self._identity.own(wholes[keys[partition]]) for partition in uncovered}
+            shown = self._probe.evidence(
+                {partition: unsettled(own) for partition, own in claims.items()},
+                {partition: readings[partition].log_start for partition in uncovered},
             )
-            for where, some in claims.items():
-                settled[where] = self._decide(where, readings[where], some, found[where], whole=True)
+            for partition, own in claims.items():
+                settled[partition] = self._decide(partition, readings[partition], own, shown[partition], whole=True)
         return settled
 
     def _decide(
         self,
-        where: TopicPartition,
+        partition: TopicPartition,
         reading: TargetReading,
         claims: Sequence[Segment],
         evidence: Evidence,
@@ -99,14 +104,14 @@ class Settler:
         ruling = arbitrate(claims, evidence, TargetLog(reading.log_start, reading.log_end_after, sequence))
         if ruling.undecided:
             return Settled(Doubt(ruling.undecided, wait=ruling.wait))
-        between = foreign_between(self._probe, where, ruling)
-        self._note(where, reading, between)
+        between = foreign_between(self._probe, partition, ruling)
+        self._note(partition, reading, between)
         if ruling.confirmed or ruling.false:
             claimed = [claim for claim in ruling.confirmed if claim not in ruling.healed]
             self._segments.settle([*claimed, *ruling.moved], ruling.false)
         if ruling.healed:
             self._segments.settle(ruling.healed, ())
-        tail = self._known_tail(where, reading, ruling.true)
+        tail = self._known_tail(partition, reading, ruling.true)
         if tail is None:
             return Settled(
                 Doubt(
@@ -118,7 +123,7 @@ class Settler:
         if not isinstance(position, Doubt) or not position.surplus:
             end = reading.log_end_after
             stretches = (*between, ForeignRecords(end - tail, end)) if tail else between
-            return Settled(position, self._told(where, reading, stretches))
+            return Settled(position, self._told(partition, reading, stretches))
         if reading.log_end_before != reading.log_end_after:
             return Settled(dataclasses.replace(position, wait=True))
         if reading.high_watermark < reading.log_end_after:
@@ -126,53 +131,53 @@ class Settler:
             return Settled(Doubt(reason, wait=True, unreplicated=True))
         there = tuple(reached(ruling.true, reading)) or ruling.true[:1]
         sequence = reading.log_end_after - there[-1].downstream + there[-1].sequence - position.surplus
-        found = explain(
+        explained = explain(
             self._probe,
-            where,
+            partition,
             there,
             sequence,
             reading.log_start,
             reading.log_end_after,
             shown_to=reading.tail.next_offset if reading.state is None and reading.tail else None,
         )
-        if found is None:
+        if explained is None:
             return Settled(position)
-        self._note(where, reading, found.stretches[: len(found.claims)])
-        if found.claims:
-            self._segments.settle(found.claims, ())
-        position = decide(reading, (*ruling.true, *found.claims), found.tail)
-        return Settled(position, self._told(where, reading, between + found.stretches))
+        self._note(partition, reading, explained.stretches[: len(explained.claims)])
+        if explained.claims:
+            self._segments.settle(explained.claims, ())
+        position = decide(reading, (*ruling.true, *explained.claims), explained.tail)
+        return Settled(position, self._told(partition, reading, between + explained.stretches))
 
-    def _note(self, where: TopicPartition, reading: TargetReading, stretches: Sequence[ForeignRecords]) -> None:
-        for stretch in self._told(where, reading, stretches):
-            self._foreign.note(where, stretch)
+    def _note(self, partition: TopicPartition, reading: TargetReading, stretches: Sequence[ForeignRecords]) -> None:
+        for stretch in self._told(partition, reading, stretches):
+            self._foreign.note(partition, stretch)
 
     def _told(
-        self, where: TopicPartition, reading: TargetReading, stretches: Sequence[ForeignRecords]
+        self, partition: TopicPartition, reading: TargetReading, stretches: Sequence[ForeignRecords]
     ) -> tuple[ForeignRecords, ...]:
         """The same, our own fences told from what somebody else wrote."""
         if not stretches or not self._probe.was_fenced:
             return tuple(stretches)
-        fences = self._fences(where, reading, min(stretches).first, max(one.end for one in stretches))
+        fences = self._fences(partition, reading, min(stretches).first, max(stretch.end for stretch in stretches))
         return tuple(part for stretch in stretches for part in told_apart(stretch, fences))
 
-    def _fences(self, where: TopicPartition, reading: TargetReading, first: int, end: int) -> list[tuple[int, int]]:
+    def _fences(self, partition: TopicPartition, reading: TargetReading, first: int, end: int) -> list[tuple[int, int]]:
         """In a range of offsets: those that the log shows; and all that were noted before it lost them."""
-        noted = [(one.first, one.end) for one in self._foreign.known(where) if one.fence]
-        shown = self._probe.fences(where, max(first, reading.log_start), end)
+        noted = [(note.first, note.end) for note in self._foreign.known(partition) if note.fence]
+        shown = self._probe.fences(partition, max(first, reading.log_start), end)
         return [*noted, *shown]
 
-    def _fences_only(self, where: TopicPartition, reading: TargetReading) -> int:
+    def _fences_only(self, partition: TopicPartition, reading: TargetReading) -> int:
         """How many offsets a log has where nothing ever got through before the fences, if it has nothing else."""
         if not reading.has_records or not self._probe.was_fenced:
             return 0
-        if not self._probe.fences_only(where, reading.log_start, reading.log_end_after):
+        if not self._probe.fences_only(partition, reading.log_start, reading.log_end_after):
             return 0
         whole = ForeignRecords(reading.log_start, reading.log_end_after)
-        parts = self._told(where, reading, [whole])
+        parts = self._told(partition, reading, [whole])
         return whole.end - whole.first if all(part.fence for part in parts) else 0
 
-    def _known_tail(self, where: TopicPartition, reading: TargetReading, claims: Sequence[Segment]) -> int | None:
+    def _known_tail(self, partition: TopicPartition, reading: TargetReading, claims: Sequence[Segment]) -> int | None:
         """Foreign offsets at the log's end, where it holds nothing of ours and its end alone tells the position.
 
         Behind a claim that says only where we begin nothing is ours: what is sent first there is claimed. But as long
@@ -182,17 +187,17 @@ class Settler:
         if reading.last_sequence is not None or reading.log_end_before != end:
             return 0
         if not claims:
-            return self._fences_only(where, reading)
+            return self._fences_only(partition, reading)
         newest = (reached(claims, reading) or claims[:1])[-1]  # what the target lost says nothing of its end
         if newest.is_start and reading.log_start == end:
             return max(end - newest.downstream, 0)
-        known = self._foreign.known(where)
+        known = self._foreign.known(partition)
         if self._probe.was_fenced:
-            known += [ForeignRecords(*fence) for fence in self._fences(where, reading, newest.downstream, end)]
+            known += [ForeignRecords(*fence) for fence in self._fences(partition, reading, newest.downstream, end)]
         tail = foreign_tail(known, newest.downstream, end)
         unknown = (
-            one.first >= reading.log_start and self._probe.foreign_throughout(where, one.first, one.end)
-            for one in tail.unknown
+            stretch.first >= reading.log_start and self._probe.foreign_throughout(partition, stretch.first, stretch.end)
+            for stretch in tail.unknown
         )
         return tail.offsets if all(unknown) else None
 
@@ -208,9 +213,9 @@ def settle_replicated(
     """As `Settler.settle`; where a log ends above its high watermark that is waited for a moment. Raises the same."""
     settled = settler.settle(readings, topic_ids, evidence)
     lagging = {
-        where: readings[where]
-        for where, one in settled.items()
-        if isinstance(one.position, Doubt) and one.position.unreplicated
+        partition: readings[partition]
+        for partition, result in settled.items()
+        if isinstance(result.position, Doubt) and result.position.unreplicated
     }
     if lagging and (replicated := reader.replicated(lagging, leader)):
         settled |= settler.settle(replicated, topic_ids, settler.evidence(replicated, topic_ids))

@@ -58,49 +58,55 @@ class TargetReader:
         before = list_offsets(self._target, leader, asked, LATEST, replica_id=DEBUG_CONSUMER)
         described = describe_producers(self._target, leader, asked)
         stateless = [
-            where for where in partitions if not described[where].error and self._state(described[where]) is None
+            partition
+            for partition in partitions
+            if not described[partition].error and self._state(described[partition]) is None
         ]
         tails, unsettled = self._read_tails(stateless, topics, leader, floors)
         after = list_offsets(self._target, leader, asked, LATEST, replica_id=DEBUG_CONSUMER)
         marks = list_offsets(self._target, leader, asked, LATEST)
         readings: dict[TopicPartition, TargetReading | Unserved] = {}
-        for where in partitions:
+        for partition in partitions:
             try:
-                if described[where].error:
-                    raise unserved("target", where, described[where].error)
-                if where in unsettled:
-                    raise Unserved(unsettled[where])
-                start = listed_offset(starts[where], where)
-                end = listed_offset(after[where], where)
-                readings[where] = TargetReading(
+                if described[partition].error:
+                    raise unserved("target", partition, described[partition].error)
+                if partition in unsettled:
+                    raise Unserved(unsettled[partition])
+                start = listed_offset(starts[partition], partition)
+                end = listed_offset(after[partition], partition)
+                readings[partition] = TargetReading(
                     log_start=start,
-                    log_end_before=listed_offset(before[where], where),
-                    state=self._state(described[where]),
-                    tail=tails.get(where),
+                    log_end_before=listed_offset(before[partition], partition),
+                    state=self._state(described[partition]),
+                    tail=tails.get(partition),
                     log_end_after=end,
                     has_records=end > start,
-                    high_watermark=listed_offset(marks[where], where),
+                    high_watermark=listed_offset(marks[partition], partition),
                 )
             except Unserved as error:
-                readings[where] = error
+                readings[partition] = error
         return readings
 
     def replicated(
         self, readings: Mapping[TopicPartition, TargetReading], leader: int
     ) -> dict[TopicPartition, TargetReading]:
         """Those that the high watermarks have come to the ends of, as they were read, within a moment."""
-        found = {where: one for where, one in readings.items() if one.high_watermark >= one.log_end_after}
+        caught_up = {
+            partition: reading
+            for partition, reading in readings.items()
+            if reading.high_watermark >= reading.log_end_after
+        }
         deadline = time.monotonic() + _SETTLE_S
-        while len(found) < len(readings) and time.monotonic() < deadline:
+        while len(caught_up) < len(readings) and time.monotonic() < deadline:
             time.sleep(_SETTLE_PAUSE_S)
-            lagging = readings.keys() - found.keys()
+            lagging = readings.keys() - caught_up.keys()
             marks = list_offsets(self._target, leader, by_topic(lagging), LATEST)
-            found |= {
-                where: dataclasses.replace(readings[where], high_watermark=marks[where].offset)
-                for where in lagging
-                if not marks[where].error and marks[where].offset >= readings[where].log_end_after
+            caught_up |= {
+                partition: dataclasses.replace(readings[partition], high_watermark=marks[partition].offset)
+                for partition in lagging
+                if not marks[partition].error and marks[partition].offset >= readings[partition].log_end_after
             }
-        return found
+        return caught_up
 
     def floors(
         self,
@@ -115,20 +121,20 @@ class TargetReader:
         """
         ids = {topic: topics[topic].topic_id for topic, _ in partitions}
         segments.refresh((ids[topic], index) for topic, index in partitions)
-        unclaimed = [where for where in partitions if not segments.claims(ids[where[0]], where[1])]
-        found: dict[TopicPartition, int] = {}
+        unclaimed = [partition for partition in partitions if not segments.claims(ids[partition[0]], partition[1])]
+        lowest_offsets: dict[TopicPartition, int] = {}
         if unclaimed:
             ends = list_offsets(self._target, leader, by_topic(unclaimed), LATEST, replica_id=DEBUG_CONSUMER)
             segments.refresh((ids[topic], index) for topic, index in unclaimed)
-            found = {where: ends[where].offset for where in unclaimed if not ends[where].error}
-        for where in partitions:
-            claims = self._identity.own(segments.claims(ids[where[0]], where[1]))
+            lowest_offsets = {partition: ends[partition].offset for partition in unclaimed if not ends[partition].error}
+        for partition in partitions:
+            claims = self._identity.own(segments.claims(ids[partition[0]], partition[1]))
             if claims:
                 lowest = min(claims, key=_sequence)
-                found.pop(where, None)
+                lowest_offsets.pop(partition, None)
                 if lowest.is_start:
-                    found[where] = lowest.downstream
-        return found
+                    lowest_offsets[partition] = lowest.downstream
+        return lowest_offsets
 
     def _read_tails(
         self,
@@ -141,7 +147,7 @@ class TargetReader:
         if not partitions:
             return {}, {}
         ends, unsettled = self._settled_ends(partitions, leader)
-        found = last_batches(
+        batches = last_batches(
             self._target,
             leader,
             ends,
@@ -149,7 +155,7 @@ class TargetReader:
             self._identity.wrote,
             floors,
         )
-        return {where: LogTail(*batch) for where, batch in found.items() if batch is not None}, unsettled
+        return {partition: LogTail(*batch) for partition, batch in batches.items() if batch is not None}, unsettled
 
     def _settled_ends(
         self, partitions: Sequence[TopicPartition], leader: int
@@ -161,16 +167,16 @@ class TargetReader:
             ends = list_offsets(self._target, leader, asked, LATEST, replica_id=DEBUG_CONSUMER)
             marks = list_offsets(self._target, leader, asked, LATEST)
             lagging = {
-                where: f"{where[0]}-{where[1]}: the high watermark is at {marks[where].offset}, the log end at "
+                partition: f"{where[0]}-{where[1]}: the high watermark is at {marks[where].offset}, the log end at "
                 f"{ends[where].offset}; are replicas in sync?"
-                for where in partitions
-                if marks[where].offset < ends[where].offset
+                for partition in partitions
+                if marks[partition].offset < ends[partition].offset
             }
             if not lagging or time.monotonic() > deadline:
                 settled = {
-                    where: ends[where].offset
-                    for where in partitions
-                    if where not in lagging and not ends[where].error and not marks[where].error
+                    partition: ends[partition].offset
+                    for partition in partitions
+                    if partition not in lagging and not ends[partition].error and not marks[partition].error
                 }
                 return settled, lagging
             time.sleep(_SETTLE_PAUSE_S)
@@ -186,21 +192,21 @@ class TargetReader:
         return None
 
 
-def listed_offset(listed: ListedOffset, where: TopicPartition) -> int:
+def listed_offset(listed: ListedOffset, partition: TopicPartition) -> int:
     """The offset; raises `Unserved` where there was an error."""
     if listed.error:
-        raise unserved("the leader", where, listed.error)
+        raise unserved("the leader", partition, listed.error)
     return listed.offset
 
 
-def said(who: str, where: TopicPartition, code: int) -> str:
+def said(who: str, partition: TopicPartition, code: int) -> str:
     """A line on an error that somebody answered."""
     return f"{who}: {where[0]}-{where[1]}: {error_name(code)}"
 
 
-def unserved(who: str, where: TopicPartition, code: int) -> Unserved:
+def unserved(who: str, partition: TopicPartition, code: int) -> Unserved:
     """What to raise for an error that somebody answered."""
-    return Unserved(said(who, where, code), cause_of_error(code))
+    return Unserved(said(who, partition, code), cause_of_error(code))
 
 
 def _sequence(claim: Segment) -> int:
