@@ -167,8 +167,8 @@ class TargetReader:
             ends = list_offsets(self._target, leader, asked, LATEST, replica_id=DEBUG_CONSUMER)
             marks = list_offsets(self._target, leader, asked, LATEST)
             lagging = {
-                partition: f"{where[0]}-{where[1]}: the high watermark is at {marks[where].offset}, the log end at "
-                f"{ends[where].offset}; are replicas in sync?"
+                partition: f"{partition[0]}-{partition[1]}: the high watermark is at {marks[partition].offset}, the log end at "
+                f"{ends[partition].offset}; are replicas in sync?"
                 for partition in partitions
                 if marks[partition].offset < ends[partition].offset
             }
@@ -201,7 +201,7 @@ def listed_offset(listed: ListedOffset, partition: TopicPartition) -> int:
 
 def said(who: str, partition: TopicPartition, code: int) -> str:
     """A line on an error that somebody answered."""
-    return f"{who}: {where[0]}-{where[1]}: {error_name(code)}"
+    return f"{who}: {partition[0]}-{partition[1]}: {error_name(code)}"
 
 
 def unserved(who: str, partition: TopicPartition, code: int) -> Unserved:
