@@ -1,6 +1,7 @@
-"""Keeping the segments topic bounded: claims on what the target's log no longer has are retracted (invariant 3).
+"""Retraction of claims on records that the target's log has deleted (invariant 3).
 
-The newest claim that begins below the log's start stays: it covers what comes after it.
+The retraction keeps the segments topic bounded. The newest claim that begins below the log's start stays: that claim
+covers the records at the log's start and after.
 """
 
 from __future__ import annotations
@@ -17,10 +18,14 @@ from sparkmirror.durable.claim_log import SegmentLog, TargetPartition
 from sparkmirror.durable.claims import Retracted, Segment, segments_topic
 
 _AT_ONCE = 10_000
+"""Number of claims to retract in one append."""
 
 
 class SegmentsTidy:
-    """The duty, for one flow. `remotes` gives the target topics that it copies into."""
+    """Duty that retracts expired claims of one flow.
+
+    `remotes` gives the target topics that the flow copies into.
+    """
 
     def __init__(self, flow: FlowConfig, remotes: Callable[[], Iterable[str]]) -> None:
         self._remotes = remotes
@@ -28,12 +33,15 @@ class SegmentsTidy:
         self._topic = segments_topic(flow.source.alias)
 
     def run(self) -> None:
-        """Look at all logs' starts; raises `ConnectionError`."""
+        """Read the starts of all target logs and retract claims below.
+
+        Raises `ConnectionError`.
+        """
         starts = log_starts(self._client, set(self._remotes()))
         retract_expired(SegmentLog(TopicLog(self._client, self._topic)), starts)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         self._client.close()
 
 
@@ -52,7 +60,10 @@ class _Columns:
 
 
 def log_starts(client: ClusterClient, topics: Iterable[str]) -> dict[TargetPartition, int]:
-    """Where the logs of these topics start; partitions without a leader are left out."""
+    """Return the start of each partition's log in these topics.
+
+    Partitions without a leader, or with an error, are left out.
+    """
     starts: dict[TargetPartition, int] = {}
     described = client.metadata(topics)
     by_leader: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
@@ -68,9 +79,9 @@ def log_starts(client: ClusterClient, topics: Iterable[str]) -> dict[TargetParti
 
 
 def retract_expired(segments: SegmentLog, log_starts: Mapping[TargetPartition, int]) -> int:
-    """Retract all confirmed claims that lie wholly below their log's start; returns how many they were.
+    """Retract confirmed claims wholly below their log's start. Return the number.
 
-    `log_starts`: by target topic id and partition; others are left alone.
+    `log_starts` has the starts by target topic id and partition; claims of further partitions are left alone.
     """
     retracted = 0
     for home in range(segments.homes):
@@ -109,7 +120,10 @@ def _read(
 
 
 def _below(partition: TargetPartition, claims: _Columns, log_start: int) -> list[Retracted]:
-    """All but the newest: the log's start lies in that one. A claim that was confirmed twice stands there twice."""
+    """Return retractions of all claims but the newest, which covers the log's start.
+
+    A claim that was confirmed twice is in the columns twice.
+    """
     newest = max(claims.sequences, default=0)
     doomed = {name for name in zip(claims.sequences, claims.incarnations, strict=True) if name[0] < newest}
     return [Retracted(partition[0], partition[1], sequence, incarnation) for sequence, incarnation in sorted(doomed)]

@@ -167,8 +167,8 @@ class TargetReader:
             ends = list_offsets(self._target, leader, asked, LATEST, replica_id=DEBUG_CONSUMER)
             marks = list_offsets(self._target, leader, asked, LATEST)
             lagging = {
-                partition: f"{partition[0]}-{partition[1]}: the high watermark is at {marks[partition].offset}, the log end at "
-                f"{ends[partition].offset}; are replicas in sync?"
+                partition: f"{partition[0]}-{partition[1]}: the high watermark is at {marks[partition].offset}, "
+                f"the log end at {ends[partition].offset}; are replicas in sync?"
                 for partition in partitions
                 if marks[partition].offset < ends[partition].offset
             }
