@@ -18,7 +18,7 @@ from sparkmirror.durable.claim_log import SegmentLog, TargetPartition
 from sparkmirror.durable.claims import Retracted, Segment, segments_topic
 
 _AT_ONCE = 10_000
-"""Number of claims to retract in one append."""
+"""Number of claims to retract at a time."""
 
 
 class SegmentsTidy:
