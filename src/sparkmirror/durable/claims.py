@@ -385,7 +385,7 @@ def read_record(key: bytes | None, value: bytes | None) -> Segment | Identity | 
         return None
     try:
         return _read(key, value)
-    except (struct.error, IndexError, ValueError):  # UnicodeDecodeError is one
+    except (struct.error, IndexError, ValueError):  # UnicodeDecodeError is a ValueError
         return None
 
 

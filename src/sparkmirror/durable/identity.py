@@ -60,7 +60,10 @@ class Identity:
         return producer == (self.producer_id, self.producer_epoch) or producer in self.former
 
     def fenced_with(self, producer_id: int) -> bool:
-        """Tell whether a transaction marker with this producer id is a marker fence of release 0.1."""
+        """Tell whether a transaction marker with this producer id is a marker fence.
+
+        Only release 0.1 wrote marker fences.
+        """
         return any(producer.producer_id == producer_id for producer in self.former)
 
     def own(self, claims: Iterable[Claim]) -> list[Claim]:
