@@ -22,7 +22,7 @@ class Cause(StrEnum):
     PREDECESSOR = "predecessor"
     """A predecessor may still be alive, so the pump waits."""
     RIVAL = "rival"
-    """Another process writes with this flow's identity."""
+    """A rival process writes with this flow's identity."""
     THROTTLED = "throttled"
     """A broker enforces a quota."""
     UNREACHABLE = "unreachable"

@@ -97,13 +97,13 @@ class Position:
     any more.
     """
     lost: int = 0
-    """Number of records that the target lost after confirmed claims had them."""
+    """Number of records that the target lost although confirmed claims have them."""
     lost_to: int = -1
     """Downstream offset at the end of the lost records; -1: no known loss."""
     unseen: bool = False
     """True if only the log's end tells the number of appended records.
 
-    The number is counted from the newest claim that the log has come to; no record of the flow is left behind the claim.
+    The number counts from the newest claim that the log has come to.
     """
 
 
@@ -111,7 +111,7 @@ class Position:
 class Doubt:
     """Reason for which the readings give no position.
 
-    With `wait` the log was moving, or lags, and the caller reads again; without `wait` the log or the claims are damaged.
+    With `wait` something was moving, and the caller reads again. Without `wait` the doubt is damage.
     """
 
     reason: str
@@ -184,7 +184,8 @@ def decide(
     if segment.sequence > sequence:
         reason = f"no segment covers sequence {sequence}: the target lost records that were acknowledged"
         return Doubt(reason, uncovered=True)
-    # The newest claim counts, even without a record in the log: behind foreign records the claim has the offset.
+    # The offset follows from the newest claim, even if no record of the claim is in the log: behind foreign records the
+    # newest claim tells the offset.
     downstream = newest.downstream + sequence - newest.sequence + foreign_tail
     end = segment.downstream + sequence - segment.sequence
     return Position(

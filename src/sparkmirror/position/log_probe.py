@@ -1,6 +1,6 @@
-"""What lies in the target's log where claims say that their batches are (`matching`).
+"""Reading of the target's log at the batches of claims (`matching`).
 
-Blocking. Only below the high watermark: what is above it can't be read, and may still vanish.
+Blocking. Only batches below the high watermark are read: batches above can't be read, and may still vanish.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REQUEST_TIMED_OUT = 7
 
 
 class LogProbe:
-    """Reads batch headers at one leader."""
+    """Reader of batch headers at one leader."""
 
     def __init__(self, client: ClusterClient, leader: int, topic_ids: Mapping[str, bytes], identity: Identity) -> None:
         self._client = client
@@ -34,9 +34,9 @@ class LogProbe:
         self._identity = identity
 
     def headers(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, tuple[list[BatchHeader], int]]:
-        """Some whole batches' headers from an offset on, and the high watermark; none at or above that.
+        """Return headers of whole batches from each offset on, and the high watermark.
 
-        An offset outside the log gives (no headers, -1).
+        Only some batches are returned, all below the high watermark. An offset outside the log gives (no headers, -1).
         """
         connection = self._client.broker(self._leader)
         version = connection.version(fetch.API_KEY, fetch.VERSIONS, "Fetch")
@@ -72,7 +72,7 @@ class LogProbe:
     def evidence(
         self, claims: Mapping[TopicPartition, Sequence[Segment]], log_starts: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, dict[ClaimKey, MatchedLog]]:
-        """For each claim's key what the log holds there."""
+        """Return, by claim key, the log's batches at each claim."""
         matched: dict[TopicPartition, dict[ClaimKey, MatchedLog]] = {partition: {} for partition in claims}
         rounds = max((len(listed) for listed in claims.values()), default=0)
         for index in range(rounds):
@@ -84,14 +84,14 @@ class LogProbe:
     def _round(
         self, claims: Mapping[TopicPartition, Segment], log_starts: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, MatchedLog]:
-        """One claim a partition."""
+        """Return the log's batches at one claim for each partition."""
         looking = {partition: max(claim.downstream, log_starts[partition]) for partition, claim in claims.items()}
         collected: dict[TopicPartition, list[StoredBatch]] = {partition: [] for partition in claims}
         done: dict[TopicPartition, MatchedLog] = {}
         for _ in range(_MOST_STEPS * len(claims)):
             answers = self.headers(looking)
-            # A full answer has nothing for the partitions at its end; and a compacted log may end before its high
-            # watermark, which shows where the answer had room for everybody.
+            # A full answer has no batch for the partitions at its end. A compacted log may have no batch up to its high
+            # watermark: only an answer with room for all partitions shows such an end.
             room = not any(headers for headers, _ in answers.values())
             for partition, (headers, high_watermark) in answers.items():
                 claim, mine = claims[partition], collected[partition]
@@ -107,7 +107,7 @@ class LogProbe:
         raise TailUnread(*next(iter(looking)), REQUEST_TIMED_OUT)
 
     def _take(self, header: BatchHeader, claim: Segment, mine: list[StoredBatch]) -> bool:
-        """Note a batch of ours that bears on the claim; whether that is enough."""
+        """Note a batch of the flow that bears on the claim. Tell whether `mine` is complete."""
         if not self._is_ours(header):
             return False
         stored = self.stored(header, near=claim.sequence)
@@ -116,7 +116,7 @@ class LogProbe:
         return stored.sequence + stored.span >= claim.sequence + claim.announced
 
     def stored(self, header: BatchHeader, near: int) -> StoredBatch:
-        """A batch of ours, its sequence unwrapped."""
+        """Return a batch of the flow, with the sequence unwrapped near `near`."""
         return StoredBatch(
             unwrap(header.base_sequence, near),
             header.base_offset,
@@ -130,14 +130,17 @@ class LogProbe:
         )
 
     def next_of_ours(self, partition: TopicPartition, offset: int, near: int) -> StoredBatch | None:
-        """The first batch of ours at or after an offset; None if there is none below the high watermark."""
+        """Return the flow's first batch at or after an offset.
+
+        Return None without such a batch below the high watermark.
+        """
         for header in self._from(partition, offset):
             if self._is_ours(header):
                 return self.stored(header, near)
         return None
 
     def foreign_only(self, partition: TopicPartition, offset: int, end: int) -> bool:
-        """Whether a range of offsets holds no record of ours."""
+        """Tell whether a range of offsets has no record of the flow."""
         for header in self._from(partition, offset):
             if header.base_offset >= end:
                 return True
@@ -146,7 +149,10 @@ class LogProbe:
         return True
 
     def foreign_throughout(self, partition: TopicPartition, offset: int, end: int) -> bool:
-        """Whether batches of others hold all of a range of offsets: none was deleted, or taken out by compaction."""
+        """Tell whether foreign batches fill a range of offsets without a hole.
+
+        A hole is a batch that was deleted, or that compaction took out.
+        """
         for header in self._from(partition, offset):
             if header.base_offset > offset or self._is_ours(header):
                 return False
@@ -156,7 +162,10 @@ class LogProbe:
         return False
 
     def fences(self, partition: TopicPartition, offset: int, end: int) -> list[tuple[int, int]]:
-        """Stretches of nothing but marker fences (`durable.identity`) in a range of offsets: first, and end."""
+        """Return the stretches of marker fences in a range of offsets, as first and end.
+
+        `durable.identity` describes marker fences.
+        """
         stretches: list[tuple[int, int]] = []
         for header in self._from(partition, offset):
             if header.base_offset >= end:
@@ -169,13 +178,16 @@ class LogProbe:
         return stretches
 
     def fences_only(self, partition: TopicPartition, offset: int, end: int) -> bool:
-        """Tell whether all batches in a range of offsets are marker fences; reads as far as the first other batch."""
+        """Tell whether all batches in a range of offsets are marker fences.
+
+        The reading ends at the first batch of another kind.
+        """
         headers = takewhile(lambda header: header.base_offset < end, self._from(partition, offset))
         return all(map(self._is_fence, headers))
 
     @property
     def was_fenced(self) -> bool:
-        """Whether there may be markers of ours anywhere."""
+        """True if the log may have marker fences of the flow."""
         return bool(self._identity.former)
 
     def _is_fence(self, header: BatchHeader) -> bool:

@@ -72,7 +72,7 @@ class Match(IntEnum):
     NO = 0
     """The log has other records there."""
     OPEN = 1
-    """The log ends before the batch; the batch may come yet."""
+    """The log does not reach the batch; the batch may come yet."""
     UNREAD = 2
     """The log reaches the batch, but can't be read so far yet."""
     POSSIBLE = 3
@@ -149,8 +149,8 @@ def _match(announced: AnnouncedBatch, sequence: int, downstream: int, shelf: _Sh
 def _compare(announced: AnnouncedBatch, there: StoredBatch) -> Match:
     """Compare an announced batch with the log's batch at the same sequences.
 
-    `exactness.md`, "The append check", lists the changes that brokers make to batches. A cleaner drops records, or notes
-    a delete horizon.
+    `exactness.md`, "The append check", lists the changes that brokers make to batches. A cleaner drops records, or
+    notes a delete horizon.
     """
     if there.records != there.span or there.attributes & DELETE_HORIZON_BIT:
         return Match.POSSIBLE
