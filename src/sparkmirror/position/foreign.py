@@ -103,7 +103,7 @@ class ForeignTail(NamedTuple):
 
 
 def foreign_tail(known: Iterable[ForeignRecords], begin: int, log_end: int) -> ForeignTail:
-    """Return the foreign tail, from the first of the `known` stretches to the log's end.
+    """Return the foreign tail, from the first `known` stretch to the log's end.
 
     Retention may have deleted any part of the tail. Offsets below `begin`, the start of the flow's newest claim, are
     accounted for. Behind a noted stretch there is no record of the flow: the record would have been claimed.

@@ -16,7 +16,7 @@ from sparkmirror.wire.topic_partition import TopicPartition
 class ForeignNotes:
     """Notes of some target partitions of one flow.
 
-    The ledger is read once: notes that other processes write later are not seen.
+    The ledger is read once, at first use: notes that another process writes later are not seen.
     """
 
     def __init__(

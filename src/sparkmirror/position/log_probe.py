@@ -107,7 +107,10 @@ class LogProbe:
         raise TailUnread(*next(iter(looking)), REQUEST_TIMED_OUT)
 
     def _take(self, header: BatchHeader, claim: Segment, mine: list[StoredBatch]) -> bool:
-        """Note a batch of the flow that bears on the claim. Tell whether `mine` is complete."""
+        """Note a batch of the flow that bears on the claim.
+
+        Return True if `mine` is complete then.
+        """
         if not self._is_ours(header):
             return False
         stored = self.stored(header, near=claim.sequence)

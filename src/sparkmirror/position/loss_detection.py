@@ -118,10 +118,10 @@ def _done_below(
 def cut_in(copied: Sequence[Segment], upstream: int, ask: Callable[[int], EpochEnd]) -> int | None:
     """Return the offset at which the source's log departs from the copied log.
 
-    The copied log reaches up to `upstream`. Return None if the source's leader can't tell. `copied` are the true claims,
-    in order; `ask` asks the leader for the end of a leader epoch in its log. Two logs with the same epoch share the
-    epoch's records up to the end of the shorter log. If the leader lacks the epoch, the epoch before is asked for
-    (KIP-101).
+    The copied log reaches up to `upstream`. Return None if the source's leader can't tell. `copied` are the true
+    claims, in order; `ask` asks the leader for the end of a leader epoch in its log. Two logs with the same epoch share
+    the epoch's records up to the end in the shorter log. Without a common epoch so far, the next lower epoch of the
+    copied log is asked for (KIP-101).
     """
     shared, left = upstream, list(copied)
     while left:
@@ -172,8 +172,8 @@ def _lost_by_target(
     """Yield the ranges of target offsets whose records the target lost.
 
     Claims of the flow, or notes of foreign records and fences, tell the records that were there. The flow's records
-    were lost from the present end of the flow's records on, or behind the noted stretches at this end; foreign producers
-    may have filled the place since.
+    were lost from the present end of the flow's records on, or from behind the noted stretches at this end; foreign
+    producers may have filled the place since.
     """
     notes = [stretch_of(note) for note in standing_notes(known)]
     first, last = position.end if position.end >= 0 else position.downstream, max(position.lost_to, appended)
