@@ -1,4 +1,7 @@
-"""One partition's claims settled by the target's log, its position decided, foreign records stepped over."""
+"""Settling of partitions: claims, position and foreign records.
+
+The target's log decides between the claims, the position follows, and foreign records are stepped over.
+"""
 
 from __future__ import annotations
 
@@ -20,24 +23,30 @@ from sparkmirror.wire.topic_partition import TopicPartition
 
 
 class Settled(NamedTuple):
-    """Where a partition stands, and which stretches of it somebody else wrote."""
+    """Position of a partition, and its stretches without records of the flow."""
 
     position: Position | Doubt
     foreign: tuple[ForeignRecords, ...] = ()
 
 
 class Superseded(ConnectionError):
-    """The flow has another identity since: a process of release 0.1 fenced this one (`durable.identity`)."""
+    """Error for a process whose identity is not the flow's any more.
+
+    A process of release 0.1 fenced this process (`durable.identity`).
+    """
 
 
 def assert_present(segments: SegmentLog, identity: Identity) -> None:
-    """Raises `Superseded` where another identity has followed."""
+    """Raise `Superseded` if the flow has a newer identity."""
     if not segments.is_present(identity):
         raise Superseded("another process has taken this flow over, and it has another producer id since")
 
 
 class Settler:
-    """Settles partitions of one flow that are led by one broker. What it finds out is written to the segments topic."""
+    """Settler of one flow's partitions that the same broker leads.
+
+    The settler writes its findings to the segments topic, and notes foreign records.
+    """
 
     def __init__(self, segments: SegmentLog, probe: LogProbe, identity: Identity, foreign: ForeignNotes) -> None:
         self._segments = segments
@@ -48,7 +57,7 @@ class Settler:
     def evidence(
         self, readings: Mapping[TopicPartition, TargetReading], topic_ids: Mapping[str, bytes]
     ) -> dict[TopicPartition, Evidence]:
-        """What the log holds for all claims of these partitions that need it."""
+        """Return the log's batches at all claims of these partitions that need evidence."""
         asked = {
             partition: claims
             for partition in readings
@@ -63,7 +72,7 @@ class Settler:
         topic_ids: Mapping[str, bytes],
         evidence: Mapping[TopicPartition, Evidence],
     ) -> dict[TopicPartition, Settled]:
-        """The position of each of these partitions; raises `Superseded`."""
+        """Return the position of each partition. Raises `Superseded`."""
         assert_present(self._segments, self._identity)  # asked after the logs were read
         keys = {partition: (topic_ids[partition[0]], partition[1]) for partition in readings}
         settled = {
@@ -155,20 +164,26 @@ class Settler:
     def _told(
         self, partition: TopicPartition, reading: TargetReading, stretches: Sequence[ForeignRecords]
     ) -> tuple[ForeignRecords, ...]:
-        """The same, our own fences told from what somebody else wrote."""
+        """Return the stretches, split into the flow's fences and foreign records."""
         if not stretches or not self._probe.was_fenced:
             return tuple(stretches)
         fences = self._fences(partition, reading, min(stretches).first, max(stretch.end for stretch in stretches))
         return tuple(part for stretch in stretches for part in told_apart(stretch, fences))
 
     def _fences(self, partition: TopicPartition, reading: TargetReading, first: int, end: int) -> list[tuple[int, int]]:
-        """In a range of offsets: those that the log shows; and all that were noted before it lost them."""
+        """Return the fences that the log shows in a range of offsets, and all noted fences.
+
+        The log may have lost the noted fences since.
+        """
         noted = [(note.first, note.end) for note in self._foreign.known(partition) if note.fence]
         shown = self._probe.fences(partition, max(first, reading.log_start), end)
         return [*noted, *shown]
 
     def _fences_only(self, partition: TopicPartition, reading: TargetReading) -> int:
-        """How many offsets a log has where nothing ever got through before the fences, if it has nothing else."""
+        """Return the number of offsets in a log that has only fences, else 0.
+
+        In such a log no record was appended before the fences.
+        """
         if not reading.has_records or not self._probe.was_fenced:
             return 0
         if not self._probe.fences_only(partition, reading.log_start, reading.log_end_after):
@@ -178,17 +193,19 @@ class Settler:
         return whole.end - whole.first if all(part.fence for part in parts) else 0
 
     def _known_tail(self, partition: TopicPartition, reading: TargetReading, claims: Sequence[Segment]) -> int | None:
-        """Foreign offsets at the log's end, where it holds nothing of ours and its end alone tells the position.
+        """Return the number of foreign offsets at the log's end, or None if unknown.
 
-        Behind a claim that says only where we begin nothing is ours: what is sent first there is claimed. But as long
-        as the log shows records there they may be another mirror's, which nobody may pass over.
+        The number counts only if the log has no record of the flow, so that the log's end alone tells the position; else
+        the number is 0. Behind a claim that says only where the flow begins there is no record of the flow: the first
+        batch there is claimed. But as long as the log shows records there, the records may be another mirror's, and no
+        pump may pass over these records.
         """
         end = reading.log_end_after
         if reading.last_sequence is not None or reading.log_end_before != end:
             return 0
         if not claims:
             return self._fences_only(partition, reading)
-        newest = (reached(claims, reading) or claims[:1])[-1]  # what the target lost says nothing of its end
+        newest = (reached(claims, reading) or claims[:1])[-1]  # lost records tell nothing of the log's end
         if newest.is_start and reading.log_start == end:
             return max(end - newest.downstream, 0)
         known = self._foreign.known(partition)
@@ -210,7 +227,11 @@ def settle_replicated(
     topic_ids: Mapping[str, bytes],
     evidence: Mapping[TopicPartition, Evidence],
 ) -> dict[TopicPartition, Settled]:
-    """As `Settler.settle`; where a log ends above its high watermark that is waited for a moment. Raises the same."""
+    """Settle partitions, with a short wait for high watermarks.
+
+    If a log ends above its high watermark, the partition is settled again once the high watermark has come to the end
+    that was read. Raises as `Settler.settle` does.
+    """
     settled = settler.settle(readings, topic_ids, evidence)
     lagging = {
         partition: readings[partition]

@@ -1,4 +1,4 @@
-"""Reading what the target's leader says about partitions: log ends, producer states, tails (R9).
+"""Reading of log ends, producer states and log tails at the target (R9).
 
 Blocking; for a pump's control thread.
 """
@@ -23,12 +23,15 @@ from sparkmirror.position.decision import LogTail, ProducerState, TargetReading
 from sparkmirror.wire.topic_partition import TopicPartition
 
 _SETTLE_S = 1.0
-"""How long to wait for the high watermark to reach the log end before the tail is read (R9b)."""
+"""Longest wait for the high watermark to reach the log end, in seconds.
+
+The tail of the log is read after the wait (R9b).
+"""
 _SETTLE_PAUSE_S = 0.05
 
 
 class Unserved(Exception):
-    """A leader is missing or answered one partition with an error."""
+    """Error for a partition without a leader, or with an error as the answer."""
 
     def __init__(self, words: str, cause: Cause = Cause.BROKER) -> None:
         super().__init__(words)
@@ -36,7 +39,7 @@ class Unserved(Exception):
 
 
 class TargetReader:
-    """Asks leaders of one cluster about partitions that one producer id writes."""
+    """Reader of partitions that a flow's identity writes, at their leaders."""
 
     def __init__(self, target: ClusterClient, identity: Identity) -> None:
         self._target = target
@@ -49,9 +52,9 @@ class TargetReader:
         leader: int,
         floors: Mapping[TopicPartition, int],
     ) -> dict[TopicPartition, TargetReading | Unserved]:
-        """A reading of each partition, all led by `leader`, or why there is none.
+        """Return a reading of each partition, or the reason for its absence.
 
-        `floors`: offsets below which no batch counts, where that is known.
+        All partitions are led by `leader`. `floors` are the offsets below which no batch counts, as far as known.
         """
         asked = by_topic(partitions)
         starts = list_offsets(self._target, leader, asked, EARLIEST)
@@ -90,7 +93,10 @@ class TargetReader:
     def replicated(
         self, readings: Mapping[TopicPartition, TargetReading], leader: int
     ) -> dict[TopicPartition, TargetReading]:
-        """Those that the high watermarks have come to the ends of, as they were read, within a moment."""
+        """Return the readings whose log ends the high watermarks reach within a second.
+
+        The log ends are the ends that were read.
+        """
         caught_up = {
             partition: reading
             for partition, reading in readings.items()
@@ -115,9 +121,10 @@ class TargetReader:
         leader: int,
         segments: SegmentLog,
     ) -> dict[TopicPartition, int]:
-        """Below which offsets no batch of ours counts: a log full of somebody else's is not searched for one.
+        """Return the offsets below which no batch of the flow counts.
 
-        Whatever is in a log was claimed before it was sent. The claims are read anew, up to now.
+        So a log full of foreign records is not searched for the flow's records. Every record of the flow was claimed
+        before sending. The new claims are read first.
         """
         ids = {topic: topics[topic].topic_id for topic, _ in partitions}
         segments.refresh((ids[topic], index) for topic, index in partitions)
@@ -143,7 +150,7 @@ class TargetReader:
         leader: int,
         floors: Mapping[TopicPartition, int],
     ) -> tuple[dict[TopicPartition, LogTail], dict[TopicPartition, str]]:
-        """Tails, and why others can't be read yet."""
+        """Return the log tails, and the reasons for tails that can't be read yet."""
         if not partitions:
             return {}, {}
         ends, unsettled = self._settled_ends(partitions, leader)
@@ -160,7 +167,10 @@ class TargetReader:
     def _settled_ends(
         self, partitions: Sequence[TopicPartition], leader: int
     ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, str]]:
-        """Log ends, once the high watermarks have reached them, and what is said of those that don't get there."""
+        """Return the log ends that the high watermarks have reached.
+
+        For each further partition return the reason, with the high watermark and the log end.
+        """
         asked = by_topic(partitions)
         deadline = time.monotonic() + _SETTLE_S
         while True:
@@ -193,19 +203,22 @@ class TargetReader:
 
 
 def listed_offset(listed: ListedOffset, partition: TopicPartition) -> int:
-    """The offset; raises `Unserved` where there was an error."""
+    """Return the offset. Raises `Unserved` for an error."""
     if listed.error:
         raise unserved("the leader", partition, listed.error)
     return listed.offset
 
 
 def said(who: str, partition: TopicPartition, code: int) -> str:
-    """A line on an error that somebody answered."""
+    """Return a line on a broker's error.
+
+    `who` is the cluster, or the leader, that answered.
+    """
     return f"{who}: {partition[0]}-{partition[1]}: {error_name(code)}"
 
 
 def unserved(who: str, partition: TopicPartition, code: int) -> Unserved:
-    """What to raise for an error that somebody answered."""
+    """Return the exception for a broker's error, with the cause."""
     return Unserved(said(who, partition, code), cause_of_error(code))
 
 
@@ -214,7 +227,7 @@ def _sequence(claim: Segment) -> int:
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """The same, grouped as requests want it."""
+    """Return the partition numbers by topic, as requests need."""
     grouped: dict[str, list[int]] = defaultdict(list)
     for topic, partition in partitions:
         grouped[topic].append(partition)
