@@ -1,6 +1,7 @@
 """Reading of positions from the clusters.
 
-The reader asks the leaders, in few requests, for all that `decide` needs. Blocking; for a pump's control thread. Metadata is read anew each time (R11).
+The reader asks the leaders, in few requests, for all that `decide` needs. Blocking; for a pump's control thread.
+Metadata is read anew each time (R11).
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class PositionReader:
         self.moved: Set[str] = frozenset()
         """Source topics whose writers have moved to their copies."""
         self._policies: dict[str, str] = {}
-        """`cleanup.policy` of source topics; `compact` for a topic without a readable policy."""
+        """`cleanup.policy` of source topics; an unreadable policy is `compact`."""
 
     def read(
         self,
@@ -104,9 +105,8 @@ class PositionReader:
             read = functools.partial(self._read_or_refuse, source, target, *leaders)
             for part, answer in each_readable(group, read):
                 if isinstance(answer, TailUnread):
-                    assert_present(
-                        self._segments, self._identity
-                    )  # with a former identity, a tail of a successor's records is too long
+                    # To a process with a former identity, a successor's records seem to have no end.
+                    assert_present(self._segments, self._identity)
                     ready(_refused(part, answer))
                 else:
                     ready(answer)

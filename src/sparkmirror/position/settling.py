@@ -171,7 +171,7 @@ class Settler:
         return tuple(part for stretch in stretches for part in told_apart(stretch, fences))
 
     def _fences(self, partition: TopicPartition, reading: TargetReading, first: int, end: int) -> list[tuple[int, int]]:
-        """Return the fences that the log shows in a range of offsets, and all noted fences.
+        """Return the log's fences in a range of offsets, and all noted fences.
 
         The log may have lost the noted fences since.
         """
@@ -195,17 +195,17 @@ class Settler:
     def _known_tail(self, partition: TopicPartition, reading: TargetReading, claims: Sequence[Segment]) -> int | None:
         """Return the number of foreign offsets at the log's end, or None if unknown.
 
-        The number counts only if the log has no record of the flow, so that the log's end alone tells the position; else
-        the number is 0. Behind a claim that says only where the flow begins there is no record of the flow: the first
-        batch there is claimed. But as long as the log shows records there, the records may be another mirror's, and no
-        pump may pass over these records.
+        The number counts only if the log has no record of the flow, so that the log's end alone tells the position;
+        else the number is 0. Behind a claim that says only where the flow begins there is no record of the flow: the
+        first batch there is claimed. But as long as the log shows records there, the records may be another mirror's,
+        and no pump may pass over these records.
         """
         end = reading.log_end_after
         if reading.last_sequence is not None or reading.log_end_before != end:
             return 0
         if not claims:
             return self._fences_only(partition, reading)
-        newest = (reached(claims, reading) or claims[:1])[-1]  # lost records tell nothing of the log's end
+        newest = (reached(claims, reading) or claims[:1])[-1]  # claims on lost records tell nothing of the log's end
         if newest.is_start and reading.log_start == end:
             return max(end - newest.downstream, 0)
         known = self._foreign.known(partition)
