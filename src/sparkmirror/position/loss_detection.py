@@ -74,12 +74,10 @@ def look_for_losses(
         target_truncated(route, target_topic_id, *gone)
         for gone in _lost_by_target(position, target_end, known, appended)
     ]
-    losses += [
-        target_truncated(route, target_topic_id, loss.first, loss.end) for loss in cut
-    ]  # the copy goes on, so the halt is healed
-    losses += [
-        not_ours(route, target_topic_id, stretch, moved=moved) for stretch in foreign
-    ]  # written last, so the notes hold
+    # The copy goes on, so the halting losses are healed.
+    losses += [target_truncated(route, target_topic_id, loss.first, loss.end) for loss in cut]
+    # The notes come last, so that the losses don't overrule the notes.
+    losses += [not_ours(route, target_topic_id, stretch, moved=moved) for stretch in foreign]
     resume_at = position.upstream
     if position.source_topic_id is not None and not same_topic(position.source_topic_id, source_topic_id):
         losses.append(_recreated(route, at, position.upstream or 0, policy))
