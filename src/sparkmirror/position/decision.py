@@ -241,7 +241,7 @@ def _first(reading: TargetReading, fences: int) -> Position | Doubt:
     if reading.log_end_after - reading.log_start > fences:
         return Doubt(
             f"the target partition already holds offsets {reading.log_start} to {reading.log_end_after - 1}, "
-            "which this flow did not write; exclude the topic, or delete them if nobody needs them"
+            "which this flow did not write; exclude the topic, or delete them if no consumer needs them"
         )
     return Position(0, None, reading.log_end_after, True, -1, None, None)
 

@@ -198,7 +198,7 @@ def target_truncated(route: PartitionPair, target_topic_id: bytes, first: int, e
     """
     words = (
         f"target {route.target_topic}-{route.partition} lost offsets {first} to {end - 1}, which it had acknowledged "
-        "(an unclean leader election?): what we had copied there is copied again from the source"
+        "(an unclean leader election?): the records copied there are copied again from the source"
     )
     return _loss(LossKind.TARGET_TRUNCATED, route, LedgerPosition(target_topic_id, first), first, end, "healed", words)
 
@@ -236,7 +236,7 @@ def not_ours(route: PartitionPair, target_topic_id: bytes, stretch: ForeignRecor
         return _loss(LossKind.FOREIGN, route, at, stretch.first, stretch.end, "expected", words)
     words += (
         f"has the topic's producer moved there? Then say so: sparkmirror topics done FILE --topics "
-        f"{re.escape(route.source_topic)}; else let nobody else write to it"
+        f"{re.escape(route.source_topic)}; else keep foreign producers away from it"
     )
     return _loss(LossKind.FOREIGN, route, at, stretch.first, stretch.end, "continued", words)
 

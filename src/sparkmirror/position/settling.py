@@ -136,7 +136,9 @@ class Settler:
         if reading.log_end_before != reading.log_end_after:
             return Settled(dataclasses.replace(position, wait=True))
         if reading.high_watermark < reading.log_end_after:
-            reason = "the target's log ends with records that its replicas have not confirmed: nobody may read them yet"
+            reason = (
+                "the target's log ends with records that its replicas have not confirmed: no consumer may read them yet"
+            )
             return Settled(Doubt(reason, wait=True, unreplicated=True))
         there = tuple(reached(ruling.true, reading)) or ruling.true[:1]
         sequence = reading.log_end_after - there[-1].downstream + there[-1].sequence - position.surplus
