@@ -76,7 +76,7 @@ class Segment:
     target_topic_id: bytes
     partition: int
     sequence: int
-    """Number of this flow's records in the partition before; not wrapped."""
+    """Number of this flow's records before the claim in the partition; not wrapped."""
     incarnation: int
     """Number of all that was claimed at once.
 

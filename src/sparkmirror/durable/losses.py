@@ -138,8 +138,8 @@ class LossLedger:
         """Make a loss durable, unless the ledger has the same loss.
 
         A loss that the ledger has is neither written again nor dated anew, except behind a newer entry that overlaps
-        (`_overrules`). A healed loss of the target never becomes smaller: another process may have known
-        more of the loss.
+        (`_overrules`). A healed loss of the target never becomes smaller: another process may have known more of the
+        loss.
         """
         partition = self._of(loss.target_topic_id, loss.partition)
         known = partition.get(loss.key)

@@ -211,7 +211,6 @@ def _looked_for(claim: Segment, healing: Iterable[Segment]) -> Segment:
     """Return the claim with the lowest offset at which its batches may lie.
 
     The claim lies no farther behind a healing claim than the sequences of the two claims are apart.
-
     Where the target has lost foreign records, too, the records behind are copied again nearer to the front.
     """
     ahead = [

@@ -97,7 +97,7 @@ class ForeignTail(NamedTuple):
     """Foreign offsets at the end of a log without records of the flow."""
 
     offsets: int
-    """Number of foreign offsets."""
+    """Number of offsets in the tail, with the unknown parts."""
     unknown: tuple[ForeignRecords, ...]
     """Parts of the tail without a note in the ledger."""
 
