@@ -1,6 +1,6 @@
-"""Which task pumps which partition: a pure function of loads, caps and the previous plan.
+"""Assignment of partitions to tasks, as a pure function.
 
-The rules, in the order in which they win:
+The inputs are loads, caps and the previous plan. The rules, in the order in which they win:
 
 1. every partition is in exactly one task, and there are never more tasks than slots;
 2. a flow is spread over at most its `tasks.max` tasks; a task may serve several flows;
@@ -8,7 +8,7 @@ The rules, in the order in which they win:
 4. the heaviest task is as light as can be: longest processing time first, within a few percent;
 5. light partitions with the same source leader share a task: fewer connections.
 
-The same input gives the same plan, whatever order it comes in.
+The same input gives the same plan, in any order of the input.
 """
 
 from __future__ import annotations
@@ -21,17 +21,26 @@ from heapq import heapify, heappop, heappush, heapreplace
 from typing import NamedTuple, TypeAlias
 
 PARTITION_COST = 10_000.0
-"""What a partition weighs that moves nothing, in bytes/s: it is fetched and reported all the same."""
+"""Weight of a partition that moves nothing, in bytes/s.
+
+The pump fetches and reports an idle partition too.
+"""
 BACKLOG_SECONDS = 60.0
-"""A backlog weighs as much as the rate that would work it off in this time."""
+"""Seconds to work a backlog off, for its weight.
+
+A backlog weighs as much as the rate that would work it off in this time.
+"""
 HYSTERESIS = 0.2
-"""A plan made afresh wins if its heaviest task is lighter by more than this share."""
+"""Share by which a fresh plan's heaviest task must be lighter to win."""
 LIGHT_SHARE = 0.05
-"""A partition up to this share of a task's load is light: placed by leader rather than by weight."""
+"""Largest share of a task's load that makes a partition light.
+
+Light partitions are placed by leader, heavy ones by weight.
+"""
 
 
 class PartitionKey(NamedTuple):
-    """One partition of one flow."""
+    """A flow's partition: flow, topic and number."""
 
     flow: str
     topic: str
@@ -40,7 +49,7 @@ class PartitionKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartitionLoad:
-    """What is known about one partition of one flow."""
+    """Load and leader of a flow's partition."""
 
     flow: str
     topic: str
@@ -52,7 +61,7 @@ class PartitionLoad:
 
     @property
     def key(self) -> PartitionKey:
-        """This partition's name in a plan."""
+        """Name of the partition in a plan."""
         return PartitionKey(self.flow, self.topic, self.partition)
 
     @property
@@ -73,9 +82,8 @@ def plan(
 ) -> Assignment:
     """Deal the partitions to at most `slots` tasks.
 
-    `tasks_max` maps each flow to its cap; a flow that it lacks is not capped. With fewer slots than
-    flows, tasks serve several flows. Raises `ValueError` for a slot count or a cap below 1, and for
-    a partition that comes twice.
+    `tasks_max` maps each flow to its cap; a flow missing there has no cap. With fewer slots than flows, tasks serve
+    several flows. Raises `ValueError` for a slot count or a cap below 1, and for a partition that comes twice.
     """
     if slots < 1 or any(cap < 1 for cap in tasks_max.values()):
         raise ValueError("slots and tasks.max must be at least 1")
@@ -101,7 +109,7 @@ def plan(
 
 
 class _Item(NamedTuple):
-    """One partition on its way into a task; items sort heaviest first."""
+    """A partition on its way into a task; items sort heaviest first."""
 
     negative_weight: float
     key: PartitionKey
@@ -113,7 +121,7 @@ class _Item(NamedTuple):
 
 
 class _Tasks:
-    """Tasks while they are being filled."""
+    """Tasks that are being filled."""
 
     def __init__(self, slots: int) -> None:
         self.loads = [0.0] * slots
@@ -134,7 +142,7 @@ class _Tasks:
 
 
 def _plan_afresh(ordered: Sequence[_Item], slots: int, caps: Mapping[str, int]) -> _Tasks:
-    """Place flow after flow, those first that have the most to carry for each task they may use."""
+    """Place flow after flow, the flow with the most load per allowed task first."""
     tasks = _Tasks(slots)
     flows: dict[str, list[_Item]] = defaultdict(list)
     for item in ordered:
@@ -152,7 +160,10 @@ def _plan_afresh(ordered: Sequence[_Item], slots: int, caps: Mapping[str, int]) 
 
 
 def _fair_share(items: Sequence[_Item], tasks: int) -> float:
-    """What each task would carry if only the partitions too heavy for that had a task of their own."""
+    """Return a task's load if only too heavy partitions had tasks of their own.
+
+    A partition is too heavy if it weighs at least the even share of the tasks left.
+    """
     rest = sum(item.weight for item in items)
     for giants, item in enumerate(items[:tasks]):
         if item.weight * (tasks - giants) < rest:
@@ -162,7 +173,7 @@ def _fair_share(items: Sequence[_Item], tasks: int) -> float:
 
 
 def _place_by_weight(tasks: _Tasks, mine: Sequence[int], heavy: Iterable[_Item]) -> None:
-    """Longest processing time first: each partition goes to the lightest task."""
+    """Place each partition in the lightest task: longest processing time first."""
     heap = [(tasks.loads[task], task) for task in mine]
     heapify(heap)
     for item in heavy:
@@ -172,7 +183,7 @@ def _place_by_weight(tasks: _Tasks, mine: Sequence[int], heavy: Iterable[_Item])
 
 
 def _place_by_leader(tasks: _Tasks, mine: Sequence[int], light: Sequence[_Item]) -> None:
-    """Pour the light partitions, leader after leader, into what room the tasks have left.
+    """Pour the light partitions, leader after leader, into the room left in tasks.
 
     A partition goes where the middle of its weight falls, so rounding errors don't add up.
     """
@@ -195,7 +206,7 @@ def _place_by_leader(tasks: _Tasks, mine: Sequence[int], light: Sequence[_Item])
 
 
 def _water_level(loads: Iterable[float], amount: float) -> float:
-    """The height that the lower loads reach when `amount` is spread over them evenly."""
+    """Return the height of the lower loads once `amount` is spread evenly over them."""
     total, level = amount, 0.0
     for lower, load in enumerate(sorted(loads)):
         if lower and load >= level:
@@ -212,7 +223,7 @@ def _plan_again(
     previous: Sequence[Sequence[PartitionKey]],
     weights: Mapping[PartitionKey, float],
 ) -> _Tasks:
-    """Keep every partition where it was if caps and slots allow, and place the others greedily."""
+    """Keep partitions in their tasks if caps and slots allow; place the rest greedily."""
     home = _homes(previous[:slots], caps, weights)
     tasks = _Tasks(slots)
     used: dict[str, set[int]] = defaultdict(set)
@@ -239,7 +250,10 @@ def _plan_again(
 def _homes(
     previous: Sequence[Sequence[PartitionKey]], caps: Mapping[str, int], weights: Mapping[PartitionKey, float]
 ) -> dict[PartitionKey, int]:
-    """Where each partition was; a flow that is over its cap keeps the tasks it loads most."""
+    """Return each partition's previous task.
+
+    A flow over its cap keeps the tasks that carry most of its load.
+    """
     carried: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for task, partitions in enumerate(previous):
         for key in partitions:
@@ -260,7 +274,10 @@ def _homes(
 def _relieve(
     tasks: Sequence[Sequence[PartitionKey]], weights: Mapping[PartitionKey, float], limit: float
 ) -> list[list[PartitionKey]]:
-    """Take the lightest partitions out of each task that is over the limit, until it is not."""
+    """Take the lightest partitions out of each task whose load is over the limit.
+
+    A task keeps at least its heaviest partition.
+    """
     relieved = []
     for partitions in tasks:
         load = sum(weights[key] for key in partitions)
@@ -272,7 +289,7 @@ def _relieve(
 
 
 class _LightestTask:
-    """Finds the lightest of some tasks while they only grow heavier."""
+    """Search for the lightest of several tasks while the tasks only grow heavier."""
 
     def __init__(self, tasks: _Tasks, candidates: Iterable[int]) -> None:
         self._tasks = tasks
@@ -283,7 +300,10 @@ class _LightestTask:
         heappush(self._heap, (self._tasks.loads[task], task))
 
     def find(self) -> int:
-        """A heap entry may be out of date, but then only too light: refresh it and look again."""
+        """Return the lightest task.
+
+        A heap entry may be out of date, but then only too light: the search refreshes the entry and looks again.
+        """
         while True:
             noted, task = self._heap[0]
             if noted == self._tasks.loads[task]:

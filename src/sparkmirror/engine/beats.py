@@ -1,7 +1,7 @@
-"""Heartbeats of a pair of clusters along which nothing is copied (`mm2.md` 1.4, 1.6).
+"""Heartbeats of a pair of clusters that copies nothing (`mm2.md` 1.4, 1.6).
 
-That a flow works is seen by heartbeats that come along it, and those are written into its source: by the pair in the
-other direction. As in MirrorMaker 2, of several processes one sends them.
+Heartbeats that arrive along a flow show that the flow works. The pair in the other direction writes them into the
+flow's source. As in MirrorMaker 2, a single process sends them, even if several run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ log = logging.getLogger(__name__)
 
 
 class Beats:
-    """`start` and `close`; whatever fails is tried again, and holds up nobody."""
+    """Sender of a pair's heartbeats: `start`, then `close`.
+
+    Failures are tried again and hold up no caller.
+    """
 
     def __init__(self, flow: FlowConfig) -> None:
         self.flow = flow
@@ -42,37 +45,37 @@ class Beats:
 
     @property
     def name(self) -> str:
-        """Of the pair, `source->target`."""
+        """Name of the pair, `source->target`."""
         return self.flow.name
 
     def held(self) -> bool:
-        """Whether this process sends them."""
+        """True if this process sends the heartbeats."""
         return self._lease.held()
 
     @property
     def standing_by(self) -> str:
-        """Why this process does not send them, in a few words."""
+        """Reason in a few words why this process does not send the heartbeats."""
         if self._lease.refused:
             return f"standing by: {self._lease.refused}"
         return "standing by: another process sends them" if self._lease.elsewhere else "joining"
 
     @property
     def failing(self) -> str:
-        """Why the last one could not be sent, in one line; nothing if it could."""
+        """Reason in a single line why the last heartbeat failed; empty after a success."""
         return self._duties.failing.get(HEARTBEATS, self._why)
 
     def start(self) -> None:
-        """Begin in the background."""
+        """Start in the background."""
         self._thread.start()
 
     def close(self) -> None:
-        """End, and let another process do it."""
+        """Stop sending, and give up the lease to another process."""
         self._closing.set()
         self._duties.close(1.0)
         self._lease.release(1.0)
 
     def _begin(self) -> None:
-        """The lease needs a topic that is there."""
+        """Create the heartbeats topic, then start: the lease needs an existing topic."""
         pause_s = 1.0
         while not self._closing.is_set():
             heartbeats = self._heartbeats()

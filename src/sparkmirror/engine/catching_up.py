@@ -1,4 +1,4 @@
-"""What "caught up" means: one definition, for all that tells how a flow is."""
+"""Definition of "caught up", shared by everything that reports a flow's state."""
 
 from __future__ import annotations
 
@@ -8,42 +8,45 @@ from typing import Generic, NamedTuple, TypeVar
 from sparkmirror.engine.waits import Goal
 
 LIVE_S = 5.0
-"""A partition has caught up while no record waits for longer: pumps report, and ends are read, every few seconds."""
+"""Longest wait in seconds of a record of a partition that has caught up.
+
+Pumps report, and the driver reads the ends, every few seconds.
+"""
 
 UNKNOWN = -1
-"""An offset that nobody has told yet."""
+"""Offset that was not read yet."""
 
 Key = TypeVar("Key", bound=Hashable)
 
 
 class PartitionLag(NamedTuple, Generic[Key]):
-    """How far one partition is copied."""
+    """Progress of the copy of a partition."""
 
     key: Key
     position: int
-    """At the source: the offset that is copied next; `UNKNOWN` before it was read."""
+    """Next source offset to copy; `UNKNOWN` before the first reading."""
     end: int
-    """At the source: behind the last offset that may be read; `UNKNOWN` before it was read."""
+    """Source offset after the last readable record; `UNKNOWN` until read."""
     parked: bool
     start: int = 0
-    """Of the source's log: what is below it is not there to be copied."""
+    """Start of the source's log: offsets below are not there to be copied."""
 
     @property
     def known(self) -> bool:
-        """Whether its lag can be told."""
+        """True if both position and end were read, so that the lag is known."""
         return self.position > UNKNOWN and self.end > UNKNOWN
 
     @property
     def lag(self) -> int:
-        """Offsets that are at the source and not acknowledged at the target yet."""
+        """Offsets that the source has and the target has not acknowledged yet."""
         return max(self.end - max(self.position, self.start), 0)
 
 
 class CatchingUp(Generic[Key]):
-    """Watches one flow's partitions; `look` once in a while, all of them each time.
+    """Watch over a flow's partitions; `look` must get all of them, regularly.
 
-    A partition has caught up once it has reached an end that was seen, and for as long as it reaches each later one
-    within `LIVE_S`: records that are on their way just now don't count.
+    A partition catches up by reaching an end that was seen, and stays so while it reaches each later end within
+    `LIVE_S`: records just on their way don't count.
     """
 
     def __init__(self) -> None:
@@ -51,11 +54,14 @@ class CatchingUp(Generic[Key]):
         self._caught_up: set[Key] = set()
 
     def look(self, standings: Iterable[PartitionLag[Key]], now_s: float) -> str:
-        """The flow's state: `finding out`, `copying`, `held up` or `caught up`; `now_s` is a monotonic clock's."""
+        """Return the flow's state: `finding out`, `copying`, `held up` or `caught up`.
+
+        `now_s` is a monotonic clock's.
+        """
         unknown = behind = parked = False
         seen = set()
-        for one in standings:
-            key, position, end, is_parked, start = one
+        for lag in standings:
+            key, position, end, is_parked, start = lag
             seen.add(key)
             parked |= is_parked
             if position <= UNKNOWN or end <= UNKNOWN:
@@ -64,20 +70,20 @@ class CatchingUp(Generic[Key]):
             elif position >= end or start >= end:
                 self._goals.pop(key, None)
                 self._caught_up.add(key)
-            elif not self._reaches(one, now_s):
+            elif not self._reaches(lag, now_s):
                 behind |= not is_parked
         self._caught_up &= seen
         self._goals = {key: goal for key, goal in self._goals.items() if key in seen}
         return "finding out" if unknown else "copying" if behind else "held up" if parked else "caught up"
 
-    def _reaches(self, one: PartitionLag[Key], now_s: float) -> bool:
-        """Whether a partition that lags has caught up all the same."""
-        goal = self._goals.get(one.key)
+    def _reaches(self, lag: PartitionLag[Key], now_s: float) -> bool:
+        """True if a partition that lags counts as caught up all the same."""
+        goal = self._goals.get(lag.key)
         if goal is None:
-            self._goals[one.key] = Goal(one.end, now_s)
-        elif one.position >= goal.end:
-            self._goals[one.key] = Goal(one.end, now_s)
-            self._caught_up.add(one.key)
+            self._goals[lag.key] = Goal(lag.end, now_s)
+        elif lag.position >= goal.end:
+            self._goals[lag.key] = Goal(lag.end, now_s)
+            self._caught_up.add(lag.key)
         elif now_s - goal.since_s > LIVE_S:
-            self._caught_up.discard(one.key)
-        return one.key in self._caught_up
+            self._caught_up.discard(lag.key)
+        return lag.key in self._caught_up

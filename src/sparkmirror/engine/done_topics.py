@@ -1,4 +1,7 @@
-"""Topics whose writers have moved to the target, as a flow's driver sees to them (`sparkmirror topics done`)."""
+"""Topics whose writers have moved to the target (`sparkmirror topics done`).
+
+Each flow's driver looks after the topics of its flow.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +17,23 @@ from sparkmirror.wire.topic_partition import TopicPartition
 
 
 class DoneTopics:
-    """Those of one flow. `follow` reads what operators say; `reach` takes what pumps say. For several threads."""
+    """Done topics of a flow; several threads may use the object.
+
+    `follow` reads the operators' words in the control topic; `reach` takes the pumps' receipts.
+    """
 
     def __init__(self, say: Callable[[str, DoneTopic], None]) -> None:
-        """`say` makes durable how far a topic's copy has got."""
+        """Begin empty; `say` makes durable how far a topic's copy has got."""
         self._say = say
         self._state = ControlState()
         self._offset = 0
         self._lock = threading.Lock()
         self._unsaid: set[str] = set()
         self.changed = False
-        """Something else is to be copied than before: an operator has spoken, or a topic is released."""
+        """True if the work changed: an operator's word, or a released topic."""
 
     def follow(self, log: TopicLog, receipts: Iterable[Receipt]) -> None:
-        """Read on in the control topic, and write down what was reached by the newest receipts.
+        """Read on in the control topic, and write down what the newest receipts reached.
 
         Raises `ConnectionError`s.
         """
@@ -37,12 +43,12 @@ class DoneTopics:
             self._state.apply(entries)
             self._offset = offset
             self.changed |= before != self._state.done
-        for receipt in receipts:  # a pump may have heard it sooner
+        for receipt in receipts:  # a pump may have read the operator's word before the driver
             self.reach(receipt)
         self._write_down()
 
     def close(self) -> None:
-        """Write down what was reached last: who comes next need not find it out."""
+        """Write down the last progress, so that a successor need not find it out."""
         with suppress(ConnectionError, SparkMirrorError):
             self._write_down()
 
@@ -55,7 +61,7 @@ class DoneTopics:
             self._unsaid -= due.keys()
 
     def reach(self, receipt: Receipt) -> None:
-        """A pump has got somewhere."""
+        """Take note of a pump's receipt."""
         with self._lock:
             done = self._state.done.get(receipt.source_topic)
             end = done.ends.get(receipt.partition) if done is not None else None
@@ -68,16 +74,16 @@ class DoneTopics:
                 self.changed |= self._state.done[receipt.source_topic].released
 
     def end_of(self, topic: str, partition: int) -> int | None:
-        """As `ControlState.end_of`."""
+        """Return the same as `ControlState.end_of`."""
         return self._state.end_of(topic, partition)
 
     def is_reached(self, topic: str, partition: int) -> bool:
-        """Whether a partition is copied up to its end: nothing is to be done for it any more."""
+        """True if a partition is copied up to its end, so that no work is left."""
         done = self._state.done.get(topic)
         return done is not None and partition in done.reached
 
     def is_released(self, topic: str) -> bool:
-        """Whether all of a topic is."""
+        """True if every partition of a topic is copied up to its end."""
         done = self._state.done.get(topic)
         return done is not None and done.released
 
@@ -87,7 +93,7 @@ class DoneTopics:
         return tuple(sorted(topic for topic, done in list(self._state.done.items()) if done.released))
 
     def late(self, ends: Mapping[TopicPartition, int]) -> tuple[str, ...]:
-        """A line for each partition that has got records since its writers were said to have moved."""
+        """Return a line for each partition that got records after its writers moved."""
         return tuple(
             f"{topic}-{partition}: {offsets:,} offsets came to the source after its writers had moved, and are not "
             "copied: sparkmirror topics undo copies them"
@@ -95,7 +101,10 @@ class DoneTopics:
         )
 
     def late_offsets(self, ends: Mapping[TopicPartition, int]) -> Iterable[tuple[str, int, int]]:
-        """Topic, partition, and how many offsets have come to it since its writers were said to have moved."""
+        """Return topic, partition and number of late offsets.
+
+        Late offsets came after the operator said that the writers had moved.
+        """
         return [
             (topic, partition, ends[topic, partition] - end)
             for topic, done in sorted(list(self._state.done.items()))
@@ -105,5 +114,5 @@ class DoneTopics:
 
     @property
     def partitions(self) -> Iterable[TopicPartition]:
-        """All partitions of these topics."""
+        """All partitions of the done topics."""
         return [(topic, partition) for topic, done in list(self._state.done.items()) for partition in done.ends]

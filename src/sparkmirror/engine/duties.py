@@ -1,7 +1,7 @@
-"""What is done at intervals beside the copying, each duty in a thread of its own.
+"""Duties: work at intervals beside the copying, each in a thread of its own.
 
-As MirrorMaker 2's `Scheduler` (`mm2.md` 3.1): at a fixed rate, and nothing that a duty raises ends its schedule. Only
-the process that holds the flow's lease does it.
+Like MirrorMaker 2's `Scheduler` (`mm2.md` 3.1): turns come at a fixed rate, and no exception of a duty ends its
+schedule. Only the process that holds the flow's lease does the duties.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ from sparkmirror.errors import SparkMirrorError
 from sparkmirror.events import Event
 
 STANDING_BY_S = 0.5
-"""How often a process without the lease looks whether it has got it."""
+"""Seconds between looks at the lease of a process that stands by."""
 
 LONGEST_RETRY_S = 30.0
-"""A turn that failed is tried again after its interval, then twice that and so on, up to so long."""
+"""Longest pause before a failed turn is repeated, in seconds.
+
+The pause is the duty's interval after the first failure, and doubles with each further failure.
+"""
 
 LAST_TURNS_S = 5.0
-"""How long the duties have to end."""
+"""Seconds that the duties have to end."""
 
 _DOUBLINGS = 10
 
@@ -31,50 +34,53 @@ log = logging.getLogger(__name__)
 
 
 class DutyTurns(Protocol):
-    """Made, run and closed in one thread."""
+    """A duty at work; made, run and closed in the same thread."""
 
     def run(self) -> None:
-        """One turn; raises `ConnectionError` or `SparkMirrorError` where a cluster or a setting stands in its way."""
+        """Take one turn.
+
+        Raises `ConnectionError` or `SparkMirrorError` if a cluster or a setting is in the way.
+        """
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
 
 
 @runtime_checkable
 class FinishingDuty(DutyTurns, Protocol):
-    """One whose last turn is not like the others."""
+    """A duty whose last turn differs from the turns before."""
 
     def finish(self) -> None:
-        """The last turn; raises as `run`."""
+        """Take the last turn; raises like `run`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When a duty is done."""
+    """Name, interval and maker of a duty."""
 
     name: str
     interval_s: float
     make: Callable[[], DutyTurns]
     delayed: bool = False
-    """The first turn comes after one interval, not at once."""
+    """True if the first turn comes after an interval, not at once."""
     at_end: bool = False
-    """One more turn when the process gives up its work in good order."""
+    """True for one more turn when the process gives up its work in good order."""
 
 
 @dataclass(slots=True)
 class Record:
-    """How a duty has done so far."""
+    """Successes and failures of a duty so far."""
 
     succeeded_ms: int | None = None
-    """When its last good turn ended, in milliseconds since 1970."""
+    """End of the last good turn, in milliseconds since 1970."""
     took_s: float | None = None
-    """How long that took."""
+    """Duration of the last good turn, in seconds."""
     failures: int = 0
-    """Turns that failed."""
+    """Number of failed turns."""
 
 
 class Duties:
-    """Those of one flow: `start` them, look at `failing`, `close` them."""
+    """Duties of a flow: `start`, look at `failing`, `close`."""
 
     def __init__(self, flow: str, schedules: Sequence[Schedule], held: Callable[[], bool]) -> None:
         self._flow = flow
@@ -86,11 +92,11 @@ class Duties:
 
     @property
     def failing(self) -> Mapping[str, str]:
-        """Duties whose last turn failed, and why in one line."""
+        """Duties whose last turn failed, with the reason in a single line."""
         return dict(self._failing)
 
     def record(self, name: str) -> Record:
-        """How a duty has done so far; one that the flow does not have has done nothing."""
+        """Return a duty's record; empty for a duty that the flow does not have."""
         return self._records.get(name, Record())
 
     def start(self) -> None:
@@ -98,7 +104,10 @@ class Duties:
             kept.thread.start()
 
     def close(self, within_s: float = LAST_TURNS_S) -> None:
-        """End all, with a last turn of those that want one, these in their order; then the lease may be given up."""
+        """End all duties; then the lease may be given up.
+
+        Duties with `at_end` take a last turn, in the order of the schedules.
+        """
         deadline = time.monotonic() + within_s
         at_end = [kept for kept in self._kept if kept.schedule.at_end]
         for kept in self._kept:
@@ -111,18 +120,18 @@ class Duties:
             kept.join(deadline)
 
     def held(self) -> bool:
-        """Whether it is for this process to do anything."""
+        """True if this process holds the lease and may act."""
         return self._held()
 
     def failed(self, name: str, why: str) -> None:
-        """Tell once why a duty does not work."""
+        """Log once why a duty fails."""
         if self._failing.get(name) != why:
             log.warning("flow %s: %s: %s", self._flow, name, why, extra=Event.DUTY_FAILED.extra)
         self._failing[name] = why
         self._records[name].failures += 1
 
     def worked(self, name: str, took_s: float) -> None:
-        """Tell if it did not before."""
+        """Log a success only after a failure."""
         record = self._records[name]
         record.succeeded_ms, record.took_s = int(time.time() * 1000), took_s
         if self._failing.pop(name, None) is not None:
@@ -174,7 +183,7 @@ class _Kept:
         except (ConnectionError, SparkMirrorError) as error:
             self._duties.failed(self.schedule.name, str(error))
             return False
-        except Exception as error:  # what we did not think of: begin anew, and the next turn may go well
+        except Exception as error:  # an unforeseen error: a new duty may do better
             self._duties.failed(self.schedule.name, repr(error))
             self._hang_up()
             return False

@@ -1,4 +1,4 @@
-"""Reasons for which an epoch ends, as the metrics count them and as the log tells them."""
+"""Reasons for the end of an epoch, for metrics and log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from enum import StrEnum
 
 
 class EndReason(StrEnum):
-    """Reason for the end of an epoch; the value is the label `reason` of `sparkmirror_epochs_total`."""
+    """Reason for the end of an epoch.
+
+    The value is the label `reason` of `sparkmirror_epochs_total`.
+    """
 
     PLANNED = "planned"
     STOPPED = "stopped"
@@ -20,7 +23,7 @@ class EndReason(StrEnum):
 
     @property
     def words(self) -> str:
-        """The reason as a log line tells it."""
+        """Words of the reason in a log line."""
         return _WORDS[self]
 
 

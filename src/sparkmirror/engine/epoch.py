@@ -16,12 +16,12 @@ from sparkmirror.messages.orders import PumpOrder, Receipt
 
 
 class EpochJob:
-    """One job of a DataFrame, one task an order, in a thread of its own."""
+    """Job of a DataFrame with a task per order, started in its own thread."""
 
     def __init__(self, spark: SparkSession, number: int, orders: Sequence[PumpOrder]) -> None:
         self.orders = orders
         self.receipts: list[Receipt] | None = None
-        """All receipts, once every task has ended; None if one failed for good."""
+        """All receipts, once every task has ended; None if a task failed for good."""
         self.failure = ""
         self._spark = spark
         self._tag = f"sparkmirror-epoch-{number}-{uuid.uuid4().hex}"  # an application may run several mirrors
@@ -32,25 +32,28 @@ class EpochJob:
         work = functools.partial(run_task, {order.task: order.to_json() for order in self.orders})
         count = len(self.orders)
         try:
-            self._spark.sparkContext.addJobTag(self._tag)  # the session's own tags are of Spark 4
+            self._spark.sparkContext.addJobTag(self._tag)  # tags of the session exist only since Spark 4
             rows = self._spark.range(0, count, 1, count).mapInArrow(work, RECEIPTS).collect()
             self.receipts = [Receipt(**row.asDict()) for row in rows]
-        except Exception as error:  # whatever Spark raises, the next epoch reads every position anew
+        except Exception as error:  # after any error the next epoch reads all positions anew
             self.failure = in_one_line(error)
 
     def wait(self, timeout_s: float) -> bool:
-        """Whether the job has ended by then."""
+        """Wait; True if the job has ended by then."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
     def cancel(self) -> None:
-        """The last resort: Spark kills the pumps hard, and their successors may meet them (R5)."""
+        """Cancel the job, as the last resort.
+
+        Spark kills the pumps hard, and their successors may meet them (R5).
+        """
         with suppress(Exception):  # Spark may be gone
             self._spark.sparkContext.cancelJobsWithTag(self._tag)
 
     def spark_lives(self) -> bool:
-        """Whether Spark still answers."""
+        """True if Spark still answers."""
         try:
             return bool(self._spark.sql("SELECT 1").schema)
-        except Exception:  # whatever it is, no epoch can run
+        except Exception:  # after any error no epoch can run
             return False

@@ -1,4 +1,7 @@
-"""One flow as the driver sees it: its clusters, lease, identity, topics, and what its pumps report."""
+"""A flow as its driver sees it.
+
+The driver has the flow's clusters, lease, identity and topics, and reads the pumps' reports.
+"""
 
 from __future__ import annotations
 
@@ -53,19 +56,27 @@ from sparkmirror.wire.topic_partition import TopicPartition
 CONNECT_TIMEOUT_S = 15.0
 
 STATE_LIFETIME_DEFAULT_MS = 86_400_000
-"""How long a target remembers an idle producer, where its brokers don't tell: Kafka's default since 3.4, which was
-longer before."""
+"""Lifetime of an idle producer's state at a target whose brokers don't tell.
+
+Kafka's default since 3.4; the default was longer before.
+"""
 WATCH_S = 0.4
 SHORTEST_S = 0.5
-"""Rates over less are noise."""
+"""Shortest time in seconds to measure a rate over: shorter ones give noise."""
 IDLE_AFTER_S = 30.0
-"""A partition of which nothing was reported for so long moves nothing: only changes are reported."""
+"""Seconds without a report after which a partition counts as idle.
+
+Pumps report only changes.
+"""
 
 LOOK_S = 5.0
-"""How often the source's ends are read for the lag."""
+"""Seconds between readings of the source's ends, for the lag."""
 
 CLOCKS_MS = 60_000
-"""How much later than the pumps' hosts' this process' clock may be; what others' pumps said is left out anyway."""
+"""Milliseconds by which the driver's clock may be ahead of the pumps' clocks.
+
+Reports of other drivers' pumps are left out anyway.
+"""
 
 _FAILED_WATCH_PAUSE_S = 1.0
 _UNKNOWN = Stood(-1, -1, -1)
@@ -74,30 +85,36 @@ log = logging.getLogger(__name__)
 
 
 class FlowDriver:
-    """`open`, `start`, then while `held`: `take_charge`, `sync_topics`, `order`, `say`."""
+    """Driver of a flow.
+
+    Call `open` and `start`, then while `held`: `take_charge`, `sync_topics`, `order`, `say`.
+    """
 
     def __init__(self, flow: FlowConfig, incarnation: str, *, use_lease: bool, once: bool) -> None:
         self.flow = flow
         self.view = FlowView()
         self.topics = TopicSync((), (), (), {})
         self.synced = False
-        """The topic duty has run once."""
+        """True once the topic duty has run."""
         self.looked_over = False
-        """Since the lease was got, what the topic duty found last was looked at for somebody else's copies."""
+        """True once the topic duty's newest result was checked for foreign copies.
+
+        Getting the lease resets the flag.
+        """
         self.owed: dict[str, str] = {}
-        """With `once`: topics and partitions that could not be taken on at the start, and why."""
+        """Topics and partitions left out at the start with `once`, with the reason."""
         self.unclean = False
-        """Pumps of an epoch before may still be alive."""
+        """True if pumps of an earlier epoch may still be alive."""
         self._unclean_at = float("-inf")
         self.cluster_ids: dict[str, str] = {}
-        """Of both aliases, once it is open."""
+        """Cluster ids by alias of source and target, once the driver is open."""
         self.done_topics = DoneTopics(lambda topic, done: self._control.done(topic, done))
         rules = topic_rules(flow, flow.originals)
         self._rules = dataclasses.replace(rules, left_alone=self.done_topics.is_released)
         self.weaknesses = Weaknesses(flow)
         self.groups = FlowGroups()
         self.heard = ControlState()
-        """What the control topic says, also while this process stands by."""
+        """State of the control topic, kept also while this process stands by."""
         self.duties: Duties | None = None
         self._incarnation = incarnation
         self._use_lease = use_lease
@@ -112,13 +129,13 @@ class FlowDriver:
         self._made: set[str] = set()
         """Target topics that this process has created."""
         self._told: tuple[Mapping[PartitionKey, str], Mapping[PartitionPair, str]] = {}, {}
-        """What `sync_topics` has said last: what there is to pump, and what must not be."""
+        """Last result of `sync_topics`: partitions to pump, and refused partitions."""
         self.tasks: Mapping[PartitionKey, int] = {}
-        """Which Spark task copies each partition, in this epoch."""
+        """Partition to the Spark task that copies it in this epoch."""
         self._ordered: dict[PartitionKey, RouteOrder] = {}
-        """What pumps were told to copy in this epoch."""
+        """Orders to the pumps in this epoch."""
         self._added: dict[int, list[RouteOrder]] = {}
-        """What of it came later, by task."""
+        """Orders that came later in this epoch, by task."""
         self._settled_epoch = 0
         self.loss_watch = LossWatch(flow)
         self._standing: StandingLog
@@ -134,7 +151,7 @@ class FlowDriver:
         self._phase: tuple[int, Phase] | None = None
         self._began_ms = int(time.time() * 1000)
         self._first_epoch: int | None = None
-        """Of those that were this driver's; a mirror may have had another one for this flow before."""
+        """First epoch of this driver; the flow may have had another driver before."""
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._helpers = [
@@ -149,7 +166,10 @@ class FlowDriver:
     # --- start and lease ------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Connect to both clusters and see to our internal topics; raises `ClusterUnreachable` and `UnfitTarget`."""
+        """Connect to both clusters, and create missing internal topics.
+
+        Raises `ClusterUnreachable`, `UnfitTarget`, and `ConfigError` if both aliases are the same cluster.
+        """
         timeout_s = min(self.flow.admin_timeout_ms / 1000, CONNECT_TIMEOUT_S)
         self._source = ClusterAdmin.connect(self.flow.source, f"{self.name}|driver", timeout_s)
         self._target = ClusterAdmin.connect(self.flow.target, f"{self.name}|driver", timeout_s)
@@ -157,7 +177,7 @@ class FlowDriver:
         if source_id == target_id:
             raise ConfigError(
                 f"both aliases are the same cluster ({source_id}): records would be copied for ever",
-                where=f"flow {self.name}",
+                origin=f"flow {self.name}",
             )
         self.cluster_ids = {self.flow.source.alias: source_id, self.flow.target.alias: target_id}
         with closing(ClusterClient(self.flow.source, f"{self.name}|sparkmirror-driver")) as source_client:
@@ -195,7 +215,10 @@ class FlowDriver:
         )
 
     def start(self, before: FlowDriver | None = None) -> None:
-        """Ask for the lease, and watch what pumps report. The lease of a driver `before`, which has ended, goes on."""
+        """Ask for the lease, and watch the pumps' reports.
+
+        The lease of `before`, a driver that has ended, goes on.
+        """
         self.lease = before.lease if before is not None else None
         if self._use_lease and self.lease is None:
             self.lease = Lease(
@@ -212,12 +235,12 @@ class FlowDriver:
         self.duties.start()
 
     def held(self) -> bool:
-        """Whether this process works on the flow now."""
+        """True if this process works on the flow now."""
         return self._started and (self.lease is None or self.lease.held())
 
     @property
     def standing_by(self) -> str:
-        """Why this process does not work on the flow, in a few words."""
+        """Reason in a few words why this process does not work on the flow."""
         if self.lease is not None and self.lease.refused:
             return f"standing by: {self.lease.refused}"
         if self.lease is not None and self.lease.elsewhere:
@@ -225,7 +248,10 @@ class FlowDriver:
         return "joining"
 
     def take_charge(self) -> None:
-        """After the lease was got: announce ourselves, learn how the predecessor ended, agree on the identity."""
+        """Become the active driver after getting the lease.
+
+        Announces this process, learns how the predecessor ended, and agrees on the identity.
+        """
         term = self.lease.term if self.lease else 0
         if term == self._charge_term:
             return
@@ -253,9 +279,10 @@ class FlowDriver:
         self._charge_term = term
 
     def note_end(self, *, unclean: bool) -> None:
-        """How the pumps before the next epoch ended; if `unclean` they may still be alive.
+        """Take note of how the pumps before the next epoch ended.
 
-        Pumps of an unclean end count as alive for `GRACE_S`, even if a later epoch has ended in order (R5).
+        After an `unclean` end pumps may still be alive. Such pumps count as alive for `GRACE_S`, even if a later epoch
+        has ended in order (R5).
         """
         now = time.monotonic()
         if unclean:
@@ -263,19 +290,22 @@ class FlowDriver:
         self.unclean = now - self._unclean_at < GRACE_S
 
     def take_charge_again(self) -> None:
-        """Have the next `take_charge` announce us anew: an announcement that was late may stand behind ours."""
+        """Have the next `take_charge` announce this process anew.
+
+        Another driver's late announcement may stand behind the present one.
+        """
         self._charge_term = -1
 
     @property
     def identity(self) -> Identity:
-        """Who the flow is at its target, once it was taken charge of."""
+        """Identity of the flow at its target, after `take_charge`."""
         assert self._identity is not None  # noqa: S101 - take_charge came first
         return self._identity
 
     # --- topics and orders ----------------------------------------------------------------------
 
     def sync_topics(self) -> bool:
-        """Run the topic duty; whether there is something else to pump than before."""
+        """Run the topic duty; True if the partitions to pump, or the refusals, changed."""
         if not self.flow.copies:
             self.synced = self.looked_over = True
             return False
@@ -286,12 +316,12 @@ class FlowDriver:
         self.view.gone = self._topic_sentinel.look(self.topics, self.identity)
         self.weaknesses.say([topic.source.name for topic in self.topics.mirrored])
         if self._once and self._until is None:
-            where = [(topic.source.name, index) for topic in self.topics.mirrored for index in topic.partitions]
+            partitions = [(topic.source.name, index) for topic in self.topics.mirrored for index in topic.partitions]
             isolation = self.flow.fetch.isolation_level
-            self._until = self._opened(self._source).end_offsets(where, isolation=isolation)
+            self._until = self._opened(self._source).end_offsets(partitions, isolation=isolation)
             self.owed = dict(self.topics.refused) | {
                 f"{topic}-{index}": "it had no leader at the start"
-                for topic, index in where
+                for topic, index in partitions
                 if (topic, index) not in self._until
             }
         now = self._targets()
@@ -305,23 +335,23 @@ class FlowDriver:
         return self._told != before
 
     def partitions(self) -> dict[PartitionKey, TopicPartition]:
-        """What can be pumped: its remote topic, and the source leader."""
-        found = {}
+        """Partitions that can be pumped, with remote topic and source leader."""
+        pumpable = {}
         for topic in self.topics.mirrored:
             leaders = {partition.partition: partition.leader for partition in topic.source.partitions}
             for index in topic.partitions:
                 if self.done_topics.is_reached(topic.source.name, index):
                     continue
                 if self._until is None or (topic.source.name, index) in self._until:
-                    found[PartitionKey(self.name, topic.source.name, index)] = (topic.remote.name, leaders[index])
-        return found
+                    pumpable[PartitionKey(self.name, topic.source.name, index)] = (topic.remote.name, leaders[index])
+        return pumpable
 
     def _targets(self) -> dict[PartitionKey, str]:
-        """The remote topic of what can be pumped."""
+        """Partitions that can be pumped, with remote topic."""
         return {key: target for key, (target, _) in self.partitions().items()}
 
     def loads(self) -> list[PartitionLoad]:
-        """For the planner: what each partition moves and has waiting."""
+        """Return each partition's rate and backlog, for the planner."""
         loads = []
         for key, (_, leader) in self.partitions().items():
             view = self.view.partitions.get(key)
@@ -334,12 +364,15 @@ class FlowDriver:
         return loads
 
     def forget_orders(self) -> None:
-        """A new epoch is planned."""
+        """Forget the orders, since a new epoch is planned."""
         self._ordered.clear()
         self._added.clear()
 
     def order(self, keys: Iterable[PartitionKey], share: float = 1.0) -> FlowOrder:
-        """This flow's part of a task; `share` is the task's part of the flow's bandwidth cap."""
+        """Return the flow's part of a task's order.
+
+        `share` is the task's part of the flow's bandwidth cap.
+        """
         identity = self.identity
         return FlowOrder(
             flow=self.flow,
@@ -377,7 +410,11 @@ class FlowDriver:
 
     @property
     def only_grown(self) -> bool:
-        """Whether all that was ordered in this epoch is still to be copied, to the same place."""
+        """True if every partition ordered in this epoch is still to be copied, unmoved.
+
+        A partition may neither have another remote topic nor another reason of refusal. Partitions that reached their
+        end don't count.
+        """
         targets, refused = self._targets(), self.takeover.refused
         return all(
             targets.get(key) == route.target_topic and refused.get(route.route, "") == route.refused
@@ -386,7 +423,7 @@ class FlowDriver:
         )
 
     def add(self, epoch: int, taken: Mapping[int, Iterable[PartitionKey]], shares: Mapping[int, float]) -> None:
-        """Have tasks that run copy more partitions; `shares` as in `AddedRoutes`."""
+        """Order running tasks to copy more partitions; `shares` as in `AddedRoutes`."""
         for task, keys in taken.items():
             self._added.setdefault(task, []).extend(self._order_routes(keys))
         routes = {task: tuple(added) for task, added in self._added.items()}
@@ -395,9 +432,12 @@ class FlowDriver:
                 AddedRoutes(incarnation=self._incarnation, epoch=epoch, routes=routes, shares=dict(shares))
             )
 
-    def _stood(self, receipt: Receipt | None, where: tuple[str, int]) -> tuple[str, Stood]:
-        """How a target partition stood by its newest receipt, or by what was written down before this process came."""
-        before = self._standing.of(where)
+    def _stood(self, receipt: Receipt | None, target: tuple[str, int]) -> tuple[str, Stood]:
+        """Return the topic id and progress of a target partition.
+
+        The newest receipt tells; without one, the progress written down before this process came.
+        """
+        before = self._standing.of(target)
         if receipt is None or not receipt.target_topic_id:
             return before or ("", _UNKNOWN)
         appended = max(receipt.appended, -1)
@@ -408,7 +448,7 @@ class FlowDriver:
     # --- while an epoch runs --------------------------------------------------------------------
 
     def say(self, epoch: int, phase: Phase) -> None:
-        """Tell the pumps of an epoch to run, to end, or that it has ended."""
+        """Order the pumps of an epoch to run or to end, or say that the epoch has ended."""
         with self._lock:
             if self._first_epoch is None:
                 self._first_epoch = epoch
@@ -416,7 +456,7 @@ class FlowDriver:
             self._control.epoch(Epoch(incarnation=self._incarnation, number=epoch, phase=phase))
 
     def started_tasks(self, epoch: int) -> set[int]:
-        """Which tasks of an epoch have reported."""
+        """Return the tasks of an epoch that have reported."""
         return {
             report.task
             for report in list(self.view.pumps.values())
@@ -424,7 +464,7 @@ class FlowDriver:
         }
 
     def ended_early(self, epoch: int) -> str:
-        """Why a pump of an epoch ended this flow by itself; empty if none did."""
+        """Return why a pump of an epoch ended this flow by itself; empty if none did."""
         reports = [report for report in list(self.view.pumps.values()) if report.epoch == epoch]
         return next((report.ended_because for report in reports if report.ended and report.ended_because), "")
 
@@ -439,7 +479,7 @@ class FlowDriver:
         offset: int | None = None
         while not self._closing.wait(WATCH_S):
             try:
-                if offset is None:  # pumps may have reported already, and say only what is new
+                if offset is None:  # pumps may have reported already, and later report only changes
                     offset = receipts.since(0, self._began_ms - CLOCKS_MS)
                 entries, offset = receipts.read(0, offset)
                 for report in read_reports(entries):
@@ -461,15 +501,18 @@ class FlowDriver:
         client.close()
 
     def _beat(self) -> None:
-        """Ticks, and nothing else: whatever hangs elsewhere, the pumps must hear that we live."""
+        """Send ticks, and do no other work.
+
+        Whatever else hangs, the pumps must hear that the driver lives.
+        """
         while not self._closing.wait(TICK_S):
             try:
                 self._tick()
-            except Exception as error:  # the pumps judge by the silence
+            except Exception as error:  # without ticks the pumps end by themselves (`SILENCE_S`)
                 log.debug("flow %s: no tick: %s", self.name, error)
 
     def _look(self) -> None:
-        """The source's ends, for the lag, and the forecast."""
+        """Read the source's ends and starts, for the lag and the forecast."""
         while not self._closing.wait(LOOK_S if self.view.source_ends else WATCH_S):
             try:
                 assert self._lookout is not None  # noqa: S101 - open came first
@@ -481,7 +524,7 @@ class FlowDriver:
                 self.view.forecast = self._lookout.forecast
                 source, target = self._opened(self._source), self._opened(self._target)
                 self.view.admin_connections = source.connections, target.connections
-            except Exception as error:  # the lag is that of the pumps then
+            except Exception as error:  # the lag then rests on the pumps' reports
                 self.view.ends_trouble = str(error)
                 log.debug("flow %s: the source's offsets can't be read: %s", self.name, error)
 
@@ -495,7 +538,7 @@ class FlowDriver:
         now = report.at_ms / 1000
         self.view.note(report)
         if report.epoch <= self._settled_epoch:
-            return  # late: the last word on that epoch is known
+            return  # late: the final receipts of that epoch are known
         for receipt in report.receipts:
             key = PartitionKey(self.name, receipt.source_topic, receipt.partition)
             view = self.view.partitions.setdefault(key, PartitionView())
@@ -508,7 +551,7 @@ class FlowDriver:
             self.view.partitions[PartitionKey(self.name, figures.source_topic, figures.partition)].figures = figures
 
     def take_receipts(self, epoch: int, receipts: Mapping[PartitionKey, Receipt]) -> None:
-        """What the pumps said when the epoch ended: the last word on it."""
+        """Take the final receipts of an epoch."""
         self._settled_epoch = epoch
         self.view.settle(epoch, receipts.values())
         for key, receipt in receipts.items():
@@ -517,33 +560,41 @@ class FlowDriver:
 
     @property
     def failing(self) -> Mapping[str, str]:
-        """Duties whose last turn failed, and why in one line."""
+        """Duties whose last turn failed, with the reason in a single line."""
         return self.duties.failing if self.duties is not None else {}
 
     def _receipts(self) -> list[Receipt]:
-        """The newest of each partition."""
+        """Return the newest receipt of each partition."""
         return [view.receipt for view in list(self.view.partitions.values()) if view.receipt is not None]
 
     @property
     def send_failure(self) -> str:
-        """With `abort.on.send.failure`: a partition that can't be copied, and why; empty if there is none."""
+        """A partition that can't be copied, with reason, if that must end the mirror.
+
+        Empty if there is none, and without `abort.on.send.failure`.
+        """
         if self.flow.legacy is None or not self.flow.legacy.abort_on_send_failure:
             return ""
         awaited = self.takeover.awaited if isinstance(self.takeover, GroupTakeover) else ()
-        parked = [one for one in self._receipts() if one.state == "parked" and one.reason not in awaited]
-        return next((f"{one.source_topic}-{one.partition}: {one.reason}" for one in parked), "")
+        parked = [
+            receipt for receipt in self._receipts() if receipt.state == "parked" and receipt.reason not in awaited
+        ]
+        return next((f"{receipt.source_topic}-{receipt.partition}: {receipt.reason}" for receipt in parked), "")
 
     @property
     def losses(self) -> list[Loss]:
-        """What was found to be lost since this process took charge; `loss_watch.ledger` has all."""
+        """Losses recorded since this process took charge; `loss_watch.ledger` has all."""
         return self.loss_watch.losses
 
     def read_losses(self) -> None:
-        """See to it that `losses` has everything that is in the ledger now; raises as the ledger does."""
+        """Read the ledger, so that `losses` is complete now; raises as the ledger does."""
         self.loss_watch.read()
 
     def close(self, duties_s: float = LAST_TURNS_S, *, keep_lease: bool = False) -> None:
-        """Have duties end in that time, pass the lease on (`keep_lease`) or give it up. Pumps must have ended."""
+        """End the duties within `duties_s`, and give up the lease.
+
+        With `keep_lease` the next driver has the lease. Pumps must have ended before.
+        """
         self._closing.set()
         with self._lock:
             if self.held():

@@ -1,4 +1,7 @@
-"""Which duties a flow has, and when: what MirrorMaker 2's three connectors do beside copying (`mm2.md` 1.2 to 1.4)."""
+"""Duties of a flow, and their schedules.
+
+MirrorMaker 2's three connectors do the same beside copying (`mm2.md` 1.2 to 1.4).
+"""
 
 from __future__ import annotations
 
@@ -31,23 +34,23 @@ from sparkmirror.sync.topics import TopicSync
 from sparkmirror.wire.topic_partition import TopicPartition
 
 OFFSET_SYNCS_S = 1.0
-"""How often it is looked which offset syncs are due: as often as pumps report."""
+"""Seconds between looks for due offset syncs: pumps report as often."""
 
 TIDY_S = 600.0
-"""How often old segments are looked for."""
+"""Seconds between searches for old segments."""
 
 GROUP_WATCH_S = 10.0
-"""How often it is looked where groups are."""
+"""Seconds between readings of the groups' offsets."""
 
 STANDING_S = 60.0
-"""How often it is written down how far everything was copied."""
+"""Seconds between records of the flow's progress."""
 
 _NONE: Mapping[str, Mapping[TopicPartition, Checkpoint]] = MappingProxyType({})
 
 
 @dataclass(slots=True)
 class FlowGroups:
-    """The newest that is known of the flow's groups: what one duty finds the other one needs."""
+    """Newest state of the flow's groups, which the duties share."""
 
     checkpoints: Checkpoints | None = None
     sync: GroupOffsetSync | None = None
@@ -56,29 +59,29 @@ class FlowGroups:
 
     @property
     def current(self) -> Mapping[str, Mapping[TopicPartition, Checkpoint]]:
-        """Their checkpoints."""
+        """Newest checkpoints of the groups."""
         return self.checkpoints.current if self.checkpoints is not None else _NONE
 
     @property
     def standings(self) -> Mapping[str, GroupStanding]:
-        """How the translation of each one stands."""
+        """State of each group's translation."""
         return self.checkpoints.standings if self.checkpoints is not None else {}
 
     @property
     def newest(self) -> Mapping[str, GroupStanding]:
-        """How each one stands at the target, where its offsets are set there; else as `standings`."""
+        """State of each group at the target, if its offsets are set; else `standings`."""
         consumers = self.sync.standings if self.sync is not None else self.standings
         return {**consumers, **self.share.standings} if self.share is not None else consumers
 
     @property
     def whereabouts(self) -> Mapping[str, Mapping[TopicPartition, Whereabouts]]:
-        """Where each one is just now, on both sides, by the source's partitions."""
+        """Present place of each group on both sides, by source partition."""
         return self.watch.whereabouts if self.watch is not None else {}
 
 
 @dataclass(frozen=True, slots=True)
 class FlowDuties:
-    """What the duties need to know of a flow."""
+    """Settings and objects that the duties of a flow need."""
 
     flow: FlowConfig
     rules: TopicRules
@@ -88,13 +91,16 @@ class FlowDuties:
     topics: Callable[[], TopicSync]
     receipts: Callable[[], Iterable[Receipt]]
     copied: Callable[[], Mapping[TopicPartition, int]]
-    """The upstream offset of the last record copied, by source partition."""
+    """Source partition to the upstream offset of its last copied record."""
     groups: FlowGroups
     once: bool
-    """What concerns offsets is done again when everything is copied, and no heartbeats are sent."""
+    """True if the mirror ends when everything is copied.
+
+    Duties about offsets then take a last turn, and no heartbeats are sent.
+    """
 
     def schedules(self) -> list[Schedule]:
-        """The duties that the flow's settings ask for, in the order in which the last turns are to come."""
+        """Return the duties that the settings ask for, in the order of their last turns."""
         sync, group, copies = self.flow.topic_sync, self.flow.group, self.flow.copies
         sync_groups = group.emit_checkpoints_enabled and group.sync_group_offsets_enabled
         flush_s = self.flow.connect.offset_flush_interval_ms / 1000
@@ -221,11 +227,12 @@ class FlowDuties:
 
     def _last_copied(self) -> Iterable[CopiedTo]:
         return [
-            CopiedTo(one.source_topic, one.partition, one.last_upstream, one.last_downstream) for one in self.receipts()
+            CopiedTo(receipt.source_topic, receipt.partition, receipt.last_upstream, receipt.last_downstream)
+            for receipt in self.receipts()
         ]
 
     def _copies(self) -> Mapping[str, str]:
-        """Their names, by their sources'."""
+        """Source topic to the name of its copy."""
         return {topic.source.name: topic.remote.name for topic in self.topics().mirrored}
 
     def _remotes(self) -> Iterable[str]:

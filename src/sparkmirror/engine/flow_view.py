@@ -1,4 +1,7 @@
-"""The newest that the driver knows about a flow: what its pumps reported and what the source has."""
+"""Newest facts that the driver knows about a flow.
+
+The facts come from the pumps' reports and from the source.
+"""
 
 from __future__ import annotations
 
@@ -17,32 +20,32 @@ from sparkmirror.wire.topic_partition import TopicPartition
 
 @dataclass(slots=True)
 class PartitionView:
-    """The newest that is known about one partition."""
+    """Newest facts about a partition."""
 
     receipt: Receipt | None = None
     bytes_per_s: float = 0.0
     records_per_s: float = 0.0
     seen_at: float = 0.0
-    """When the pump reported it, in seconds since 1970."""
+    """Time of the pump's report, in seconds since 1970."""
     pump: str = ""
     figures: PartitionFigures | None = None
     past_records: int = 0
     past_bytes: int = 0
-    """Of pumps before this one."""
+    """Bytes of earlier pumps; `past_records` has their records."""
 
     def take(self, receipt: Receipt, pump: str, at_s: float) -> None:
-        """The newest word of a pump on it."""
+        """Take a pump's newest receipt of the partition."""
         if self.receipt is not None and self.pump not in ("", pump):
             self.past_records += self.receipt.records
             self.past_bytes += self.receipt.bytes
         self.receipt, self.pump, self.seen_at = receipt, pump, at_s
 
     def end_with(self, receipt: Receipt) -> None:
-        """The last word of the pump that worked on it, which may not have reported."""
+        """Take the final receipt of the partition's pump, which may never have reported."""
         self.receipt, self.pump = receipt, self.pump or "one that has ended"
 
     def forget(self) -> None:
-        """Somebody else may have gone on from there since: only the counts stay."""
+        """Forget all but the counts: another mirror may have copied on since."""
         if self.receipt is not None:
             self.past_records += self.receipt.records
             self.past_bytes += self.receipt.bytes
@@ -51,7 +54,7 @@ class PartitionView:
 
 
 class EndedEpoch(NamedTuple):
-    """What an epoch that has ended has copied."""
+    """Counts of an epoch that has ended."""
 
     epoch: int
     records: int
@@ -60,37 +63,46 @@ class EndedEpoch(NamedTuple):
 
 @dataclass(slots=True)
 class FlowView:
-    """The newest that is known about a flow; counts since this process began."""
+    """Newest facts about a flow; counts since this process began."""
 
     pumps: dict[str, FlowReport] = field(default_factory=dict)
     source_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
-    """High watermarks at the source, read by the driver: pumps don't see those that they don't fetch."""
+    """High watermarks at the source, read by the driver.
+
+    Pumps don't see the watermarks of partitions that they don't fetch.
+    """
     source_starts: Mapping[TopicPartition, int] = field(default_factory=dict)
-    """Where the source's logs begin, of partitions that lag."""
+    """Starts of the source's logs, for partitions that lag."""
     ends_read_at: float = float("-inf")
-    """By `time.monotonic`."""
+    """Time of the last reading, by `time.monotonic`."""
     ends_trouble: str = ""
-    """Why the ends could not be read, the last time that was tried."""
+    """Reason why the last reading of the ends failed; empty after a success."""
     admin_connections: tuple[int, int] = (0, 0)
     """Open connections of the driver's duties to source and target."""
     partitions: dict[PartitionKey, PartitionView] = field(default_factory=dict)
     forecast: Forecast | None = None
-    """The partition whose records the source deletes first before they are copied, if there is one."""
+    """The partition that loses records to retention first, if any.
+
+    The source would delete records before the copy.
+    """
     gone: tuple[str, ...] = ()
-    """Source topics that were copied and are not there any more; their copies stay."""
+    """Source topics that were copied and no longer exist; their copies stay."""
 
     past_records: int = 0
     past_bytes: int = 0
-    """Of pumps of epochs before the newest."""
+    """Bytes of the pumps of epochs before the newest; `past_records` likewise."""
 
     past_totals: Totals = field(default_factory=Totals)
-    """Of the same."""
+    """Totals of the pumps of epochs before the newest."""
 
     epochs: Counter[str] = field(default_factory=Counter)
-    """How many epochs have ended, by why."""
+    """Number of ended epochs, by reason."""
 
     settled: EndedEpoch | None = None
-    """The newest epoch that has ended, until reports of a later one come: receipts know more than the last reports."""
+    """Newest ended epoch, until reports of a later epoch come.
+
+    Receipts know more than the pumps' last reports.
+    """
 
     @property
     def records(self) -> int:
@@ -104,7 +116,7 @@ class FlowView:
 
     @property
     def totals(self) -> Totals:
-        """All that only grows, of all pumps so far."""
+        """Sum of all counters, over all pumps so far."""
         return sum((report.totals for report in list(self.pumps.values())), self.past_totals)
 
     @property
@@ -114,7 +126,7 @@ class FlowView:
 
     @property
     def copied(self) -> dict[TopicPartition, int]:
-        """The upstream offset of the last record copied, by source topic and partition, as far as it is known."""
+        """Source partition to the upstream offset of its last copied record, if known."""
         views = list(self.partitions.items())
         return {
             (key.topic, key.partition): view.receipt.upstream - 1
@@ -123,14 +135,16 @@ class FlowView:
         }
 
     def settle(self, epoch: int, receipts: Iterable[Receipt]) -> None:
-        """An epoch has ended, with these receipts."""
+        """Take note of an ended epoch and its receipts."""
         if self.settled is not None:
             self._close()
-        all_of_them = list(receipts)
-        self.settled = EndedEpoch(epoch, sum(one.records for one in all_of_them), sum(one.bytes for one in all_of_them))
+        final = list(receipts)
+        self.settled = EndedEpoch(
+            epoch, sum(receipt.records for receipt in final), sum(receipt.bytes for receipt in final)
+        )
 
     def take_look(self, ends: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int]) -> None:
-        """The source's logs were looked at just now."""
+        """Take the newest ends and starts of the source's logs."""
         self.source_ends, self.source_starts = ends, starts
         self.ends_read_at, self.ends_trouble = time.monotonic(), ""
 
@@ -138,16 +152,16 @@ class FlowView:
         if self.settled is not None:
             self.past_records += self.settled.records
             self.past_bytes += self.settled.bytes
-            for one in self.pumps.values():
-                if one.epoch == self.settled.epoch:
-                    self.past_totals += one.totals
-            self.pumps = {pump: one for pump, one in self.pumps.items() if one.epoch != self.settled.epoch}
+            for report in self.pumps.values():
+                if report.epoch == self.settled.epoch:
+                    self.past_totals += report.totals
+            self.pumps = {pump: report for pump, report in self.pumps.items() if report.epoch != self.settled.epoch}
             self.settled = None
 
     def note(self, report: FlowReport) -> None:
-        """Keep a pump's newest report; those of earlier epochs are summed up."""
+        """Keep a pump's newest report; reports of earlier epochs are summed up."""
         if any(other.epoch > report.epoch for other in list(self.pumps.values())):
-            return  # of a pump that was cancelled and lived on
+            return  # from a pump that was cancelled and lived on
         for pump, old in list(self.pumps.items()):
             if old.epoch < report.epoch:
                 if self.settled is None or old.epoch != self.settled.epoch:

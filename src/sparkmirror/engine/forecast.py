@@ -1,9 +1,11 @@
-"""The forecast: when will the source delete what is not copied yet?
+"""Forecast: when does the source delete records that are not copied yet?
 
-Two distances are watched for each partition that lags: in time, from now to the moment when retention.ms takes the
-oldest record that is not copied; and in offsets, from the start of the source's log to that record. While a distance
-shrinks, what is left of it divided by its speed is the forecast, unless the partition has copied what is there now
-before: a lag of milliseconds in a topic with minutes of retention is no danger.
+For each partition that lags, two distances are watched. The first is in time: from now to the moment when
+`retention.ms` takes the oldest record that is not copied. The second is in offsets: from the start of the source's log
+to that record.
+
+While a distance shrinks, the rest of it divided by its speed is the forecast. There is no forecast if the partition
+will have copied its present backlog before: a lag of milliseconds in a topic with minutes of retention is no danger.
 """
 
 from __future__ import annotations
@@ -16,43 +18,52 @@ from typing import NamedTuple
 from sparkmirror.wire.topic_partition import TopicPartition
 
 WARN_MINUTES = 360.0
-"""A forecast below this is a warning, and a metric: as the alert RetentionWillWin has it."""
+"""Minutes below which a forecast is a warning and a metric.
+
+The alert RetentionWillWin has the same bound.
+"""
 
 WINDOW_S = 600.0
-"""Speeds are over this time: a log's start moves in jumps, a segment at a time."""
+"""Seconds over which speeds are measured.
+
+A log's start moves in jumps, a segment at a time.
+"""
 
 STEP_S = 30.0
-"""How far the moments lie apart that are kept of it."""
+"""Seconds between the samples that are kept."""
 
 SHORTEST_S = 20.0
-"""Speeds over less are noise."""
+"""Shortest time in seconds to measure a speed over: shorter ones give noise."""
 
 
 class LagSample(NamedTuple):
-    """How one partition that lags stands at one moment."""
+    """State of a lagging partition at one moment."""
 
     at_s: float
-    """In seconds since 1970."""
+    """Time of the sample, in seconds since 1970."""
     upstream: int
-    """Of the oldest record that is not copied."""
+    """Source offset of the oldest record that is not copied."""
     source_end: int
     log_start: int
-    """Of the source's log."""
+    """Start of the source's log."""
     timestamp_ms: int
-    """Of the last record that was copied, which the next one is hardly older than; -1: not known."""
+    """Timestamp of the last copied record; -1: not known.
+
+    The next record is hardly older.
+    """
     retention_ms: int
-    """Of the source topic; -1: it deletes nothing by age."""
+    """Retention of the source topic; -1: it deletes no record by age."""
 
     @property
     def seconds_left(self) -> float:
-        """Until the oldest record that is not copied is as old as the source lets it become."""
+        """Seconds until retention takes the oldest record that is not copied."""
         if self.timestamp_ms < 0 or self.retention_ms < 0:
             return math.inf
         return (self.timestamp_ms + self.retention_ms) / 1000 - self.at_s
 
 
 class Forecast(NamedTuple):
-    """The source deletes what is not copied yet of one partition in so many minutes."""
+    """Minutes until the source deletes uncopied records of a partition."""
 
     topic: str
     partition: int
@@ -64,17 +75,17 @@ class Forecast(NamedTuple):
 
 
 class Forecaster:
-    """Watches one flow's partitions that lag."""
+    """Watch over a flow's partitions that lag."""
 
     def __init__(self) -> None:
         self._seen: dict[TopicPartition, deque[LagSample]] = defaultdict(deque)
 
     def note(self, standings: Mapping[TopicPartition, LagSample]) -> None:
-        """How all partitions that lag stand now; those that don't are forgotten."""
-        for where in self._seen.keys() - standings.keys():
-            del self._seen[where]
-        for where, standing in standings.items():
-            seen = self._seen[where]
+        """Take a sample of every partition that lags; all other partitions are forgotten."""
+        for partition in self._seen.keys() - standings.keys():
+            del self._seen[partition]
+        for partition, standing in standings.items():
+            seen = self._seen[partition]
             if len(seen) > 1 and standing.at_s - seen[-2].at_s < STEP_S:
                 seen.pop()
             seen.append(standing)
@@ -82,7 +93,7 @@ class Forecaster:
                 seen.popleft()
 
     def forecasts(self) -> Iterable[Forecast]:
-        """Of each partition that will lose records if nothing changes."""
+        """Yield a forecast for each partition that will lose records if nothing changes."""
         for (topic, partition), seen in self._seen.items():
             first, last = seen[0], seen[-1]
             passed = last.at_s - first.at_s
@@ -99,7 +110,10 @@ class Forecaster:
 
 
 def _until_zero(before: float, now: float, passed: float) -> float:
-    """When a distance that shrank from `before` to `now` in `passed` seconds is used up; infinity: never."""
+    """Return the seconds until a shrinking distance is used up; infinity: never.
+
+    The distance shrank from `before` to `now` in `passed` seconds.
+    """
     if not now < before or math.isinf(before):
         return math.inf
     return max(now, 0.0) * passed / (before - now)

@@ -1,4 +1,4 @@
-"""Partitions that appear while an epoch runs: which running tasks take them in."""
+"""Growth of a running epoch: tasks take in partitions that appear meanwhile."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from sparkmirror.engine.assignment import Assignment, PartitionKey, PartitionLoa
 
 
 def grow(assignment: Assignment, flow: str, loads: Iterable[PartitionLoad]) -> Mapping[int, list[PartitionKey]] | None:
-    """Which tasks take in the partitions of `flow` that no task has: each the lightest that serves the flow.
+    """Deal new partitions of `flow` to running tasks; return task to partitions.
 
-    None if it should be planned anew: no task serves the flow, or it would more than double, and may want more tasks.
-    `loads` are those of all flows.
+    Each new partition goes to the lightest task that serves the flow. `loads` are the loads of all flows. Returns None
+    if everything should be planned anew: no task serves the flow, or the flow would more than double, and may want more
+    tasks.
     """
     weights = {load.key: load.weight for load in loads}
     served = {task: _of(flow, keys) for task, keys in enumerate(assignment) if _of(flow, keys)}
@@ -29,12 +30,15 @@ def grow(assignment: Assignment, flow: str, loads: Iterable[PartitionLoad]) -> M
 
 
 def grown(assignment: Assignment, taken: Mapping[int, Collection[PartitionKey]]) -> Assignment:
-    """The assignment with what tasks have taken in."""
+    """Return the assignment with the partitions that tasks have taken in."""
     return tuple(tuple(sorted({*keys, *taken.get(task, ())})) for task, keys in enumerate(assignment))
 
 
 def shares(assignment: Assignment, flow: str) -> dict[int, float]:
-    """Of each task that serves the flow: its part of the flow's bandwidth cap, by its number of partitions."""
+    """Return each serving task's part of the flow's bandwidth cap.
+
+    The parts follow the tasks' numbers of partitions.
+    """
     counts = {task: len(_of(flow, keys)) for task, keys in enumerate(assignment)}
     total = sum(counts.values())
     return {task: count / total for task, count in counts.items() if count}

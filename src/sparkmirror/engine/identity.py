@@ -1,4 +1,4 @@
-"""A flow's identity, agreed on before anything is sent (invariant 7, R12)."""
+"""Agreement on a flow's identity, before anything is sent (invariant 7, R12)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from sparkmirror.errors import ClusterUnreachable
 
 
 def agree_identity(flow: FlowConfig) -> Identity:
-    """Return the identity that all processes of this flow have at this target; raises `ClusterUnreachable`."""
+    """Return the identity shared by all processes of this flow at this target.
+
+    Raises `ClusterUnreachable`.
+    """
     client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-identity")
     try:
         segments = SegmentLog(TopicLog(client, segments_topic(flow.source.alias)))

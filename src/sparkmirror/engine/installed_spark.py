@@ -1,6 +1,6 @@
-"""The Spark of this machine: that there is one, of a version that sparkmirror runs on.
+"""Check of this machine's Spark: present, and of a version sparkmirror runs on.
 
-Nothing brings a Spark but the extra `spark`, since images of EMR, Dataproc and others have their own.
+Only the extra `spark` brings a Spark, since images of EMR, Dataproc and others have their own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from pathlib import Path
 from sparkmirror.errors import SetupError
 
 OLDEST, NEWEST = (3, 5), (4, 3)
-"""Minor versions that are tested (`tests/versions/test_sparks.py`); `pyproject.toml` has the same range."""
+"""Oldest and newest minor version that are tested.
+
+The tests are `tests/versions/test_sparks.py`; `pyproject.toml` has the same range.
+"""
 
 SPARK_HOME = "SPARK_HOME"
 
@@ -24,7 +27,7 @@ _REMEDY = "pip install 'sparkmirror[spark]' brings one"
 def require_spark() -> None:
     """Raise `SetupError` unless a PySpark of the range can be imported.
 
-    Where this Python has none the PySpark of `SPARK_HOME` is taken, as `spark-submit` does.
+    If this Python has no PySpark, the PySpark of `SPARK_HOME` is taken, as `spark-submit` does.
     """
     if find_spec("pyspark") is None:
         sys.path += _archives_of_home()
@@ -43,31 +46,35 @@ def require_spark() -> None:
         age = "old" if minor is not None and minor < OLDEST else "new"
         raise SetupError(
             f"PySpark {version} at {place} is too {age}, sparkmirror runs on {_words(OLDEST)} to {_words(NEWEST)}:"
-            f" {_REMEDY}, in a virtual environment if others need this one"
+            f" {_REMEDY}, in a virtual environment if other programs need this one"
         )
     jars = _minor_of_jars()
     if jars is not None and jars != minor:
         raise SetupError(
             f"PySpark {version} at {place} can't drive the Spark {_words(jars)} that {SPARK_HOME} names"
-            f" ({os.environ[SPARK_HOME]}): unset {SPARK_HOME}, or pip uninstall pyspark, so that that one's is taken"
+            f" ({os.environ[SPARK_HOME]}): unset {SPARK_HOME}, or pip uninstall pyspark, so that"
+            " the PySpark of that Spark is taken"
         )
 
 
 def _archives_of_home() -> list[str]:
-    """Return what to import PySpark and py4j from in the Spark that `SPARK_HOME` names, if it does."""
+    """Return the archives with PySpark and py4j below `SPARK_HOME`; may be none."""
     home = os.environ.get(SPARK_HOME)
     return [str(path) for path in sorted(Path(home, "python", "lib").glob("*.zip"))] if home else []
 
 
 def _minor_of_jars() -> tuple[int, int] | None:
-    """Return the version of the jars that `SPARK_HOME` names: they win over PySpark's own."""
+    """Return the minor version of the jars below `SPARK_HOME`; None without them.
+
+    These jars win over PySpark's own.
+    """
     home = os.environ.get(SPARK_HOME)
     cores = Path(home, "jars").glob("spark-core_*.jar") if home else ()
     return next((_minor(core.stem.partition("-core_")[2].partition("-")[2]) for core in cores), None)
 
 
 def _minor(version: str) -> tuple[int, int] | None:
-    """Return the first two numbers; vendors write more than numbers behind them."""
+    """Return the first two numbers; vendors add more than numbers after them."""
     numbers = re.match(r"(\d+)\.(\d+)", version)
     return (int(numbers[1]), int(numbers[2])) if numbers else None
 

@@ -1,4 +1,7 @@
-"""What Spark's JVM prints, without the lines that say nothing: a live view shares the terminal with it."""
+"""Output of Spark's JVM, without meaningless lines.
+
+A live view shares the terminal with the JVM.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +24,10 @@ log = logging.getLogger("sparkmirror.spark")
 
 
 def relay() -> int:
-    """A file descriptor to give a child as standard error; each of its lines becomes a warning of our log,
-    those that a task has logged what they were there.
+    """Return a file descriptor for a child's standard error.
 
-    The caller closes it once the child has started.
+    Each line of the child becomes a warning of our log. Lines that a task has logged keep the task's level and event.
+    The caller closes the descriptor once the child has started.
     """
     reading, writing = os.pipe()
     threading.Thread(target=_read, args=(reading,), name="spark's output", daemon=True).start()

@@ -1,18 +1,18 @@
-"""The lease: of the processes started on one file, one works and the others stand by.
+"""The lease: of all processes started on one file, a single process works.
 
-It is membership in a consumer group on the target, `<source>-mm2`, the group that MirrorMaker 2's own
-nodes form there (`mm2.md` 3.10): so a MirrorMaker 2 and we exclude each other. The holder is the member
+The rest stand by. The lease is membership in a consumer group on the target, `<source>-mm2`. MirrorMaker 2's own nodes
+form the same group there (`mm2.md` 3.10), so MirrorMaker 2 and sparkmirror exclude each other. The holder is the member
 that has partition 0 of an internal topic.
 
-Two rules keep it to one holder at a time:
+Two rules ensure a single holder at a time:
 
-- *Proof.* `held()` is true only for one session timeout after the start of the last call by which the
-  coordinator confirmed our membership, by our own clock. The coordinator gives the partition to nobody
-  else before the session timeout has passed since it last heard from us, which was not earlier.
-  The call is an offset commit: it carries member and generation, and it counts as a heartbeat.
-- *Claims.* A member tells the group's leader whether it holds the lease, and `HolderStays` never takes
-  it from a member that does. kafka-python's sticky assignors do: when a member that fell out of the
-  group comes back and still claims what it had, they take it from the living holder.
+- *Proof.* `held()` is true only for one session timeout, by this process' clock, after the start of the last call by
+  which the coordinator confirmed the membership. The coordinator gives the partition to another member only after the
+  session timeout has passed since it last heard from the holder, which was not earlier than that start.
+  The call is an offset commit: it carries member and generation, and counts as a heartbeat.
+- *Claims.* A member tells the group's leader whether it holds the lease, and `HolderStays` never takes the lease from
+  a member that claims it. kafka-python's sticky assignors would: when a member that fell out of the group comes back
+  and still claims its old partition, these assignors take the partition from the living holder.
 """
 
 from __future__ import annotations
@@ -44,31 +44,34 @@ from sparkmirror.events import Event as LogEvent
 logger = logging.getLogger(__name__)
 
 BEATS_PER_SESSION = 6
-"""How often the coordinator hears from us in a session timeout, by heartbeats and by proofs each."""
+"""Heartbeats per session timeout to the coordinator, and as many proofs."""
 REBALANCE_SESSIONS = 3
-"""How many session timeouts a member has to rejoin: longer than any proof lasts."""
+"""Session timeouts that a member has to rejoin: longer than any proof lasts."""
 POLL_MS = 100
 RETRY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseClaim:
-    """What one member says when it joins."""
+    """Claim of a member that joins."""
 
     member: str
     generation: int | None
-    """In which it was given the lease; None: it does not hold it."""
+    """Generation in which the member got the lease; None: not the holder."""
 
 
 def choose_holder(claims: Iterable[LeaseClaim]) -> str:
-    """The holder stays; of several that claim it, the one that got it last; without one, the first by id."""
+    """Return the member that gets the lease.
+
+    The holder stays. Of several claims, the newest generation wins; without a claim, the first member id.
+    """
     members = list(claims)
     holding = [(claim.generation, claim.member) for claim in members if claim.generation is not None]
     return max(holding)[1] if holding else min(claim.member for claim in members)
 
 
 class HolderStays:
-    """kafka-python's assignor interface: partition 0 of the topic stays with its living holder."""
+    """Assignor in kafka-python's interface: partition 0 stays with its living holder."""
 
     name = "sparkmirror-lease"
     version = 1
@@ -82,14 +85,14 @@ class HolderStays:
         return [RebalanceProtocol.COOPERATIVE]
 
     def metadata(self, topics: Iterable[str]) -> Any:
-        """Our claim, sent with each JoinGroup request."""
+        """Return this member's claim, which each JoinGroup request carries."""
         claim = str(self._generation).encode() if self._still_held() else b""
         return ConsumerProtocolSubscription(
             version=self.version, topics=sorted(topics), user_data=claim, owned_partitions=[]
         )
 
     def assign(self, cluster: Any, members: Iterable[Any]) -> dict[str, Any]:
-        """Decide for the group; only its leader is asked."""
+        """Decide for the group; only the group's leader is asked."""
         claims = [_claim(member) for member in members]
         holder = choose_holder(claims)
         return {
@@ -104,16 +107,16 @@ class HolderStays:
 
 
 def _keep_joining(consumer: Any) -> None:
-    """See to it that the next poll takes up a join that the last one left unfinished.
+    """Have the next poll take up a join that the last poll left unfinished.
 
-    The group's leader rejoins when the topic's metadata is not what it was at the last assignment; a member
-    that joins before it knows a new topic always does. kafka-python 3.0 forgets this reason as it makes the
-    new assignment. A poll that runs out of time then, before the group has confirmed it, is the last to care:
-    the member stays between two generations, sends no heartbeats, and raises nothing. (In Java's client a
-    pending join is a reason by itself.)
+    The group's leader rejoins when the topic's metadata differs from the metadata at the last assignment; a member that
+    joins before it knows a new topic always does. kafka-python 3.0 forgets this reason while it makes the new
+    assignment. If a poll runs out of time then, before the group has confirmed the assignment, no later poll cares: the
+    member stays between two generations, sends no heartbeats, and raises nothing. (In Java's client a pending join is a
+    reason by itself.)
     """
     if consumer.group_metadata().state == MemberState.REBALANCING:
-        consumer._coordinator.request_rejoin()  # noqa: SLF001 - nothing public does it
+        consumer._coordinator.request_rejoin()  # noqa: SLF001 - no public call does this
 
 
 def _claim(member: Any) -> LeaseClaim:
@@ -122,10 +125,10 @@ def _claim(member: Any) -> LeaseClaim:
 
 
 class Lease:
-    """One process' part in the lease; it stands by from `start()` to `release()`.
+    """Part of one process in the lease; stands by from `start()` to `release()`.
 
-    `topic` has one partition and exists; nothing is written to it. What the lease does runs in a daemon
-    thread; the methods here may be called from any thread.
+    `topic` has one partition and exists; the lease writes no record to it. The work runs in a daemon thread; the
+    methods here may be called from any thread.
     """
 
     def __init__(self, config: ClusterConfig, group: str, topic: str, session_timeout_ms: int = 10_000) -> None:
@@ -144,33 +147,36 @@ class Lease:
         self._thread = Thread(target=self._run, name=f"lease-{group}", daemon=True)
 
     def start(self) -> None:
-        """Join the group in the background, and try again for as long as it takes; call it once."""
+        """Join the group in the background, trying for as long as needed; call once."""
         self._thread.start()
 
     def held(self) -> bool:
-        """Whether this process is the one that works, at this moment and by its own clock."""
+        """True if this process holds the lease at this moment, by its own clock."""
         return now_s() < self._held_until
 
     @property
     def term(self) -> int:
-        """How often this process got the lease; another number: it was lost in between."""
+        """Number of times this process got the lease; a change means a loss in between."""
         return self._term
 
     @property
     def refused(self) -> str | None:
-        """Why the group doesn't let us in, in one line; None when it does or nothing is known yet."""
+        """Reason in a single line why the group refuses this process.
+
+        None if the group accepts the process, or if no answer is known yet.
+        """
         return self._refused
 
     @property
     def elsewhere(self) -> bool:
-        """Whether the group, when we last heard of it, had given the lease to another process."""
+        """True if another process had the lease at the group's last answer."""
         return self._elsewhere
 
     def release(self, timeout_s: float = 5.0) -> None:
-        """Give it up and leave the group, so that the next takes over at once.
+        """Give the lease up and leave the group, so that the next process takes over.
 
-        Call it when nothing is sent any more. Returns after `timeout_s` at the latest; then the others
-        wait for the session timeout.
+        Call this when nothing is sent any more. Returns after `timeout_s` at the latest; if the group was not left by
+        then, the other processes wait for the session timeout.
         """
         self._released.set()
         self._drop()
@@ -189,7 +195,7 @@ class Lease:
             self._released.wait(RETRY_S)
 
     def _take_part(self) -> None:
-        """Be a member until released, or until something fails that a new membership may mend."""
+        """Be a member until released, or until a failure that a new membership may mend."""
         assignor = HolderStays(self._partition.topic, lambda: self.held() and bool(consumer.assignment()))
         beat_ms = self._session_ms // BEATS_PER_SESSION
         check_access(self._config, self._session_ms / 2000)
@@ -225,7 +231,7 @@ class Lease:
             consumer.close(autocommit=False, timeout_ms=beat_ms)
 
     def _confirm(self, consumer: Any, beat_s: float) -> None:
-        """Take notice of what the group decided, and prove the membership if it is due."""
+        """Take notice of the group's decision, and prove the membership if due."""
         group = consumer.group_metadata()
         joined = group.state == MemberState.STABLE
         ours = self._partition in consumer.assignment()
@@ -236,7 +242,7 @@ class Lease:
             return
         started = now_s()
         due = started >= self._prove_at or group.generation_id != self._proven_generation
-        # In a rebalance a commit waits for the poll that ends it, and this thread is the one that polls.
+        # In a rebalance a commit waits for the poll that ends the rebalance, and this thread does the polls.
         if not joined or not due:
             return
         consumer.pause(self._partition)
@@ -271,19 +277,19 @@ class Lease:
             self._held_until = 0.0
 
     def _explain(self, error: Exception) -> str:
-        where = f"group {self._group} on cluster {self._config.alias}"
+        group = f"group {self._group} on cluster {self._config.alias}"
         match error:
             case InconsistentGroupProtocolError():
-                return f"a MirrorMaker 2 (or another Connect worker) still runs in {where}; stop it first"
+                return f"a MirrorMaker 2 (or another Connect worker) still runs in {group}; stop it first"
             case GroupAuthorizationFailedError():
-                return f"we may not join {where}; grant our principal READ on the group"
+                return f"we may not join {group}; grant our principal READ on the group"
             case TopicAuthorizationFailedError():
-                return f"we may not read topic {self._partition.topic}, which {where} needs; grant READ on it"
+                return f"we may not read topic {self._partition.topic}, which {group} needs; grant READ on it"
             case KafkaTimeoutError():
-                return f"{where}: no answer from {', '.join(self._config.bootstrap_servers)}"
+                return f"{group}: no answer from {', '.join(self._config.bootstrap_servers)}"
             case InvalidSessionTimeoutError():
                 return (
-                    f"{where} refuses a session timeout of {self._session_ms} ms; keep it between the "
+                    f"{group} refuses a session timeout of {self._session_ms} ms; keep it between the "
                     f"brokers' group.min.session.timeout.ms and group.max.session.timeout.ms"
                 )
-        return f"{where}: {' '.join(str(error).split()) or type(error).__name__}"
+        return f"{group}: {' '.join(str(error).split()) or type(error).__name__}"

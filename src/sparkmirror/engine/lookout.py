@@ -1,4 +1,7 @@
-"""Looking at the source's logs while they are copied: their ends, for the lag, and what they will delete next."""
+"""Watch over the source's logs during the copy.
+
+The ends tell the lag; starts and retention tell which records the source deletes next.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +18,22 @@ from sparkmirror.messages.orders import Receipt
 from sparkmirror.wire.topic_partition import TopicPartition
 
 RETENTION_S = 300.0
-"""How long a topic's retention is taken for known."""
+"""Seconds for which a topic's retention counts as known."""
 
 log = logging.getLogger(__name__)
 
 
 class Lookout:
-    """For one flow; each look asks the source's admin side for a few things."""
+    """Watch over a flow's source; each look asks the source's brokers a few things."""
 
     def __init__(self, flow: FlowConfig, source: ClusterAdmin) -> None:
         self.ends: Mapping[TopicPartition, int] = {}
-        """Up to where there is something to copy: pumps don't see that of partitions that they don't fetch."""
+        """Source partition to the end of its readable records.
+
+        Pumps don't see the ends of partitions that they don't fetch.
+        """
         self.starts: Mapping[TopicPartition, int] = {}
-        """Of the logs of those that lag."""
+        """Starts of the logs of partitions that lag."""
         self.forecast: Forecast | None = None
         """The partition that loses records first, if that is near."""
         self._flow = flow
@@ -37,25 +43,32 @@ class Lookout:
         self._warned_of: set[TopicPartition] = set()
 
     def look(self, partitions: Iterable[TopicPartition], receipts: Mapping[TopicPartition, Receipt]) -> None:
-        """Read the ends of all, and of those that lag the starts too; raises `ClusterUnreachable`."""
+        """Read the ends of all partitions, and the starts of lagging ones.
+
+        Raises `ClusterUnreachable`.
+        """
         self.ends = self._source.end_offsets(partitions, isolation=self._flow.fetch.isolation_level)
-        lagging = {where: one for where, one in receipts.items() if 0 <= one.upstream < self.ends.get(where, 0)}
+        lagging = {
+            partition: receipt
+            for partition, receipt in receipts.items()
+            if 0 <= receipt.upstream < self.ends.get(partition, 0)
+        }
         now = time.time()
         starts = self._source.start_offsets(lagging) if lagging else {}
         self.starts = starts
         self._read_retentions({topic for topic, _ in starts}, now)
         self._forecaster.note(
             {
-                where: LagSample(
+                partition: LagSample(
                     now,
-                    one.upstream,
-                    self.ends[where],
-                    starts[where],
-                    one.timestamp_ms,
-                    self._retentions[where[0]][1],
+                    receipt.upstream,
+                    self.ends[partition],
+                    starts[partition],
+                    receipt.timestamp_ms,
+                    self._retentions[partition[0]][1],
                 )
-                for where, one in lagging.items()
-                if where in starts
+                for partition, receipt in lagging.items()
+                if partition in starts
             }
         )
         self._tell()
@@ -63,16 +76,19 @@ class Lookout:
     def _tell(self) -> None:
         near = [forecast for forecast in self._forecaster.forecasts() if forecast.minutes < WARN_MINUTES]
         self.forecast = min(near, key=lambda forecast: forecast.minutes, default=None)
-        where = {(forecast.topic, forecast.partition) for forecast in near}
-        if self.forecast is not None and where - self._warned_of:
+        endangered = {(forecast.topic, forecast.partition) for forecast in near}
+        if self.forecast is not None and endangered - self._warned_of:
             log.warning("flow %s: %s", self._flow.name, self.forecast.words, extra=Event.RETENTION_RACE.extra)
-        self._warned_of = where
+        self._warned_of = endangered
 
     def _read_retentions(self, topics: set[str], now: float) -> None:
-        """retention.ms of these topics; -1 where nothing is deleted by age, or where that may not be read."""
+        """Read `retention.ms` of topics, where older than `RETENTION_S`.
+
+        The value is -1 if the topic deletes no record by age, or if its configuration may not be read.
+        """
         due = [topic for topic in topics if now - self._retentions.get(topic, (-math.inf, -1))[0] > RETENTION_S]
-        found = self._source.topic_configs(due) if due else {}
+        configs = self._source.topic_configs(due) if due else {}
         for topic in due:
-            values = {entry.name: entry.value or "" for entry in found.get(topic, ())}
+            values = {entry.name: entry.value or "" for entry in configs.get(topic, ())}
             deletes = "delete" in values.get("cleanup.policy", "")
             self._retentions[topic] = now, int(values.get("retention.ms", -1)) if deletes else -1

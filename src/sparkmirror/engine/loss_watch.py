@@ -1,4 +1,7 @@
-"""A flow's loss ledger as its driver follows it: all of it, and what was added since this process took charge."""
+"""A flow's loss ledger as its driver follows it.
+
+The watch has the whole ledger, and apart from it the entries added since this process took charge.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ log = logging.getLogger(__name__)
 
 
 class LossWatch:
-    """The ledger is the one account of losses: pumps and the driver write it before anything else happens."""
+    """Follower of the loss ledger.
+
+    The ledger is the one account of losses: pumps and the driver write a loss there before anything else happens.
+    """
 
     def __init__(self, flow: FlowConfig) -> None:
         self._name = flow.name
@@ -26,13 +32,13 @@ class LossWatch:
         self._offset: int | None = None
         self._lock = threading.Lock()
         self._before: dict[str, Loss] = {}
-        """What was in the ledger when this process took charge."""
+        """Entries of the ledger when this process took charge."""
         self._losses: dict[str, Loss] = {}
 
     def start(self) -> None:
-        """Read what there is, and count what comes from now on as new; a second time does nothing.
+        """Read the ledger; entries after this call count as new.
 
-        Raises `ConnectionError` or `ClusterUnreachable`.
+        A second call does nothing. Raises `ConnectionError` or `ClusterUnreachable`.
         """
         with self._lock:
             if self._offset is None:
@@ -40,7 +46,7 @@ class LossWatch:
                 self._before = {loss.key: loss for loss in read_losses(entries)}
 
     def read(self) -> None:
-        """Take what was added, and log it; raises `ConnectionError` or `ClusterUnreachable`."""
+        """Take and log new entries; raises `ConnectionError` or `ClusterUnreachable`."""
         with self._lock:
             if self._offset is None:
                 return
@@ -53,13 +59,16 @@ class LossWatch:
 
     @property
     def losses(self) -> list[Loss]:
-        """The newest word on each that was added since this process took charge."""
+        """Newest version of each entry added since this process took charge."""
         with self._lock:
             return list(self._losses.values())
 
     @property
     def ledger(self) -> list[Loss]:
-        """The newest word on each, those of before too; nothing until this process takes charge."""
+        """Newest version of each entry, old ones included.
+
+        Empty until this process takes charge.
+        """
         with self._lock:
             return list((self._before | self._losses).values())
 
@@ -68,7 +77,7 @@ class LossWatch:
 
 
 def summed_up(losses: Iterable[Loss]) -> tuple[str, ...]:
-    """A few words on each kind: how many there were, and how many offsets they span."""
+    """Return a few words per kind of loss: number of losses, and of offsets."""
     counts: Counter[LossKind] = Counter()
     offsets: Counter[LossKind] = Counter()
     for loss in losses:

@@ -1,4 +1,7 @@
-"""The mirror: all flows of one configuration as one Spark application, epoch after epoch."""
+"""The mirror: all flows of a configuration as one Spark application.
+
+The mirror runs epoch after epoch.
+"""
 
 from __future__ import annotations
 
@@ -34,33 +37,60 @@ from sparkmirror.events import Event
 from sparkmirror.messages.orders import PumpOrder, Receipt
 
 REPLAN_S = 300.0
-"""How often the partitions are planned anew, by load. An epoch whose plan stays what it was goes on."""
+"""Seconds between plans by load.
+
+An epoch goes on if the new plan is the same.
+"""
 
 EPOCH_S = 86_400.0
-"""How long an epoch lasts at most: what its tasks hold (connections, claims) is built anew each day."""
+"""Longest duration of an epoch in seconds.
+
+Each day the tasks build their connections and claims anew.
+"""
 
 END_S = 8.0
-"""How long an epoch may take to end by itself before it is cancelled: the pumps' own drain time and a margin."""
+"""Seconds that an epoch has to end by itself; then Spark cancels the job.
+
+The time is the pumps' own drain time and a margin.
+"""
 
 AGAIN_S = 30.0
-"""How long an epoch runs without the flows whose clusters were away when it was planned."""
+"""Seconds that an epoch runs without flows whose clusters were unreachable.
+
+Then the epoch ends, to try these flows again.
+"""
 
 SAY_S = 1.0
-"""How long all flows are waited for that are told to end; one whose target hangs hears it later, or its silence."""
+"""Seconds to wait for all flows that are told to end.
+
+The pumps of a flow whose target hangs hear of the end later, or notice the silence.
+"""
 
 TRANSLATE_S = 60.0
-"""With `once`, when all is copied: how long the last turns of the duties may take; they translate the groups."""
+"""Seconds for the duties' last turns with `once`, after everything is copied.
+
+These turns translate the groups.
+"""
 
 STAND_BY_SESSIONS = 5
-"""With `once`: how many session timeouts to wait for the lease. A dead holder is replaced within one."""
+"""Session timeouts to wait for the lease with `once`.
+
+A dead holder is replaced within one.
+"""
 
 INCOMPLETE = frozenset({LossKind.EXPIRED, LossKind.TRUNCATED})
-"""With `once`: losses that make the copy incomplete, though it went on behind them (`docs/losses.md`)."""
+"""Losses that make the copy incomplete with `once`.
+
+The copy went on behind such losses (`docs/losses.md`).
+"""
 
 _TURN_S = 0.2
 _PROGRESS_S, _LONGEST_PROGRESS_S = 0.5, 2.0
 _PROGRESS_SHARE = 0.005
-"""Of a core: with many partitions progress is shown less often."""
+"""Share of a core for showing progress.
+
+With many partitions progress is shown less often.
+"""
 _AFTER_FAILURE_S, _LONGEST_PAUSE_S = 1.0, 30.0
 _MOST_FAILURES = 5
 
@@ -70,11 +100,13 @@ OnProgress = Callable[[Sequence[FlowProgress]], None]
 
 
 class Mirror:
-    """Run it with `run`; `stop`, from any thread or a signal handler, ends it within seconds.
+    """All flows of a configuration; `run` works until `stop`.
 
-    `once`: copy until every partition has caught up with the end offset seen at the start.
-    `use_lease`: False lets several processes work on one flow at the same time; only tests want that.
-    `spark`: a session of the caller's, which is left open; else one is made as the configuration says.
+    `stop`, from any thread or a signal handler, ends the mirror within seconds.
+
+    - `once`: copy until every partition has caught up with the end offset seen at the start.
+    - `use_lease`: False lets several processes work on one flow at the same time; only tests want that.
+    - `spark`: a session of the caller's, left open at the end; without it the configuration says which session is made.
     """
 
     def __init__(
@@ -96,16 +128,18 @@ class Mirror:
             lambda flow: guard_secrets(flow, config.spark, config.path),
         )
         self._meters = {driver.name: ProgressMeter(driver) for driver in self.drivers}
-        self._surroundings = Surroundings(lambda: [one.flow for one in self.drivers], self._spark_now, lease=use_lease)
+        self._surroundings = Surroundings(
+            lambda: [driver.flow for driver in self.drivers], self._spark_now, lease=use_lease
+        )
         self.observer = Observer(lambda: self.drivers, self._meters, self._state, self._surroundings)
-        """Tells what is going on."""
+        """Maker of the snapshots."""
         self._publishing = Publishing(self.observer.snapshot)
         self._stop = threading.Event()
         self._given_session = spark
         self._session: Future[SparkSession] | None = None
         self._ticked = time.monotonic()
         self.epoch = 0
-        """How many epochs were started."""
+        """Number of epochs started."""
         self._failures = 0
         self._slots = Slots(config.spark, self._asked())
         self._assignment: Assignment = ()
@@ -115,33 +149,36 @@ class Mirror:
         self._missing: defaultdict[str, list[str]] = defaultdict(list)
         self._aborted: list[str] = []
         self._changed: set[str] = set()
-        """Flows that have other partitions than this epoch's orders say."""
+        """Flows whose partitions differ from this epoch's orders."""
         self.copying: frozenset[str] = frozenset()
-        """Flows that pumps of this process are at work on."""
+        """Flows that pumps of this process are copying."""
         self.troubles: dict[str, str] = {}
-        """Flows that can't be worked on now, and why in one line."""
+        """Flows that can't be worked on now, with the reason in a single line."""
 
     @property
     def drivers(self) -> list[FlowDriver]:
-        """Of the flows that are worked on, or stood by for."""
+        """Drivers of the flows that this process works on, or stands by for."""
         return self.roster.drivers
 
     def change(self, config: MirrorConfig, anew: Collection[str] = ()) -> None:
         """Take another configuration, from any thread; returns at once.
 
-        Flows that stay the same keep their drivers, those that changed or are named by `anew` are ended in order
-        and begin anew, others are closed. Spark stays as it was started. What can't be opened is in `roster.failed`.
+        Unchanged flows keep their drivers. Flows that changed or are named by `anew` end in order and begin anew; all
+        other flows are closed. Spark stays as it was started. `roster.failed` has the flows that can't be opened.
         """
         self._config = config.model_copy(update={"spark": self._config.spark})
         self.roster.change(config, anew)
 
     @property
     def tick_age_s(self) -> float:
-        """How long ago the control loop turned last; it does so several times a second unless something holds it up."""
+        """Seconds since the control loop's last turn.
+
+        The loop turns several times a second unless held up.
+        """
         return time.monotonic() - self._ticked
 
     def tasks(self, flow: str) -> list[tuple[PartitionKey, ...]]:
-        """What each of the tasks that serve a flow copies."""
+        """Return the flow's partitions of each task that serves the flow."""
         parts = [tuple(key for key in keys if key.flow == flow) for keys in self._assignment]
         return [part for part in parts if part]
 
@@ -168,8 +205,8 @@ class Mirror:
     def run(self) -> None:
         """Mirror until stopped or, with `once`, done.
 
-        Raises `ClusterUnreachable` or `ConfigError` before anything is copied, and `CopyIncomplete` where
-        `once` could not copy everything, or a partition can't be copied and that ends the run (`LegacyConfig`).
+        Raises `ClusterUnreachable` or `ConfigError` before anything is copied. Raises `CopyIncomplete` if `once` could
+        not copy everything, or if a partition can't be copied and that ends the run (`LegacyConfig`).
         """
         try:
             self.roster.open()
@@ -180,7 +217,7 @@ class Mirror:
                 self._exchange()
                 self._publishing.follow(driver.flow for driver in self.drivers)
                 held = self._held()
-                # On this machine a waiting Spark costs memory only, and no takeover has to wait for it.
+                # On this machine a waiting Spark costs memory only, and spares a takeover the wait for Spark's start.
                 if self._session is None and (held or (self.drivers and starts_early(self._config.spark))):
                     self._session = self._start_session()
                 if not held:
@@ -200,7 +237,7 @@ class Mirror:
         self._account()
 
     def _exchange(self) -> None:
-        """Between epochs: take in what `change` asked for."""
+        """Take in the changes that `change` asked for; called between epochs."""
         self.roster.exchange_beats()
         if not self.roster.is_due:
             return
@@ -218,7 +255,7 @@ class Mirror:
         self._stop.wait(_TURN_S)
 
     def _spark_when_up(self) -> SparkSession | None:
-        """Wait for Spark, but not longer than until we are stopped."""
+        """Wait for Spark, at most until the mirror is stopped."""
         while self._session is not None and not self._session.done():
             self._show()
             if self._stop.wait(_TURN_S):
@@ -238,7 +275,10 @@ class Mirror:
         return self._once and len(self._done) == len(self.drivers)
 
     def _prepare(self, held: Sequence[FlowDriver]) -> list[FlowDriver]:
-        """The flows that can be worked on now; one whose clusters are away does not hold up the others."""
+        """Return the drivers of flows that can be worked on now.
+
+        A flow whose clusters are unreachable does not hold up other flows.
+        """
         ready = []
         errors: list[Exception] = []
         for driver in held:
@@ -261,32 +301,42 @@ class Mirror:
         return ready
 
     def _fail_or_wait(self, error: Exception) -> None:
-        """A cluster may be away for a while, and a standby must outlive that; what is wrong, or due once, ends."""
+        """Raise the error, or pause to try again.
+
+        A cluster may be unreachable for a while, and a standby must outlive that. A wrong configuration ends the run,
+        and so do repeated failures with `once`.
+        """
         self._failures += 1
         if isinstance(error, ConfigError) or (self._once and self._failures >= _MOST_FAILURES):
             raise error if isinstance(error, SparkMirrorError) else ClusterUnreachable(str(error)) from error
         self._pause()
 
     def _pause(self) -> None:
-        """After failures in a row, the longer the more there were; what is asked for meanwhile does not wait."""
+        """Pause after failures in a row, longer with each.
+
+        A change of the configuration or a stop ends the pause.
+        """
         until = time.monotonic() + min(_AFTER_FAILURE_S * 2 ** (self._failures - 1), _LONGEST_PAUSE_S)
         while time.monotonic() < until and not self.roster.is_due and not self._stop.wait(_TURN_S):
             self._show()
 
     def _refresh(self, driver: FlowDriver) -> bool:
-        """Run the topic duty if it is due; whether it changed what there is to pump."""
+        """Run the topic duty if due; True if the partitions to pump changed."""
         now = time.monotonic()
         if now < self._refresh_at.get(driver.name, 0.0) and not driver.done_topics.changed:
             return False
         interval = driver.flow.refresh_topics_interval_seconds
-        self._refresh_at[driver.name] = now + min(interval, AGAIN_S)  # if it fails now
+        self._refresh_at[driver.name] = now + min(interval, AGAIN_S)  # counts if the duty fails now
         changed = driver.sync_topics()
         if not driver.takeover.waiting:
             self._refresh_at[driver.name] = now + interval if driver.flow.refresh_topics_enabled else float("inf")
         return changed
 
     def _idle(self, held: Sequence[FlowDriver]) -> None:
-        """Nothing matches yet: look again at the refresh interval, or give up if it is to be done once."""
+        """Wait while no topic matches; with `once`, finish the flows.
+
+        The topic duty looks again at the refresh interval.
+        """
         self._show()
         if self._once:
             for driver in held:
@@ -295,12 +345,14 @@ class Mirror:
             self._stop.wait(_TURN_S)
 
     def _finish(self, driver: FlowDriver) -> None:
-        """With `once`: nothing is left to do for a flow."""
+        """Finish a flow with `once`: no work is left."""
         self._done.add(driver.name)
         try:
             driver.read_losses()
         except (ConnectionError, SparkMirrorError) as error:
-            self._missing[driver.name].append(f"{driver.name}: whether anything was lost is not known: {error}")
+            self._missing[driver.name].append(
+                f"{driver.name}: the loss ledger can't be read, so losses are not known: {error}"
+            )
         if driver.flow.copies and not driver.partitions() and not driver.owed and not driver.done_topics.released:
             topics = ",".join(driver.flow.topics)
             self._missing[driver.name].append(f"{driver.name}: no topic of the source matches topics={topics}")
@@ -333,7 +385,7 @@ class Mirror:
     def _wait_for_end(
         self, job: EpochJob, spark: SparkSession, held: Sequence[FlowDriver], ready: Sequence[FlowDriver]
     ) -> EndReason:
-        """Look after a job that runs until it is done or shall end, and return why."""
+        """Look after a running job until it is done or has to end; return the reason."""
         again_at = time.monotonic() + AGAIN_S if len(ready) < len(held) else float("inf")
         replan_at = time.monotonic() + REPLAN_S
         while not job.wait(_TURN_S):
@@ -366,7 +418,7 @@ class Mirror:
             self.stop()
 
     def _refreshed(self, driver: FlowDriver, ready: Sequence[FlowDriver]) -> bool:
-        """Run the topic duty if it is due; whether the epoch can go on with what there is now."""
+        """Run the topic duty if due; True if the epoch can go on."""
         try:
             if self._refresh(driver):
                 self._changed.add(driver.name)
@@ -375,18 +427,21 @@ class Mirror:
         return driver.name not in self._changed or self._takes_in(driver, ready)
 
     def _takes_in(self, driver: FlowDriver, ready: Sequence[FlowDriver]) -> bool:
-        """Hand new partitions to tasks that run: the end of an epoch would hold up all the others."""
+        """Hand new partitions to running tasks; True if that worked or may work soon.
+
+        Ending the epoch would hold up all other partitions.
+        """
         if not driver.only_grown:
             return False
-        taken = grow(self._assignment, driver.name, (load for one in ready for load in one.loads()))
+        taken = grow(self._assignment, driver.name, (load for ready_driver in ready for load in ready_driver.loads()))
         if taken is None:
             return False
         if not taken.keys() <= driver.started_tasks(self.epoch):
-            return True  # they hear of it when they have said that they run
+            return True  # tasks that have not reported get the partitions later
         assignment = grown(self._assignment, taken)
         try:
             driver.add(self.epoch, taken, shares(assignment, driver.name))
-        except (ConnectionError, SparkMirrorError) as error:  # nobody knows whether they have heard it
+        except (ConnectionError, SparkMirrorError) as error:  # the tasks may have read the record or not
             log.warning("flow %s: %s", driver.name, error, extra=Event.CONTROL_NOT_WRITTEN.extra)
             return False
         self._assignment = assignment
@@ -448,7 +503,9 @@ class Mirror:
         for driver in held:
             if job.receipts is not None:
                 driver.take_receipts(self.epoch, receipts[driver.name])
-            in_order = job.receipts is not None and not any(one.in_doubt for one in receipts[driver.name].values())
+            in_order = job.receipts is not None and not any(
+                receipt.in_doubt for receipt in receipts[driver.name].values()
+            )
             driver.note_end(unclean=not in_order)
             if not driver.unclean:
                 self._say(driver, "ended")
@@ -511,11 +568,14 @@ class Mirror:
         duties_s = TRANSLATE_S if self._finished() else LAST_TURNS_S
         self.roster.close(duties_s)
         if self._session is not None and self._session.done() and self._given_session is None:
-            with suppress(Exception):  # the JVM may be gone already
+            with suppress(Exception):  # the JVM may have ended already
                 self._session.result().stop()
 
     def _account(self) -> None:
-        """Raise if something was not copied, with `once`, or where that ends a run."""
+        """Raise `CopyIncomplete` if a partition's failure ended the run.
+
+        With `once`, also raise if anything was not copied.
+        """
         if self._aborted:
             raise CopyIncomplete("\n".join(f"{line}; stopped (abort.on.send.failure)" for line in self._aborted))
         if not self._once or self._stop.is_set():
@@ -525,7 +585,7 @@ class Mirror:
             raise CopyIncomplete("\n".join(lines))
 
     def _missing_of(self, driver: FlowDriver) -> list[str]:
-        """With `once`: a line for each thing that a flow has not copied."""
+        """Return a line for each thing that a flow has not copied, with `once`."""
         return [
             *self._missing.get(driver.name, ()),
             *(f"{driver.name}: {what} was not copied: {why}" for what, why in sorted(driver.owed.items())),
@@ -543,15 +603,15 @@ class Mirror:
 
 
 def _tasks(assignment: Assignment, flow: str) -> dict[PartitionKey, int]:
-    """Which task copies each of a flow's partitions."""
+    """Return the task that copies each of a flow's partitions."""
     return {key: task for task, keys in enumerate(assignment) for key in keys if key.flow == flow}
 
 
 def _stopped(flow: str, receipt: Receipt) -> str:
-    where = f"{flow}: {receipt.source_topic}-{receipt.partition}"
+    partition = f"{flow}: {receipt.source_topic}-{receipt.partition}"
     if receipt.halted:
-        return f"{where} is halted ({receipt.halted}): {receipt.reason}"
-    return f"{where} stopped at offset {receipt.upstream}: {receipt.reason}"
+        return f"{partition} is halted ({receipt.halted}): {receipt.reason}"
+    return f"{partition} stopped at offset {receipt.upstream}: {receipt.reason}"
 
 
 def _is_settled(receipt: Receipt) -> bool:

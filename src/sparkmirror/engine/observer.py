@@ -1,4 +1,7 @@
-"""Makes the snapshot: from what drivers know, what pumps have reported, and what is looked up now and then."""
+"""Maker of the snapshot.
+
+Sources are the drivers' knowledge, the pumps' reports, and facts that are looked up now and then.
+"""
 
 from __future__ import annotations
 
@@ -47,10 +50,10 @@ from sparkmirror.pump.tally import SAMPLE_S
 from sparkmirror.sync.group_standing import GroupState
 
 FRESH_S = 1.0
-"""A snapshot is made anew when somebody asks and the last one is older."""
+"""Age in seconds from which a request makes a new snapshot."""
 
 MOVES_S = 2.5
-"""A partition of which nothing was reported for so long moves nothing just now."""
+"""Seconds without a report after which a partition counts as still."""
 
 _STATES = {
     "running": PartitionState.RUNNING,
@@ -61,7 +64,10 @@ _STATES = {
 
 
 class Observer:
-    """Of one mirror; for any thread. What nobody asks for costs nothing."""
+    """Observer of one mirror; for any thread.
+
+    Without requests there is no cost.
+    """
 
     def __init__(
         self,
@@ -70,7 +76,10 @@ class Observer:
         state: Callable[[FlowDriver], str],
         surroundings: Surroundings,
     ) -> None:
-        """`state`: what a flow is at, where its figures don't say it, as `ProgressMeter.read` takes it."""
+        """Prepare the observer.
+
+        `state` returns a flow's state if its figures don't show it, as `ProgressMeter.read` takes it.
+        """
         self._drivers = drivers
         self._meters = meters
         self._state = state
@@ -82,10 +91,10 @@ class Observer:
         self._flows: dict[str, _FlowObserver] = {}
         self.mode = "run"
         self.slots = self.tasks = 0
-        """Of Spark: tasks that it can run at once, and that run."""
+        """Spark tasks: `slots` can run at once, `tasks` do run."""
 
     def snapshot(self) -> Snapshot:
-        """What is going on now, or was a moment ago."""
+        """Return the present state, at most `FRESH_S` old."""
         with self._lock:
             if self._newest is None or time.monotonic() - self._made_at >= FRESH_S:
                 self._newest = self._make()
@@ -96,7 +105,7 @@ class Observer:
         flows = []
         for driver in list(self._drivers()):
             meter = self._meters.get(driver.name)
-            if meter is None:  # it is being exchanged
+            if meter is None:  # the driver is being exchanged
                 continue
             observer = self._flows.setdefault(driver.name, _FlowObserver())
             flows.append(observer.look(driver, meter, self._state(driver), self._surroundings))
@@ -122,19 +131,22 @@ class Observer:
 
 
 class _FlowObserver:
-    """One flow, from moment to moment; a new driver of the same flow goes on counting where the last one ended."""
+    """Observer of a flow over time.
+
+    A new driver of the same flow goes on counting from the counts of the last driver.
+    """
 
     def __init__(self) -> None:
         self._driver: FlowDriver | None = None
         self._past = _Counts()
-        """Of drivers before."""
+        """Counts of earlier drivers."""
         self._state: FlowState | None = None
         self._state_since_ms = 0
         self._waits: Waits[PartitionKey] = Waits()
         self._starts: dict[PartitionKey, int] = {}
-        """Where the source's logs began when that was last looked at."""
+        """Starts of the source's logs, as last read."""
         self._rows: dict[PartitionKey, _Row] = {}
-        """What was made of partitions last: of those that stand still it is made once."""
+        """Newest row of each partition: a partition that stands still is made only once."""
         self._made: dict[str, Topic] = {}
         self._synced_ms: dict[str, int] = {}
 
@@ -153,7 +165,7 @@ class _FlowObserver:
         if flow_state is not self._state:
             self._state, self._state_since_ms = flow_state, now_ms
         topics = self._topics(driver, now_ms / 1000)
-        lags = [one.lag_s for topic in topics for one in topic.partitions if one.lag]
+        lags = [partition.lag_s for topic in topics for partition in topic.partitions if partition.lag]
         ends = surroundings.certificates.get(driver.name, (None, None))
         admin = driver.view.admin_connections
         forecast = driver.view.forecast
@@ -225,20 +237,20 @@ class _FlowObserver:
         for key, (target, leader) in driver.partitions().items():
             targets[key.topic] = target
             seen.add(key)
-            one = views.get(key) or PartitionView()
+            partition_view = views.get(key) or PartitionView()
             at = key.topic, key.partition
             start = starts.get(at)
             if start is not None:
                 self._starts[key] = start
             end = ends.get(at, UNKNOWN)
-            rows[key.topic].append(self._partition(key, one, end, start or 0, leader, tasks.get(at), now))
+            rows[key.topic].append(self._partition(key, partition_view, end, start or 0, leader, tasks.get(at), now))
         for gone in self._rows.keys() - seen:
             del self._rows[gone]
             self._waits.forget(gone)
             self._starts.pop(gone, None)
-        for name, some in rows.items():
-            some.sort(key=_number)
-            made = Topic(name, targets[name], tuple(some), refused=refused.get(name, ""), late_in=late[name])
+        for name, partitions in rows.items():
+            partitions.sort(key=_number)
+            made = Topic(name, targets[name], tuple(partitions), refused=refused.get(name, ""), late_in=late[name])
             if self._made.get(name) != made:
                 self._made[name] = made
         self._made = {name: self._made[name] for name in rows}
@@ -251,36 +263,36 @@ class _FlowObserver:
         return tuple(sorted(topics, key=lambda topic: topic.topic))
 
     def _partition(
-        self, key: PartitionKey, one: PartitionView, end: int, start: int, leader: int, task: int | None, now: float
+        self, key: PartitionKey, view: PartitionView, end: int, start: int, leader: int, task: int | None, now: float
     ) -> Partition:
-        moves, fresh = now - one.seen_at < MOVES_S, now - one.seen_at < 2 * SAMPLE_S
-        figures = one.figures if fresh else None
-        if one.receipt is not None and (end > UNKNOWN or now - one.seen_at < ENDS_S):
-            end = max(end, one.receipt.source_end)
-        seen = _Seen(one.receipt, figures, end, start, leader, task, moves)
+        moves, fresh = now - view.seen_at < MOVES_S, now - view.seen_at < 2 * SAMPLE_S
+        figures = view.figures if fresh else None
+        if view.receipt is not None and (end > UNKNOWN or now - view.seen_at < ENDS_S):
+            end = max(end, view.receipt.source_end)
+        seen = _Seen(view.receipt, figures, end, start, leader, task, moves)
         row = self._rows.get(key)
         if row is None or row.seen != seen or row.partition.lag:
-            row = _Row(seen, self._make(key, one, seen, now))
+            row = _Row(seen, self._make(key, view, seen, now))
             self._rows[key] = row
         return row.partition
 
-    def _make(self, key: PartitionKey, one: PartitionView, seen: _Seen, now: float) -> Partition:
+    def _make(self, key: PartitionKey, view: PartitionView, seen: _Seen, now: float) -> Partition:
         end, task, leader, figures = seen.end, seen.task, seen.leader, seen.figures
-        receipt = one.receipt
+        receipt = view.receipt
         if receipt is None:
             self._waits.forget(key)
             return Partition(
                 key.partition,
                 PartitionState.UNKNOWN,
                 end=end if end > UNKNOWN else None,
-                records=one.past_records,
-                bytes=one.past_bytes,
+                records=view.past_records,
+                bytes=view.past_bytes,
                 task=task,
                 leader=leader,
             )
         known = receipt.upstream > UNKNOWN and end > UNKNOWN
         lag = max(end - max(receipt.upstream, seen.start), 0) if known else None
-        rate = one.records_per_s if seen.moves else 0.0
+        rate = view.records_per_s if seen.moves else 0.0
         paused = receipt.cause is Cause.PAUSED
         return Partition(
             partition=key.partition,
@@ -293,10 +305,10 @@ class _FlowObserver:
             lag=lag,
             lag_s=self._lag_s(key, lag, end, figures.oldest_ms if figures is not None else UNKNOWN, now),
             downstream=receipt.downstream if receipt.downstream > UNKNOWN else None,
-            records=one.past_records + receipt.records,
-            bytes=one.past_bytes + receipt.bytes,
+            records=view.past_records + receipt.records,
+            bytes=view.past_bytes + receipt.bytes,
             records_per_s=rate,
-            bytes_per_s=one.bytes_per_s if seen.moves else 0.0,
+            bytes_per_s=view.bytes_per_s if seen.moves else 0.0,
             eta_s=lag / rate if lag and rate > 0 else None,
             latency_ms=Spread(*figures.latency_ms) if figures is not None and figures.latency_ms else None,
             age_ms=Spread(*figures.age_ms) if figures is not None and figures.age_ms else None,
@@ -306,7 +318,11 @@ class _FlowObserver:
         )
 
     def _lag_s(self, key: PartitionKey, lag: int | None, end: int, oldest_ms: int, now: float) -> float | None:
-        """By the oldest record's timestamp, where it was fetched; else since it was seen to wait, which is less."""
+        """Return the age of the oldest waiting record, in seconds.
+
+        The age follows from the record's timestamp if the record was fetched; else from the moment when it was first
+        seen to wait, which gives less.
+        """
         if not lag:
             self._waits.forget(key)
             return None if lag is None else 0.0
@@ -325,11 +341,11 @@ class _FlowObserver:
         newest = dict(groups.newest)
         for name in self._synced_ms.keys() - newest.keys():
             del self._synced_ms[name]
-        found = []
+        result = []
         for name, standing in sorted(newest.items()):
             if standing.state is GroupState.SYNCED and synced.succeeded_ms is not None:
                 self._synced_ms[name] = synced.succeeded_ms
-            found.append(
+            result.append(
                 Group(
                     name,
                     standing.state,
@@ -340,11 +356,11 @@ class _FlowObserver:
                     name in groups.whereabouts or name not in groups.current,
                 )
             )
-        return tuple(found)
+        return tuple(result)
 
 
 class _Seen(NamedTuple):
-    """All that a partition's row depends on, but for the time that it lags."""
+    """Facts that a partition's row depends on, except the time that it lags."""
 
     receipt: Receipt | None
     figures: PartitionFigures | None
@@ -365,7 +381,7 @@ def _number(partition: Partition) -> int:
 
 
 class _Counts:
-    """What only grows of a flow."""
+    """Counters of a flow."""
 
     def __init__(
         self, records: int = 0, size: int = 0, totals: Totals | None = None, epochs: dict[str, int] | None = None
@@ -393,12 +409,12 @@ class _Counts:
 
 def _group_partitions(driver: FlowDriver, group: str) -> tuple[GroupPartition, ...]:
     ends, views = driver.view.source_ends, driver.view.partitions
-    found = []
+    partitions = []
     for (topic, partition), at in sorted(driver.groups.whereabouts.get(group, {}).items()):
         end = ends.get((topic, partition))
         receipt = views.get(PartitionKey(driver.name, topic, partition), PartitionView()).receipt
         copied = receipt.downstream if receipt is not None and receipt.downstream >= 0 else None
-        found.append(
+        partitions.append(
             GroupPartition(
                 topic,
                 partition,
@@ -410,7 +426,7 @@ def _group_partitions(driver: FlowDriver, group: str) -> tuple[GroupPartition, .
                 at.reread,
             )
         )
-    return tuple(found)
+    return tuple(partitions)
 
 
 def _side(alias: str, totals: LegTotals, connections: int, ends_ms: int | None) -> ClusterFigures:
@@ -433,10 +449,10 @@ def _duties(driver: FlowDriver) -> tuple[Duty, ...]:
     if driver.duties is None:
         return ()
     failing = driver.duties.failing
-    found = []
+    duties = []
     for schedule in driver.duties.schedules:
         record = driver.duties.record(schedule.name)
-        found.append(
+        duties.append(
             Duty(
                 schedule.name,
                 schedule.interval_s,
@@ -446,7 +462,7 @@ def _duties(driver: FlowDriver) -> tuple[Duty, ...]:
                 record.failures,
             )
         )
-    return tuple(found)
+    return tuple(duties)
 
 
 def _losses(losses: Sequence[Loss]) -> tuple[LossCount, ...]:
@@ -454,8 +470,10 @@ def _losses(losses: Sequence[Loss]) -> tuple[LossCount, ...]:
     for loss in losses:
         by_kind[loss.kind.value, loss.is_loss].append(loss)
     return tuple(
-        LossCount(kind, len(some), sum(one.offsets for one in some), some[-1].at_ms, some[-1].words, is_loss)
-        for (kind, is_loss), some in sorted(by_kind.items())
+        LossCount(
+            kind, len(of_kind), sum(loss.offsets for loss in of_kind), of_kind[-1].at_ms, of_kind[-1].words, is_loss
+        )
+        for (kind, is_loss), of_kind in sorted(by_kind.items())
     )
 
 

@@ -1,4 +1,4 @@
-"""The topics at the target in which a flow keeps what it knows."""
+"""Topics at the target in which a flow keeps its own records."""
 
 from __future__ import annotations
 
@@ -12,12 +12,18 @@ from sparkmirror.messages.status_topic import status_topic
 SEGMENTS_PARTITIONS = 8
 RECEIPTS_KEPT_MS = 3_600_000
 PLAIN = {"compression.type": "uncompressed"}
-"""A pump needs no codec to read them, whatever the brokers' default is."""
+"""Topic settings so that pumps need no codec, whatever the brokers' default is."""
 COMPACTED_SOON = {**PLAIN, "segment.ms": "600000", "min.cleanable.dirty.ratio": "0.01"}
-"""Every pump reads the control topic from its start, and a tick is written every 2 s; the standing of all partitions is
-written beside the losses every minute."""
+"""Settings for compaction soon.
+
+Every pump reads the control topic from its start, and the driver writes a tick every 2 s. The progress of all
+partitions is written beside the losses every minute.
+"""
 STATUS = {**COMPACTED_SOON, "segment.bytes": "8388608", "delete.retention.ms": "600000"}
-"""Terminals read it from its start: what was overwritten is to be compacted away soon, however busy the mirror."""
+"""Settings for compaction soon, however busy the mirror.
+
+Terminals read the status topic from its start.
+"""
 RECEIPTS = {
     **PLAIN,
     "cleanup.policy": "delete",
@@ -27,7 +33,10 @@ RECEIPTS = {
 
 
 def create_own_topics(target: ClusterAdmin, source_alias: str, replication_factor: int) -> None:
-    """Create those that are missing. Raises `ClusterUnreachable` and `SparkMirrorError`s."""
+    """Create the missing topics.
+
+    Raises `ClusterUnreachable` and `SparkMirrorError`s.
+    """
     target.create_compacted_topic(segments_topic(source_alias), SEGMENTS_PARTITIONS, replication_factor, PLAIN)
     target.create_compacted_topic(losses_topic(source_alias), 1, replication_factor, COMPACTED_SOON)
     target.create_compacted_topic(control_topic(source_alias), 1, replication_factor, COMPACTED_SOON)

@@ -1,6 +1,7 @@
-"""One archive with sparkmirror and what it needs, for Spark workers that have nothing but Spark and Python.
+"""Archive with sparkmirror and its packages, for plain Spark workers.
 
-Shipped with `spark.archives`; Spark unpacks it in each executor's working directory.
+Such workers have only Spark and Python. `spark.archives` ships the archive; Spark unpacks it in each executor's working
+directory.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ from packaging.requirements import Requirement
 import sparkmirror
 
 FOLDER = "sparkmirror_env"
-"""The name that the archive is unpacked under; it goes into `PYTHONPATH` of the executors."""
+"""Directory that the archive is unpacked to, in `PYTHONPATH` of the executors."""
 
 SIGNING_IN = ("msk", "kerberos")
-"""The extras whose packages are packed where they are installed: executors sign in themselves."""
+"""Extras whose packages are packed if installed: executors sign in themselves."""
 
 _NOT_PACKED = {"pyspark", "py4j"}
-"""Spark's own, which every worker has in the version of its cluster."""
+"""Spark's own packages, which every worker has in its cluster's version."""
 
 
 def write_pack(path: Path) -> int:
-    """Write the archive (tar, gzip); returns how many files it holds."""
+    """Write the archive (tar, gzip); returns the number of files in it."""
     count = 0
     with tarfile.open(path, "w:gz", compresslevel=6) as archive:
         for source, name in _files():
@@ -41,12 +42,15 @@ def write_pack(path: Path) -> int:
 
 
 def python_minor() -> str:
-    """The Python that the workers must have, as the archive holds compiled modules."""
+    """Return the Python version that workers must have.
+
+    The archive holds compiled modules.
+    """
     return ".".join(map(str, sys.version_info[:2]))
 
 
 def settings_for(path: Path) -> dict[str, str]:
-    """The Spark settings that ship the archive."""
+    """Return the Spark settings that ship the archive."""
     return {"spark.archives": f"{path}#{FOLDER}", "spark.executorEnv.PYTHONPATH": FOLDER}
 
 
@@ -63,15 +67,18 @@ def _files() -> Iterator[tuple[Path, str]]:
 
 
 def _needed(root: str) -> set[str]:
-    """Names of all distributions that `root` needs to run, without itself and without Spark's."""
-    found: set[str] = set()
+    """Return the names of all distributions that `root` needs, without Spark's.
+
+    `root` itself is left out.
+    """
+    needed: set[str] = set()
     waiting = [root]
     while waiting:
         for requirement in _requirements(distribution(waiting.pop())):
-            if requirement.name not in found | _NOT_PACKED:
-                found.add(requirement.name)
+            if requirement.name not in needed | _NOT_PACKED:
+                needed.add(requirement.name)
                 waiting.append(requirement.name)
-    return found
+    return needed
 
 
 def _requirements(package: Distribution) -> Iterator[Requirement]:

@@ -1,4 +1,7 @@
-"""What people see while a mirror runs: one value a flow, made from the pumps' reports."""
+"""Progress of a running mirror, for people.
+
+There is one value per flow, made from the pumps' reports.
+"""
 
 from __future__ import annotations
 
@@ -16,55 +19,67 @@ from sparkmirror.sync.group_standing import counted
 _WINDOW_S = 5.0
 
 ENDS_S = 30.0
-"""An end of a source's log that was read longer ago tells nothing any more."""
+"""Age in seconds from which the source's ends tell nothing any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class FlowProgress:
-    """A flow at one moment. Counts are since this process began to work on it."""
+    """A flow at one moment.
+
+    Counts are since this process began to work on the flow.
+    """
 
     flow: str
     state: str
-    """`joining`, `starting`, `finding out` (a position or an end isn't known), `copying`, `held up` (all but what is
-    parked has caught up), `caught up`, `standing by: why`, `ending`, `done` or `incomplete` (with `--once`); or
-    `translating`, where nothing is copied."""
+    """State of the flow, in words.
+
+    `joining`, `starting`, `finding out` (a position or an end isn't known), `copying`, `held up` (every partition has
+    caught up except parked ones), `caught up`, `standing by: why`, `ending`, `done` or `incomplete` (with `--once`); or
+    `translating`, for a flow that copies nothing.
+    """
     records: int = 0
     bytes: int = 0
     records_per_s: float = 0.0
     bytes_per_s: float = 0.0
     lag: int | None = 0
-    """Upstream offsets that are not acknowledged at the target yet; None: not known of every partition."""
+    """Upstream offsets not acknowledged at the target yet.
+
+    None: not known of every partition.
+    """
     unknown: int = 0
-    """Partitions whose position, or whose end, is not known."""
+    """Number of partitions whose position, or whose end, is not known."""
     eta_s: float | None = None
     latency_ms: tuple[float, float] | None = None
-    """p50 and p99."""
+    """Median and 99th percentile."""
     partitions: int = 0
     done: int = 0
     parked: tuple[str, ...] = ()
-    """One line for each partition, or topic, that can't be copied now."""
+    """A line for each partition or topic that can't be copied now."""
     losses: tuple[str, ...] = ()
-    """A few words on each kind of loss that was found since this process took charge."""
+    """A few words per kind of loss recorded since this process took charge."""
     forecast: str = ""
-    """What the source deletes next before it is copied, if that is near."""
+    """Warning of the first partition that loses records to retention, if that is near."""
     gone: tuple[str, ...] = ()
-    """Source topics that were copied and are not there any more."""
+    """Source topics that were copied and no longer exist."""
     released: tuple[str, ...] = ()
-    """Source topics whose writers have moved to their copies: copied up to their ends, and left alone."""
+    """Source topics whose writers have moved to the copies.
+
+    Such topics are copied up to their ends, and left alone.
+    """
     late: tuple[str, ...] = ()
-    """One line for each partition that has got records at the source since its writers were said to have moved."""
+    """A line for each source partition that got records after its writers moved."""
     waiting: str = ""
-    """Why it waits, if it does."""
+    """Reason why pumps wait, or why the source's ends are unknown; else empty."""
     groups: tuple[str, ...] = ()
-    """How many consumer groups are in which state."""
+    """Number of consumer groups in each state, in words."""
     failing: tuple[str, ...] = ()
-    """One line for each duty whose last turn failed."""
+    """A line for each duty whose last turn failed."""
     memory_bytes: int = 0
-    """Of the largest pump."""
+    """Memory of the largest pump."""
 
 
 class ProgressMeter:
-    """Turns one flow's reports into progress; rates are over the last seconds."""
+    """Meter of one flow's progress; rates are over the last seconds."""
 
     def __init__(self, driver: FlowDriver) -> None:
         self._driver = driver
@@ -74,7 +89,10 @@ class ProgressMeter:
         self._last: tuple[float, str, FlowProgress] = float("-inf"), "", FlowProgress("", "")
 
     def read(self, state: str = "", fresh_s: float = 0.0) -> FlowProgress:
-        """The progress now, or `fresh_s` ago; `state` overrides what the figures say. For any thread."""
+        """Return the progress, at most `fresh_s` old; for any thread.
+
+        `state` overrides the state that the figures show.
+        """
         with self._lock:
             at, last_state, last = self._last
             if state != last_state or time.monotonic() - at >= fresh_s:
@@ -92,11 +110,13 @@ class ProgressMeter:
         since, old_records, old_size = self._samples[0]
         elapsed = max(now - since, 0.1)
         records_per_s = (records - old_records) / elapsed
-        known = [one.receipt for one in list(view.partitions.values()) if one.receipt is not None]
+        known = [partition.receipt for partition in list(view.partitions.values()) if partition.receipt is not None]
         standings = self._standings(partitions, now)
-        unknown = sum(not one.known for one in standings)
+        unknown = sum(not lag.known for lag in standings)
         lag = (
-            None if unknown or not self._driver.synced else sum(one.lag for one in standings if one.position < one.end)
+            None
+            if unknown or not self._driver.synced
+            else sum(each.lag for each in standings if each.position < each.end)
         )
         live = [report for report in list(view.pumps.values()) if not report.ended]
         latencies = [report.latency_ms for report in live if report.latency_ms is not None]
@@ -135,7 +155,10 @@ class ProgressMeter:
         )
 
     def _unread(self, now: float) -> str:
-        """How long the source has been silent about its logs' ends, if that is too long for them to be known."""
+        """Return for how long the source has not told its ends, if that is too long.
+
+        After a shorter silence, return the last trouble with reading the ends; empty if there is none.
+        """
         view = self._driver.view
         silent_s = now - view.ends_read_at
         if not ENDS_S <= silent_s < float("inf"):
@@ -144,20 +167,23 @@ class ProgressMeter:
         return f"{words}: {view.ends_trouble}" if view.ends_trouble else words
 
     def _standings(self, partitions: Iterable[PartitionKey], now: float) -> list[PartitionLag[PartitionKey]]:
-        """How far each partition is copied, and what can't be: refused topics count as parked partitions."""
+        """Return the lag of each partition.
+
+        Refused topics count as parked partitions.
+        """
         view = self._driver.view
         ends = view.source_ends if now - view.ends_read_at < ENDS_S else {}
         views, starts = dict(view.partitions), view.source_starts
         seen_since = time.time() - ENDS_S
         standings = []
         for key in partitions:
-            one, at = views.get(key), key[1:]
+            partition_view, at = views.get(key), key[1:]
             end = ends.get(at, UNKNOWN)
-            receipt = one.receipt if one is not None else None
-            if one is None or receipt is None:
+            receipt = partition_view.receipt if partition_view is not None else None
+            if partition_view is None or receipt is None:
                 standings.append(PartitionLag(key, UNKNOWN, end, parked=False))
                 continue
-            if end > UNKNOWN or one.seen_at > seen_since:
+            if end > UNKNOWN or partition_view.seen_at > seen_since:
                 end = max(end, receipt.source_end)
             standings.append(PartitionLag(key, receipt.upstream, end, receipt.state == "parked", starts.get(at, 0)))
         refused = [PartitionKey(self._driver.name, topic, UNKNOWN) for topic in self._driver.topics.refused]

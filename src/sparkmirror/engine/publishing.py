@@ -1,4 +1,7 @@
-"""Publishing the snapshot of each flow at its target, every few seconds, so that terminals anywhere can show it."""
+"""Publication of each flow's snapshot at its target, every few seconds.
+
+Terminals anywhere can show the snapshot.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,10 @@ from sparkmirror.events import Event
 from sparkmirror.messages.status_topic import status_topic
 
 MOST_SHARE = 0.02
-"""Of a core, for making snapshots and writing them: where they are large they come less often."""
+"""Largest share of a core for making and writing snapshots.
+
+Large snapshots come less often.
+"""
 
 _LOOK_S = 0.5
 
@@ -26,7 +32,10 @@ log = logging.getLogger(__name__)
 
 
 class Publishing:
-    """For one mirror: `follow` its flows, and `close`. A thread each, so that no target holds up another's."""
+    """Publisher of one mirror's flows: `follow`, then `close`.
+
+    Each flow has a thread, so that no target holds up another flow's snapshot.
+    """
 
     def __init__(self, snapshot: Callable[[], Snapshot]) -> None:
         self._snapshot = snapshot
@@ -35,7 +44,7 @@ class Publishing:
         self._flows: dict[str, FlowConfig] = {}
 
     def follow(self, flows: Iterable[FlowConfig]) -> None:
-        """Publish these flows from now on, and no others; cheap where they are the same."""
+        """Publish exactly these flows from now on; cheap if nothing changed."""
         before, self._flows = self._flows, {flow.name: flow for flow in flows}
         self._threads = [thread for thread in self._threads if thread.is_alive()]
         for name, flow in self._flows.items():

@@ -1,7 +1,8 @@
-"""Which flows a mirror works on: their drivers, opened, exchanged between epochs, and closed.
+"""The flows that a mirror works on, and their drivers.
 
-What is asked for while it runs is opened in the background, beside the epoch that runs. What stands ready is taken in
-when that epoch has ended: a flow that stays as it is keeps its driver, one that changed hands its lease on.
+The drivers are opened, exchanged between epochs, and closed. While an epoch runs, flows newly asked for are opened in
+the background. When the epoch has ended, the opened drivers take their place: an unchanged flow keeps its driver, a
+changed flow hands its lease on.
 """
 
 from __future__ import annotations
@@ -22,25 +23,26 @@ from sparkmirror.events import Event
 from sparkmirror.policy import shared_cluster
 
 CLOSE_S = 6.0
-"""How long leaving the groups and hanging up may take, beside the duties' last turns."""
+"""Seconds to leave groups and close connections, beside the duties' last turns."""
 
 REOPEN_S = 30.0
-"""How often a flow that could not be opened is tried again."""
+"""Seconds between attempts to open a flow that could not be opened."""
 
 log = logging.getLogger(__name__)
 
 
 class Roster:
-    """`open` and `start` for what a mirror begins with; `change`, from any thread, and `exchange` between epochs.
+    """Drivers of a mirror's flows: `open` and `start`, then `change` and `exchange`.
 
-    `make` makes a flow's driver; `check` raises `ConfigError` for a flow that can't be run by this mirror.
+    `change` may be called from any thread, `exchange` between epochs. `make` makes a flow's driver; `check` raises
+    `ConfigError` for a flow that this mirror can't run.
     """
 
     def __init__(
         self, config: MirrorConfig, make: Callable[[FlowConfig], FlowDriver], check: Callable[[FlowConfig], None]
     ) -> None:
         self.drivers = [make(flow) for flow in config.flows]
-        """Those at work. Only `exchange` puts others in."""
+        """Drivers at work; only `exchange` changes the list."""
         self.beats = [Beats(flow) for flow in config.beats]
         self._path = config.path
         self._make = make
@@ -49,24 +51,36 @@ class Roster:
         self._wanted = {flow.name: flow for flow in config.flows}
         self._wanted_beats = {flow.name: flow for flow in config.beats}
         self._anew: set[str] = set()
-        """Flows whose drivers are to be replaced though they are as wanted."""
+        """Flows whose drivers are to be replaced even if unchanged."""
         self._opened: dict[str, FlowDriver] = {}
-        """They wait for the epoch's end."""
+        """Open drivers that wait for the epoch's end."""
         self._opening: dict[str, tuple[FlowConfig, threading.Event]] = {}
-        """By name: the flow, and what is set where it need not be opened any more."""
+        """Flows being opened, by name, each with an event.
+
+        The event is set if the flow need not be opened any more.
+        """
         self._failed: dict[str, str] = {}
         self._said: set[str] = set()
-        """Warnings about flows that are asked for: each once, though they are tried again."""
+        """Warnings about flows that were already logged.
+
+        Each warning comes once, however often the flow is tried.
+        """
         self._exchanging = False
 
     @property
     def failed(self) -> Mapping[str, str]:
-        """Flows that could not be opened, and why in one line. They are tried again."""
+        """Flows that could not be opened, with the reason in a single line.
+
+        The roster tries again.
+        """
         with self._lock:
             return dict(self._failed)
 
     def open(self) -> None:
-        """Connect to all clusters, side by side; raises `ClusterUnreachable` and `ConfigError`."""
+        """Connect to all clusters in parallel.
+
+        Raises `ClusterUnreachable` and `ConfigError`.
+        """
         for driver in self.drivers:
             self._check(driver.flow)
         flows = [driver.flow for driver in self.drivers]
@@ -76,23 +90,29 @@ class Roster:
         self._refuse_shared_clusters(self.drivers)
 
     def start(self) -> None:
-        """Have all begin."""
+        """Start all drivers and heartbeats."""
         for driver in self.drivers:
             driver.start()
         for beats in self.beats:
             beats.start()
 
     def _refuse_shared_clusters(self, drivers: Sequence[FlowDriver]) -> None:
-        """What the names of topics can't show: that two aliases are one cluster."""
+        """Raise `ConfigError` if two aliases are one cluster.
+
+        Topics' names can't show that.
+        """
         ids = {alias: cluster_id for driver in drivers for alias, cluster_id in driver.cluster_ids.items()}
         reason = shared_cluster(ids)
         if reason is not None:
-            raise ConfigError(reason, where=self._path)
+            raise ConfigError(reason, origin=self._path)
 
     # --- changes --------------------------------------------------------------------------------
 
     def change(self, config: MirrorConfig, anew: Collection[str] = ()) -> None:
-        """Take note of what shall be from now on; flows of `anew` begin anew though they are the same."""
+        """Set the wanted configuration.
+
+        Flows of `anew` are reopened even if unchanged.
+        """
         with self._lock:
             self._wanted = {flow.name: flow for flow in config.flows}
             self._wanted_beats = {flow.name: flow for flow in config.beats}
@@ -108,7 +128,7 @@ class Roster:
                     self._begin_to_open(flow)
 
     def _give_up(self, name: str) -> None:
-        """What was being opened, or stands ready, is not wanted so any more."""
+        """Give up a driver that is being opened, or stands ready."""
         self._failed.pop(name, None)
         if (opening := self._opening.pop(name, None)) is not None:
             opening[1].set()
@@ -121,7 +141,7 @@ class Roster:
         threading.Thread(target=self._open, args=(flow, stop), name=f"open {flow.name}", daemon=True).start()
 
     def _open(self, flow: FlowConfig, stop: threading.Event) -> None:
-        """Until it is open, or not wanted any more."""
+        """Try to open a flow, until it is open or no longer wanted."""
         while not stop.is_set():
             driver: FlowDriver | None = None
             why = ""
@@ -135,7 +155,7 @@ class Roster:
             except (ConnectionError, SparkMirrorError) as error:
                 why = str(error)
                 log.warning("flow %s: %s", flow.name, why, extra=Event.FLOW_NOT_OPENED.extra)
-            except Exception as error:  # what we did not think of must not be silent
+            except Exception as error:  # an unforeseen error must not be silent
                 why = repr(error)
                 log.exception("flow %s can't be opened", flow.name, extra=Event.FLOW_NOT_OPENED.extra)
             with self._lock:
@@ -151,7 +171,10 @@ class Roster:
             stop.wait(REOPEN_S)
 
     def _before(self, flow: FlowConfig) -> list[FlowConfig]:
-        """The flows that a new one must fit to: those at work, and those that are asked for before it."""
+        """Return the flows that a new flow must fit to.
+
+        Such flows are at work, or were asked for before the new flow.
+        """
         with self._lock:
             at_work = {driver.name for driver in self.drivers if self._wanted.get(driver.name) == driver.flow}
             names = list(self._wanted)
@@ -167,13 +190,13 @@ class Roster:
 
     @property
     def is_due(self) -> bool:
-        """Whether `exchange` has something to do."""
+        """True if `exchange` has work to do."""
         with self._lock:
             return bool(self._opened) or bool(self._leaving())
 
     @property
     def is_settled(self) -> bool:
-        """Whether all is as was asked for last, or has failed."""
+        """True if the wanted configuration is at work, except flows that failed."""
         with self._lock:
             waiting = self._opening.keys() - self._failed.keys()
             beats_stand = {beats.name: beats.flow for beats in self.beats} == self._wanted_beats
@@ -181,11 +204,15 @@ class Roster:
         return not waiting and not moving and not self.is_due
 
     def is_restarting(self, flow: str) -> bool:
-        """Whether a flow is going to begin anew."""
+        """True if a flow is going to begin anew."""
         return flow in self._anew
 
     def _leaving(self) -> list[FlowDriver]:
-        """Drivers of flows that shall not be, or not so, and whose successors stand ready or have failed."""
+        """Return the drivers that can be closed now.
+
+        A driver can be closed if its flow is no longer wanted, if its successor stands ready, or if its flow changed
+        and the successor could not be opened.
+        """
         return [
             driver
             for driver in self.drivers
@@ -195,14 +222,17 @@ class Roster:
         ]
 
     def exchange(self) -> list[FlowDriver]:
-        """No epoch runs: close what shall not be any more, start what stands ready. Returns the new drivers."""
+        """Close unwanted drivers and start ready ones; return the new drivers.
+
+        No epoch may run.
+        """
         if not self.is_due:
             return []
         with self._lock:
             leaving, opened = self._leaving(), self._opened
             self._opened = {}
             self._anew -= opened.keys()
-            # Known from now on, so that what is asked for meanwhile is not begun twice.
+            # From now on `change` sees the new drivers, and does not begin to open them twice.
             self.drivers = [driver for driver in self.drivers if driver not in leaving] + list(opened.values())
             self._exchanging = True
         heirs = {driver.name: driver for driver in leaving if _inherits(opened.get(driver.name), driver)}
@@ -220,7 +250,7 @@ class Roster:
         return list(opened.values())
 
     def exchange_beats(self) -> None:
-        """Send heartbeats for the pairs that want them now; no epoch has to end for that."""
+        """Send heartbeats for the pairs wanted now; no epoch has to end for that."""
         with self._lock:
             wanted = dict(self._wanted_beats)
         gone = [beats for beats in self.beats if wanted.get(beats.name) != beats.flow]
@@ -235,7 +265,7 @@ class Roster:
         self.beats = stay + new
 
     def close(self, duties_s: float) -> None:
-        """End all; the duties have so long for their last turns."""
+        """End all drivers; `duties_s` is the time for the duties' last turns."""
         with self._lock:
             self._wanted = {}
             for name in {*self._opening, *self._opened}:
@@ -246,7 +276,7 @@ class Roster:
 
 
 def _inherits(heir: FlowDriver | None, driver: FlowDriver) -> bool:
-    """Whether a driver can go on with the lease of the one before it."""
+    """True if a driver can go on with its predecessor's lease."""
     if heir is None:
         return False
     mine, theirs = heir.flow, driver.flow
@@ -254,7 +284,10 @@ def _inherits(heir: FlowDriver | None, driver: FlowDriver) -> bool:
 
 
 def at_once(drivers: Sequence[FlowDriver], do: Callable[[FlowDriver], None], wait_s: float) -> None:
-    """Do something with all flows side by side: a cluster that hangs holds up nobody else."""
+    """Call `do` for all drivers in parallel.
+
+    A cluster that hangs delays no other flow.
+    """
 
     def one(driver: FlowDriver) -> None:
         try:

@@ -1,4 +1,7 @@
-"""The Spark session of a mirror: local mode unless `spark.*` settings say otherwise."""
+"""The Spark session of a mirror.
+
+The session runs in local mode unless `spark.*` settings say otherwise.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +22,12 @@ from sparkmirror.errors import ConfigError, SetupError
 
 MASTER = "spark.master"
 WARM = "spark.sparkmirror.standby.warm"
-"""Spark hands settings of any name on; this one is for us."""
+"""Setting of sparkmirror: Spark hands settings of any name on."""
 WORKER_PYTHON = "spark.pyspark.python"
 ATTEMPTS = 4
 
 _SECRET = re.compile(r"secret|password|token|access\.?key", re.IGNORECASE)
-"""Keys of what nobody may read: Spark's own `spark.redaction.regex`."""
+"""Keys with secret values; the pattern of Spark's own `spark.redaction.regex`."""
 
 _LOG4J = Path(__file__).with_name("log4j2.properties").as_uri()
 _DEFAULTS = {
@@ -32,7 +35,7 @@ _DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.speculation": "false",
-    # A worker that is to end is drained: its executors end with their tasks, and get no more
+    # A worker that is to end is drained: its executors end with their tasks, and get no more.
     "spark.decommission.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
     "spark.sql.adaptive.enabled": "false",
@@ -47,48 +50,58 @@ _LOCAL_DEFAULTS = {
 
 
 def is_local(settings: Mapping[str, str]) -> bool:
-    """Whether the tasks run in this process' own JVM, where the slots are ours to set."""
+    """True if the tasks run in this process' own JVM, so that we choose the slots."""
     return settings.get(MASTER, "local").startswith("local")
 
 
 def starts_early(settings: Mapping[str, str]) -> bool:
-    """Whether a process that stands by starts Spark: on a cluster it takes executors, so it must be asked for."""
+    """True if a process that stands by starts Spark.
+
+    On a cluster Spark takes executors, so the operator must ask for that (`WARM`).
+    """
     return is_local(settings) or settings.get(WARM, "").strip().lower() == "true"
 
 
 def keeps_secrets(settings: Mapping[str, str]) -> bool:
-    """Whether nobody on the way can read what the driver tells its tasks (Spark's security page)."""
+    """True if the driver's words to its tasks can't be read on the way.
+
+    The rules are from Spark's security page.
+    """
     if is_local(settings):
         return True
     on = {key for key, value in settings.items() if value.strip().lower() == "true"}
     return "spark.authenticate" in on and not on.isdisjoint({"spark.network.crypto.enabled", "spark.ssl.rpc.enabled"})
 
 
-def guard_secrets(flow: FlowConfig, settings: Mapping[str, str], where: str) -> None:
-    """Refuse a flow whose passwords, which travel to the tasks inside their orders, could be read on the way.
+def guard_secrets(flow: FlowConfig, settings: Mapping[str, str], origin: str) -> None:
+    """Refuse a flow whose passwords could be read on their way to the tasks.
 
-    Raises `ConfigError`, with that `where`.
+    The passwords travel inside the orders. Raises `ConfigError` with that `origin`.
     """
     if flow.has_secrets and not keeps_secrets(settings):
         raise ConfigError(
             f"flow {flow.name} has passwords, which its tasks on a Spark cluster would get in clear: set"
             " spark.authenticate and spark.network.crypto.enabled (or spark.ssl.rpc.enabled) to true",
-            where=where,
+            origin=origin,
         )
 
 
 def local_slots(settings: Mapping[str, str]) -> int | None:
-    """How many tasks a local master given by the user runs at once; None: the user gave none, or a star."""
+    """Return the number of tasks that the user's local master runs at once.
+
+    None if the user gave no such master, or a star.
+    """
     inside = settings.get(MASTER, "").partition("[")[2].rstrip("]")
     count = inside.partition(",")[0]
     return int(count) if count.isdigit() else None
 
 
 def open_session(settings: Mapping[str, str], tasks: int) -> SparkSession:
-    """Start Spark. In local mode without a master of the user's there is a slot for each of `tasks`.
+    """Start Spark.
 
-    The tasks wait for the network, so there may be more of them than cores. `local[N]` would mean one attempt for
-    each task. Raises `SetupError` where Spark does not start.
+    In local mode, if the user gave no master, there is a slot for each of `tasks`. The tasks wait for the network, so
+    there may be more of them than cores. `local[N]` would mean one attempt for each task. Raises `SetupError` if Spark
+    does not start.
     """
     chosen = dict(_DEFAULTS)
     if is_local(settings):
@@ -114,9 +127,10 @@ def open_session(settings: Mapping[str, str], tasks: int) -> SparkSession:
 
 
 def in_one_line(error: Exception) -> str:
-    """Return what Spark raised: of an error in the JVM what was called, and the exception's first line.
+    """Return Spark's error in a single line.
 
-    Never raises: Py4J asks the JVM for an error's words, and the JVM may be gone by then.
+    For an error in the JVM the line has the call and the first line of the exception. Never raises: Py4J asks the JVM
+    for an error's words, and the JVM may have ended by then.
     """
     try:
         words = str(error)
@@ -127,7 +141,10 @@ def in_one_line(error: Exception) -> str:
 
 
 def _launch(settings: Mapping[str, str]) -> None:
-    """Start the JVM, as the builder would, but with an eye on what it prints, and no secret in its command line."""
+    """Start the JVM like the builder, with its output relayed to the log.
+
+    No secret gets into the JVM's command line.
+    """
     shown = SparkConf().setAll([(key, value) for key, value in settings.items() if not _SECRET.search(key)])
     standard_error = relay()
     try:

@@ -1,4 +1,7 @@
-"""How many tasks to plan for: all that are asked for in local mode, on a cluster as many as its executors can run."""
+"""Number of tasks to plan for.
+
+Local mode takes the number asked for, a cluster at most the number that the executors can run.
+"""
 
 from __future__ import annotations
 
@@ -12,65 +15,79 @@ from sparkmirror.engine.session import is_local, local_slots
 from sparkmirror.events import Event
 
 START_S = 10.0
-"""Tasks that have not reported so long after the first one have no slot, unless the cluster says that they have."""
+"""Seconds after the first task's report until missing tasks count as without slot.
+
+Missing tasks keep their slots for longer if the cluster says that it has enough.
+"""
 
 LONGEST_START_S = 60.0
-"""A task that has a slot has so long to start: a new executor's first Python process may take its time."""
+"""Seconds that a task with a slot has to start.
+
+The first Python process of a new executor may take long.
+"""
 
 LOOK_S = 1.0
-"""How often a cluster is asked for its slots."""
+"""Seconds between questions to a cluster about its slots."""
 
 GROWN_S = 5.0
-"""More slots count once they have been there for so long: executors that come together don't come at once."""
+"""Seconds after which additional slots count.
+
+Executors that come together don't come at the same moment.
+"""
 
 log = logging.getLogger(__name__)
 
 
 def slots_of(spark: SparkSession) -> int:
-    """Slots of all executors that take tasks: not of those that are being decommissioned.
+    """Return the slots of all executors that take tasks.
 
-    Spark goes by it before it starts a stage all of whose tasks must run at once. Raises whatever Py4J raises.
+    Executors that are being decommissioned don't count. Spark uses the same number before a stage whose tasks must all
+    run at once. Raises whatever Py4J raises.
     """
-    context = spark.sparkContext._jsc.sc()  # noqa: SLF001 - PySpark has it nowhere else
+    context = spark.sparkContext._jsc.sc()  # noqa: SLF001 - PySpark has no public call
     return int(context.maxNumConcurrentTasks(context.resourceProfileManager().defaultResourceProfile()))
 
 
 class Slots:
-    """Of one mirror; for one thread. `begin` with each epoch, `changed` while it lasts."""
+    """Slots of one mirror; for one thread.
+
+    Call `begin` with each epoch, and `changed` while it lasts.
+    """
 
     def __init__(self, settings: Mapping[str, str], asked: int) -> None:
-        """`settings`: Spark's; `asked`: the sum of the flows' `tasks.max`."""
+        """Begin with Spark's `settings`; `asked` is the sum of the flows' `tasks.max`."""
         self._given = local_slots(settings) if is_local(settings) else None
         self._theirs = not is_local(settings)
         self._on_demand = settings.get("spark.dynamicAllocation.enabled", "").strip().lower() == "true"
         self._newest: int | None = None
-        """What the cluster said; None: it was not asked yet, or did not say."""
+        """Newest answer of the cluster; None: not asked yet, or no answer."""
         self._looked_at = float("-inf")
         self._more_since: float | None = None
         self._enough: int | None = None
-        """So many slots no plan had use for."""
+        """Number of slots for which the last plan had no use."""
         self._tasks = 0
         self._first_started_at: float | None = None
         self._settled = False
         self.ask(asked)
 
     def ask(self, asked: int) -> None:
-        """Flows ask for so many tasks from now on."""
+        """Set the number of tasks that the flows ask for from now on."""
         self._most = self._given or asked
         self.count = self._room()
-        """How many tasks to plan for."""
+        """Number of tasks to plan for."""
 
     def begin(self, tasks: int) -> None:
-        """An epoch of so many tasks has begun."""
+        """Take note that an epoch of `tasks` tasks has begun."""
         self._tasks = tasks
         self._first_started_at = None
         self._settled = False
         self._more_since = None
 
     def changed(self, spark: SparkSession, started: Callable[[], int], is_same_plan: Callable[[], bool]) -> bool:
-        """Whether the epoch's tasks and a cluster's slots don't fit any more, so that `count` is another one.
+        """True if the epoch's tasks no longer fit the slots, so that `count` changed.
 
-        `started`: how many tasks have reported; `is_same_plan`: whether the plan for `count` is the epoch's.
+        `started` returns the number of tasks that have reported; `is_same_plan` returns True if the plan for `count` is
+        the epoch's.
         """
         if not self._theirs:
             return False
@@ -94,7 +111,7 @@ class Slots:
         return self._plan_anew(newest)
 
     def _settle(self, spark: SparkSession, started: int) -> bool:
-        """Tasks that have no slot are noticed; whether there are such."""
+        """Notice tasks without a slot; True if there are any."""
         if started and self._first_started_at is None:
             self._first_started_at = time.monotonic()
         if started < self._tasks:
@@ -134,5 +151,8 @@ class Slots:
             self._newest = None
 
     def _room(self) -> int:
-        """Where Spark asks for executors when tasks wait (dynamic allocation), those that there are set no limit."""
+        """Return the number of tasks to plan for.
+
+        With dynamic allocation present executors set no limit, since Spark asks for more when tasks wait.
+        """
         return min(self._most, self._newest) if self._newest and not self._on_demand else self._most

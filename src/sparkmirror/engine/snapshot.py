@@ -1,8 +1,11 @@
-"""What is going on, as one frozen value: all that metrics, page, terminal, doctor and status files tell comes from it.
+"""The state of a mirror at one moment, as one frozen value.
 
-Plain values without a handle on anything. They travel as JSON (`to_json`, `from_json`): through the status topic to
-terminals elsewhere, and to the page. Times are milliseconds since 1970, durations seconds; `None` is "not known".
-Counts are since `Process.started_ms`, and never go back while that process lives, whatever becomes of its pumps.
+Metrics, page, terminal, doctor and status files are all made from it.
+
+The values are plain, without a handle on any resource. They travel as JSON (`to_json`, `from_json`): through the status
+topic to terminals elsewhere, and to the page. Times are milliseconds since 1970, durations seconds; `None` is "not
+known". Counts are since `Process.started_ms`, and never go back while that process lives, whatever becomes of its
+pumps.
 """
 
 from __future__ import annotations
@@ -18,61 +21,67 @@ from sparkmirror.position.cause import Cause as Cause
 from sparkmirror.sync.group_standing import GroupState
 
 ELSEWHERE = "another process works on it"
-"""The reason of a process that stands by as it should."""
+"""Reason of a process that stands by as it should."""
 
 
 class FlowState(StrEnum):
-    """What a flow is at. The first that is true, in this order."""
+    """State of a flow: the first true state, in this order."""
 
     STANDING_BY = "standing by"
-    """Another process works on it."""
+    """Standby: another process works on the flow."""
     JOINING = "joining"
-    """This process waits for the flow's lease, or for a cluster."""
+    """Joining: this process waits for the flow's lease, or for a cluster."""
     ENDING = "ending"
     DONE = "done"
-    """With `--once`: all was copied."""
+    """Complete copy, with `--once`."""
     INCOMPLETE = "incomplete"
-    """With `--once`: something was not copied."""
+    """Incomplete copy, with `--once`."""
     TRANSLATING = "translating"
-    """Nothing is copied, groups are translated."""
+    """The flow copies nothing and translates groups."""
     STARTING = "starting"
     """Pumps have not reported yet."""
     FINDING_OUT = "finding out"
     """A partition's position, or its end, is not known."""
     COPYING = "copying"
     HELD_UP = "held up"
-    """All but what is parked has caught up."""
+    """Every partition has caught up except parked ones."""
     CAUGHT_UP = "caught up"
 
 
 class Role(StrEnum):
-    """What this process is to a flow."""
+    """Part of this process in a flow."""
 
     LEADER = "leader"
-    """It holds the lease, or there is none."""
+    """Holder of the lease, or sole process of a flow without lease."""
     STANDBY = "standby"
     JOINING = "joining"
 
 
 class PartitionState(StrEnum):
-    """What a partition is at."""
+    """State of a partition."""
 
     UNKNOWN = "unknown"
-    """No pump has reported it."""
+    """No pump has reported the partition."""
     WAITING = "waiting"
-    """Its position is being read, or something must pass first."""
+    """The position is being read, or the pump waits for an event."""
     RUNNING = "running"
     PAUSED = "paused"
-    """An operator has paused its topic."""
+    """An operator has paused the topic."""
     PARKED = "parked"
-    """It can't be copied now; `cause` and `reason` say why, and it is looked at again."""
+    """The partition can't be copied now.
+
+    `cause` and `reason` say why, and the pump tries again.
+    """
     DONE = "done"
-    """All that was asked for is copied."""
+    """Complete: all records that were asked for are copied."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A figure over the last minute, as MirrorMaker 2's sensors have it (two samples of 30 s)."""
+    """A figure over the last minute.
+
+    MirrorMaker 2's sensors measure alike (two samples of 30 s).
+    """
 
     last: float
     least: float
@@ -82,18 +91,24 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Observations by `LATENCY_BOUNDS_S`: how many in each bucket, one more for what took longer; and their sum."""
+    """Observations by bucket of `LATENCY_BOUNDS_S`, and their sum.
+
+    A last bucket counts longer observations.
+    """
 
     counts: tuple[int, ...] = (0,) * (len(LATENCY_BOUNDS_S) + 1)
     sum_s: float = 0.0
 
     @property
     def total(self) -> int:
-        """All observations."""
+        """Number of all observations."""
         return sum(self.counts)
 
     def quantile(self, share: float) -> float | None:
-        """The upper bound of the bucket that holds this quantile; infinity beyond the last; None without any."""
+        """Return the upper bound of the bucket that holds a quantile.
+
+        Infinity beyond the last bound; None without observations.
+        """
         wanted, seen = share * self.total, 0
         for bound, count in zip((*LATENCY_BOUNDS_S, float("inf")), self.counts, strict=True):
             seen += count
@@ -110,35 +125,47 @@ class Partition:
     state: PartitionState
     cause: Cause = Cause.NONE
     reason: str = ""
-    """One line, for people."""
+    """Reason in a single line, for people."""
     position: int | None = None
-    """At the source: the offset that is copied next."""
+    """Next source offset to copy."""
     end: int | None = None
-    """At the source: behind the last offset that may be read."""
+    """Source offset after the last readable record."""
     start: int | None = None
-    """At the source: where its log began when that was last looked at, which is when it lags; None: not known."""
+    """Start of the source's log, as last read; None: not known.
+
+    The driver reads it while the partition lags.
+    """
     lag: int | None = None
-    """Offsets at the source that are there and not copied: never negative, nothing below the log's start counted."""
+    """Offsets that the source has and the target lacks.
+
+    Never negative; offsets below the log's start don't count.
+    """
     lag_s: float | None = None
-    """The age of the oldest record that is not copied; 0 without lag."""
+    """Age of the oldest record that is not copied; 0 without lag."""
     downstream: int | None = None
-    """At the target: where the next record lands."""
+    """Target offset of the next record."""
     records: int = 0
     bytes: int = 0
     records_per_s: float = 0.0
     bytes_per_s: float = 0.0
     eta_s: float | None = None
-    """Until it has caught up, at the present rate."""
+    """Seconds until the partition catches up, at the present rate."""
     latency_ms: Spread | None = None
-    """From a record's timestamp to its acknowledgement at the target (MirrorMaker 2's replication-latency-ms)."""
+    """Latency from a record's timestamp to its acknowledgement at the target.
+
+    MirrorMaker 2's replication-latency-ms.
+    """
     age_ms: Spread | None = None
-    """From a record's timestamp to when it was fetched (MirrorMaker 2's record-age-ms)."""
+    """Age of a record when it was fetched, by its timestamp.
+
+    MirrorMaker 2's record-age-ms.
+    """
     copied_ms: int | None = None
-    """Timestamp of the last record that was copied."""
+    """Timestamp of the last copied record."""
     task: int | None = None
-    """Which Spark task copies it."""
+    """Spark task that copies the partition."""
     leader: int | None = None
-    """Broker at the source."""
+    """Node id of the leading broker at the source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,35 +176,47 @@ class Topic:
     target_topic: str
     partitions: tuple[Partition, ...] = ()
     released: bool = False
-    """Its writers have moved to the copy (`sparkmirror topics done`)."""
+    """True if the writers have moved to the copy (`sparkmirror topics done`)."""
     gone: bool = False
-    """It was deleted at the source; its copy stays."""
+    """True if the topic was deleted at the source; its copy stays."""
     refused: str = ""
-    """Why it can't be copied, or, where it has partitions here, why its newest ones can't."""
+    """Reason why the topic can't be copied.
+
+    For a topic with partitions here: why its newest partitions can't be copied.
+    """
     late_in: dict[int, int] = field(default_factory=dict)
-    """By partition the offsets that came to the source since its writers were said to have moved."""
+    """Partition to the number of late source offsets.
+
+    Late offsets came after the operator said that the writers had moved.
+    """
 
     @property
     def late(self) -> int:
-        """The same of all partitions."""
+        """Number of late source offsets of all partitions."""
         return sum(self.late_in.values())
 
 
 @dataclass(frozen=True, slots=True)
 class GroupPartition:
-    """Where a group stands in one partition, on both sides. Offsets are the next ones to be read."""
+    """Place of a group in a partition, on both sides.
+
+    Offsets are the next offsets to read.
+    """
 
     topic: str
-    """At the source."""
+    """Name of the topic at the source."""
     partition: int
     target_topic: str
     source_offset: int | None = None
     source_lag: int | None = None
     target_offset: int | None = None
-    """Committed at the target; None: nothing is."""
+    """Offset committed at the target; None: no commit."""
     target_lag: int | None = None
     reread: int | None = None
-    """Records that the group would read again, had it to go on at the target now; None: not known."""
+    """Records that the group would read again, if it moved to the target now.
+
+    None: not known.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,34 +227,40 @@ class Group:
     state: GroupState
     reason: str = ""
     synced_ms: int | None = None
-    """When all its offsets were last seen to be at the target."""
+    """Time when all the group's offsets were last seen at the target."""
     checkpoint_ms: float | None = None
-    """How long a checkpoint of it took, from reading the offset to the record's acknowledgement."""
+    """Milliseconds that a checkpoint of the group took.
+
+    The time counts from reading the offset to the record's acknowledgement.
+    """
     partitions: tuple[GroupPartition, ...] = ()
     looked_at: bool = True
-    """Whether its partitions are known: those of a group with checkpoints are looked up some seconds after these."""
+    """True if the group's partitions are known.
+
+    The partitions of a group with checkpoints are looked up some seconds after the checkpoints.
+    """
 
     @property
     def reread(self) -> int | None:
-        """As `GroupPartition.reread`, of all partitions."""
+        """Sum of `GroupPartition.reread` over all partitions; None: not known."""
         if not self.looked_at:
             return None
-        known = [one.reread for one in self.partitions]
+        known = [partition.reread for partition in self.partitions]
         return None if None in known else sum(count for count in known if count is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class Duty:
-    """Something that is done at intervals beside the copying."""
+    """A duty of the flow, done at intervals beside the copying."""
 
     duty: str
     interval_s: float
     succeeded_ms: int | None = None
-    """When its last good turn ended."""
+    """End of the last good turn."""
     took_s: float | None = None
-    """How long that took."""
+    """Duration of the last good turn."""
     failing: str = ""
-    """Why its last turn failed, if it did."""
+    """Reason why the last turn failed; empty if it succeeded."""
     failures: int = 0
 
 
@@ -228,9 +273,9 @@ class LossCount:
     offsets: int
     newest_ms: int
     words: str
-    """Of the newest."""
+    """Words of the newest entry."""
     is_loss: bool = True
-    """Or to be expected."""
+    """True if records were lost, or could have been; False for expected entries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,112 +290,130 @@ class Pump:
     memory_bytes: int
     cpu_s: float = 0.0
     in_flight: int = 0
-    """Records that were fetched, and are not acknowledged."""
+    """Records that were fetched and are not acknowledged."""
     fetch_ms: float | None = None
     """Mean time from a fetch request to its answer, over the last report."""
     connections: tuple[int, int] = (0, 0)
-    """Open ones to source and target over which records go."""
+    """Open connections to source and target that carry records."""
     at_ms: int = 0
-    """When it reported last."""
+    """Time of the last report."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterFigures:
-    """What one side of a flow did to its pumps."""
+    """Figures of one side of a flow, as the pumps saw that cluster."""
 
     alias: str
     bytes: int = 0
-    """Fetched from the source, or written to the target: of answers and requests, without headers."""
+    """Bytes fetched from the source, or written to the target.
+
+    Answers and requests count without headers.
+    """
     requests: int = 0
     throttle_s: float = 0.0
-    """How long its brokers made the pumps wait (quotas)."""
+    """Seconds for which the brokers made the pumps wait (quotas)."""
     errors: int = 0
-    """Answers and connections that failed."""
+    """Failed answers and connections."""
     admin_connections: int = 0
     """Open connections of the driver's duties."""
     certificate_ends_ms: int | None = None
-    """When the first certificate that this side's settings name ends."""
+    """Expiry of the first certificate to end, among those in this side's settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One flow. A standby knows state, role and leader, and little else."""
+    """State and figures of a flow.
+
+    A standby knows state, role and leader, and little else.
+    """
 
     flow: str
-    """As `A->B`."""
+    """Name of the pair, `A->B`."""
     source: ClusterFigures
     target: ClusterFigures
     state: FlowState
     role: Role
     at_ms: int
-    """When these figures were put together."""
+    """Time when these figures were put together."""
     state_since_ms: int = 0
     reason: str = ""
-    """Why it is in this state, where that is not plain; one line."""
+    """Reason for the state in a single line, if the state needs one."""
     waiting: str = ""
-    """What pumps wait for, if they do."""
+    """Reason why pumps wait, or why the source's ends are unknown; else empty."""
     leader: str = ""
-    """host:pid of the process that works on it."""
+    """Working process, as `host:pid`."""
     processes: int | None = None
-    """Members of the lease's group: those that work or stand by."""
+    """Members of the lease's group: processes that work or stand by."""
     epoch: int = 0
-    """Of the Spark jobs that ran for this flow, the newest."""
+    """Number of the newest epoch (Spark job) that ran for this flow; 0: none."""
     epochs: dict[str, int] = field(default_factory=dict)
-    """How many ended, by why: `planned` (it was done, or a day old), `stopped`, `flows` (others can be worked on now),
-    `settings`, `pump` (one ended by itself), `slots`, `topics`, `load`, `failed`."""
+    """Number of ended epochs, by reason.
+
+    The reasons are `planned` (the work was done, or the epoch was a day old), `stopped`, `flows` (other flows can be
+    worked on now), `settings`, `pump` (a pump ended by itself), `slots`, `topics`, `load`, `failed`.
+    """
     records: int = 0
     bytes: int = 0
     records_per_s: float = 0.0
     bytes_per_s: float = 0.0
     lag: int | None = None
-    """Of all partitions; None: not known of every one."""
+    """Lag of all partitions; None: not known of every partition."""
     lag_s: float | None = None
-    """The largest of any partition."""
+    """Largest of all partitions."""
     eta_s: float | None = None
     unknown: int = 0
-    """Partitions whose lag is not known."""
+    """Number of partitions whose lag is not known."""
     latency: Histogram = Histogram()
-    """From a record's timestamp to its acknowledgement, all data."""
+    """Latencies of all data, from a record's timestamp to its acknowledgement."""
     heartbeat_latency: Histogram = Histogram()
-    """The same of the source's heartbeats alone."""
+    """Latencies of the source's heartbeats alone."""
     recent_latency_ms: tuple[float, float] | None = None
-    """p50 and p99 of the last reports."""
+    """Median and 99th percentile of the last reports."""
     topics: tuple[Topic, ...] = ()
     groups: tuple[Group, ...] = ()
     duties: tuple[Duty, ...] = ()
     losses: tuple[LossCount, ...] = ()
-    """What was found since this process took charge."""
+    """Losses recorded since this process took charge."""
     ledger: tuple[LossCount, ...] = ()
-    """The whole of the loss ledger, the same whichever process reads it."""
+    """Whole loss ledger, the same in every process that reads it."""
     pumps: tuple[Pump, ...] = ()
     retention_s: float | None = None
-    """Until the source deletes what is not copied, if that is near."""
+    """Seconds until the source deletes uncopied records, if that is near."""
     retention_of: str = ""
-    """The partition that this befalls first, as topic-number."""
+    """First partition to lose records to retention, as topic-number."""
     paused: tuple[str, ...] = ()
     """Regexes of topics that an operator has paused."""
     bytes_per_s_cap: float | None = None
     backfill_per_s_cap: float | None = None
     objective_s: float | None = None
-    """`sparkmirror.objective.seconds`: the lag that people were promised."""
+    """Lag that people were promised: `sparkmirror.objective.seconds`."""
     tasks_max: int = 1
     settings: dict[str, str] = field(default_factory=dict)
-    """What `doctor` and the page tell of its configuration: policy, isolation, codec, exactness' settings."""
+    """Settings that `doctor` and the page show.
+
+    The settings are policy, isolation, codec, and settings about exactness.
+    """
 
     weaker: tuple[str, ...] = ()
-    """What can't be noticed with brokers as old as these, one line each (`weaker_guarantees`)."""
+    """Guarantees missing with brokers as old as these (`weaker_guarantees`).
+
+    Each line names events that can't be noticed.
+    """
 
     @property
     def parked(self) -> tuple[tuple[Topic, Partition], ...]:
-        """Those that can't be copied now."""
+        """Partitions that can't be copied now, with their topics."""
         return tuple(
-            (topic, one) for topic in self.topics for one in topic.partitions if one.state is PartitionState.PARKED
+            (topic, partition)
+            for topic in self.topics
+            for partition in topic.partitions
+            if partition.state is PartitionState.PARKED
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """The process that tells."""
+    """The process that made the snapshot."""
 
     host: str
     pid: int
@@ -360,11 +423,11 @@ class Process:
     kafka_python_version: str = ""
     python_version: str = ""
     mode: str = "run"
-    """`run`, `serve` or `legacy`."""
+    """Mode of the process: `run`, `serve` or `legacy`."""
     slots: int = 0
-    """Tasks that Spark can run at once."""
+    """Number of tasks that Spark can run at once."""
     tasks: int = 0
-    """Tasks that run."""
+    """Number of running tasks."""
     cpu_s: float = 0.0
     memory_bytes: int = 0
     jvm_memory_bytes: int = 0
@@ -374,19 +437,19 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The whole of what one process knows at one moment."""
+    """All knowledge of a process at one moment."""
 
     process: Process
     at_ms: int
     flows: tuple[Flow, ...] = ()
 
     def to_json(self) -> bytes:
-        """As it travels: what has its default value is left out."""
+        """Return the snapshot as JSON, without default values."""
         return _adapter().dump_json(self, exclude_defaults=True)
 
     @staticmethod
     def from_json(text: bytes | str) -> Snapshot:
-        """Raises `ValueError` for what is none."""
+        """Return the snapshot of a JSON text; raises `ValueError` for any other text."""
         return _adapter().validate_json(text)
 
 

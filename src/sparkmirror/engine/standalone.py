@@ -1,9 +1,9 @@
-"""A master or worker of a Spark standalone cluster, as a container runs it; a worker is drained before it ends.
+"""Master or worker of a Spark standalone cluster, for containers.
 
-`python -m sparkmirror.engine.standalone master|worker`, and behind it what Spark's own class takes.
+`python -m sparkmirror.engine.standalone master|worker`, and then the arguments of Spark's own class.
 
-Spark's worker takes SIGPWR to be drained: the driver gives its executors no more tasks, the mirror plans anew without
-them, their tasks end in order, and then they do.
+A worker is drained before it ends. Spark's worker takes SIGPWR for that: the driver gives its executors no more tasks,
+the mirror plans anew without them, their tasks end in order, and then the executors end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ import pyspark
 from sparkmirror.errors import SetupError
 
 DRAIN_S = 100.0
-"""How long executors have to end. Fargate kills a container 120 s after it told it to end, at the most."""
+"""Seconds that executors have to end.
+
+Fargate kills a container at most 120 s after asking it to end.
+"""
 
 STOP_S = 10.0
 _POLL_S = 0.2
@@ -33,17 +36,20 @@ _USAGE = "write master or worker first, then what Spark's own class takes, as wo
 
 
 class Daemon:
-    """A JVM of Spark's, and this process' signals, which it is told in the right form."""
+    """A JVM of Spark's; this process translates its own signals for the JVM."""
 
     def __init__(self, kind: str, arguments: Sequence[str]) -> None:
-        """`kind`: `master` or `worker`. Raises `SetupError` where Spark can't be started."""
+        """Start the JVM; `kind` is `master` or `worker`.
+
+        Raises `SetupError` if Spark can't be started.
+        """
         script = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent) / "bin" / "spark-class"
         options = f"-Dspark.decommission.enabled=true {os.environ.get('SPARK_DAEMON_JAVA_OPTS', '')}".strip()
         self._told_to_end = False
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._end)
         try:
-            # In a session of its own: Ctrl-C at a terminal is for this process to act upon
+            # In a session of its own, since Ctrl-C at a terminal is for this process to handle.
             self._jvm = subprocess.Popen(
                 [str(script), f"org.apache.spark.deploy.{_CLASSES[kind]}", *arguments],
                 env={**os.environ, "SPARK_DAEMON_JAVA_OPTS": options},
@@ -53,7 +59,10 @@ class Daemon:
             raise SetupError(f"Spark can't be started: {script}: {error.strerror}") from error
 
     def run(self) -> int:
-        """Wait until it is told to end, and drain it, or until it ends by itself; its exit code then."""
+        """Wait for the end, and return the exit code.
+
+        On a signal the JVM is drained and ended, with code 0. If the JVM ends by itself, the code is the JVM's.
+        """
         while not self._told_to_end:
             if self._jvm.poll() is not None:
                 return self._jvm.returncode
@@ -79,7 +88,7 @@ class Daemon:
 
 
 def _executors(worker: int) -> Iterator[int]:
-    """The worker's children that run tasks; a master has none."""
+    """Yield the worker's children that run tasks; a master has none."""
     with suppress(OSError):
         for children in Path(f"/proc/{worker}/task").glob("*/children"):
             for child in children.read_text().split():
@@ -89,7 +98,10 @@ def _executors(worker: int) -> Iterator[int]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The exit code: 0 told to end, 2 no such kind, 3 Spark can't be started; else the JVM's own."""
+    """Run a daemon, and return its exit code.
+
+    0: ended by a signal, 2: no such kind, 3: Spark can't be started; else the JVM's own code.
+    """
     if not arguments or arguments[0] not in _CLASSES:
         print(f"sparkmirror: {_USAGE}", file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""What a mirror looks for before it creates anything: mistakes that its flows' settings show."""
+"""Checks before a mirror creates anything: mistakes shown by its flows' settings."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from sparkmirror.errors import ConfigError
 from sparkmirror.sync.flow_troubles import FATAL, SAID_BY_RUN, FlowTrouble, flow_troubles
 
 Place = Callable[[FlowTrouble], tuple[str, str]]
-"""Where a file says what is wrong, and under which key."""
+"""Function from a trouble to the file and the key to blame."""
 
 
 def see_that_flows_fit(flows: Sequence[FlowConfig], place: Place, running: Collection[str]) -> list[str]:
-    """Warnings about the flows, a line each; raises `ConfigError` for the first thing that is fatal.
+    """Return warnings about the flows, a line each.
 
-    Said is only what flows of these names, `running`, have a part in; others may be other processes'.
+    Raises `ConfigError` for the first fatal trouble. Only troubles that involve a flow of `running` count; other flows
+    may be other processes'.
     """
     lines = []
     for trouble in flow_troubles(flows):
         if trouble.kind not in SAID_BY_RUN or not {*trouble.flows} & {*running}:
             continue
         file, key = place(trouble)
-        error = ConfigError(trouble.line, where=file, key=key)
+        error = ConfigError(trouble.line, origin=file, key=key)
         if trouble.kind in FATAL:
             raise error
         lines.append(str(error))
@@ -30,5 +31,8 @@ def see_that_flows_fit(flows: Sequence[FlowConfig], place: Place, running: Colle
 
 
 def in_config(path: str) -> Place:
-    """By the file and the last flow that is to blame, where lines are not known."""
+    """Return a place that names the file and the last flow to blame.
+
+    Messages without a known line need such a place.
+    """
     return lambda trouble: (path, f"{trouble.flows[-1]}.{trouble.key}")

@@ -1,7 +1,7 @@
-"""The status topic: a flow's snapshot at its target, so that terminals anywhere can show it.
+"""The status topic: a flow's snapshot at its target, for terminals anywhere.
 
-One compacted partition: a record for the flow's summary, and one or a few for each topic and group. Those of topics and
-groups are written when they have changed, and become tombstones when they are gone.
+The topic has one compacted partition, with a record for the flow's summary, and one or a few for each topic and group.
+Records of a topic or group are written after a change, and become tombstones once the topic or group is gone.
 """
 
 from __future__ import annotations
@@ -23,19 +23,22 @@ from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.messages.status_topic import status_topic
 
 VERSION = 1
-"""Of the records; a reader leaves out those of any other."""
+"""Version of the records; a reader leaves out all other versions."""
 INTERVAL_S = 5.0
-"""Between two turns of the publisher."""
+"""Seconds between two turns of the publisher."""
 RECORD_BYTES = 900_000
-"""No record is larger: brokers take 1 MB unless told otherwise."""
+"""Largest record: brokers take 1 MB unless told otherwise."""
 TURN_BYTES = 1_000_000
-"""About so much is written in a turn for topics and groups; those that were written longest ago come first."""
+"""Approximate bytes per turn for topics and groups.
+
+The topics and groups written longest ago come first.
+"""
 _LONGEST_REASON = 2_000
 _SUMMARY = b"flow"
 
 
 class Log(Protocol):
-    """What the publisher needs of a `TopicLog`."""
+    """The part of a `TopicLog` that the publisher needs."""
 
     def append(self, partition: int, entries: Sequence[tuple[bytes, bytes | None]]) -> int: ...
 
@@ -43,18 +46,24 @@ class Log(Protocol):
 
 
 class StatusPublisher:
-    """Writes what has changed since its last turn. Of one thread; only the leader's turns write."""
+    """Publisher of changes since its last turn; for one thread.
+
+    Only the leader's turns write.
+    """
 
     def __init__(self, log: Log) -> None:
         self._log = log
         self._said: dict[bytes, Topic | Group] | None = None
         self._keys: dict[bytes, set[bytes]] = {}
-        """Of the records that are there, by topic or group."""
+        """Keys of the records in the topic, by topic or group."""
         self._turns: dict[bytes, int] = {}
         self._turn = 0
 
     def turn(self, flow: Flow) -> None:
-        """Publish a snapshot. Raises `ConnectionError` or `ClusterUnreachable`; the next turn then begins anew."""
+        """Publish a snapshot.
+
+        Raises `ConnectionError` or `ClusterUnreachable`; the next turn then begins anew.
+        """
         if flow.role is not Role.LEADER:
             self._said = None
             return
@@ -100,15 +109,15 @@ class StatusPublisher:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What the status topic holds of a flow."""
+    """Contents of the status topic of a flow."""
 
     flow: Flow | None
-    """None: nothing was published, or by other versions of sparkmirror only."""
+    """The flow; None: no record of this version was published."""
     left_out: int
-    """Records that another version of sparkmirror wrote differently."""
+    """Number of records that can't be read, from other versions of sparkmirror."""
 
     def age_s(self, now_ms: int | None = None) -> float | None:
-        """How old it is by this machine's clock, never negative."""
+        """Age of the flow's snapshot by this machine's clock; never negative."""
         if self.flow is None:
             return None
         now_ms = int(time.time() * 1000) if now_ms is None else now_ms
@@ -116,7 +125,7 @@ class Status:
 
 
 def read_status(flow: FlowConfig) -> Status:
-    """Read what the running mirror published of a flow. Raises `ClusterUnreachable`."""
+    """Read a flow's status from its target; raises `ClusterUnreachable`."""
     client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-cli")
     try:
         entries, _ = TopicLog(client, status_topic(flow.source.alias)).read(0, 0)
@@ -128,7 +137,10 @@ def read_status(flow: FlowConfig) -> Status:
 
 
 def assembled(entries: Iterable[LogEntry]) -> Status:
-    """The flow that the topic's records tell of; what can't be understood is left out and counted."""
+    """Return the flow that the topic's records describe.
+
+    Records that can't be understood are left out and counted.
+    """
     summary: Flow | None = None
     topics: dict[str, list[Topic]] = {}
     groups: dict[str, list[Group]] = {}
@@ -156,16 +168,18 @@ def assembled(entries: Iterable[LogEntry]) -> Status:
         summary,
         topics=tuple(
             replace(
-                some[0], partitions=tuple(sorted((p for t in some for p in t.partitions), key=lambda p: p.partition))
+                parts[0], partitions=tuple(sorted((p for t in parts for p in t.partitions), key=lambda p: p.partition))
             )
-            for _, some in sorted(topics.items())
+            for _, parts in sorted(topics.items())
         ),
         groups=tuple(
             replace(
-                some[0],
-                partitions=tuple(sorted((p for g in some for p in g.partitions), key=lambda p: (p.topic, p.partition))),
+                parts[0],
+                partitions=tuple(
+                    sorted((p for g in parts for p in g.partitions), key=lambda p: (p.topic, p.partition))
+                ),
             )
-            for _, some in sorted(groups.items())
+            for _, parts in sorted(groups.items())
         ),
     )
     return Status(whole, left_out)
@@ -178,7 +192,7 @@ def _units(flow: Flow) -> dict[bytes, Topic | Group]:
 
 
 def _pieces(name: bytes, unit: Topic | Group) -> Iterator[tuple[bytes, bytes]]:
-    """Records of at most `RECORD_BYTES`, each with some of its partitions."""
+    """Yield records of at most `RECORD_BYTES`, each with a share of the partitions."""
     waiting, number = [unit], 0
     while waiting:
         piece = waiting.pop()
@@ -195,14 +209,14 @@ def _pieces(name: bytes, unit: Topic | Group) -> Iterator[tuple[bytes, bytes]]:
 
 def _halves(unit: Topic | Group, middle: int) -> list[Topic | Group]:
     if isinstance(unit, Topic):
-        return [replace(unit, partitions=some) for some in (unit.partitions[middle:], unit.partitions[:middle])]
-    return [replace(unit, partitions=some) for some in (unit.partitions[middle:], unit.partitions[:middle])]
+        return [replace(unit, partitions=half) for half in (unit.partitions[middle:], unit.partitions[:middle])]
+    return [replace(unit, partitions=half) for half in (unit.partitions[middle:], unit.partitions[:middle])]
 
 
 def _shortened(unit: Topic | Group) -> Topic | Group:
     if isinstance(unit, Group):
         return replace(unit, reason=unit.reason[:_LONGEST_REASON])
-    partitions = tuple(replace(one, reason=one.reason[:_LONGEST_REASON]) for one in unit.partitions)
+    partitions = tuple(replace(partition, reason=partition.reason[:_LONGEST_REASON]) for partition in unit.partitions)
     return replace(unit, refused=unit.refused[:_LONGEST_REASON], partitions=partitions)
 
 
@@ -217,7 +231,7 @@ def _record(body: bytes) -> bytes:
 
 
 def _body(value: bytes) -> object:
-    """None for what isn't a record of this version."""
+    """Return the body of a record; None for anything but a record of this version."""
     try:
         record = json.loads(value)
     except ValueError:

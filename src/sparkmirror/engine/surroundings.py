@@ -1,4 +1,7 @@
-"""What is looked up now and then for the snapshot: who else works, when certificates end, how the JVM is."""
+"""Facts that are looked up now and then for the snapshot.
+
+The facts are processes at work on the same flows, the end of certificates, and the JVM's figures.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from sparkmirror.errors import SparkMirrorError
 from sparkmirror.events import Event
 
 LOOK_S = 30.0
-"""How often."""
+"""Seconds between two looks."""
 
 log = logging.getLogger(__name__)
 
@@ -28,28 +31,34 @@ class JvmFigures(NamedTuple):
     """Figures of the JVM of Spark's driver."""
 
     version: str = ""
-    """Of Spark."""
+    """Version of Spark."""
     memory_bytes: int = 0
     threads: int = 0
     gc_s: float = 0.0
 
 
 class Surroundings:
-    """For one process; `start` it, and `close` it. What can't be found out stays as it was."""
+    """Observer of one process' surroundings: `start`, then `close`.
+
+    A fact that can't be read keeps its last value.
+    """
 
     def __init__(
         self, flows: Callable[[], Sequence[FlowConfig]], spark: Callable[[], SparkSession | None], *, lease: bool
     ) -> None:
-        """`lease`: whether the flows have leases, so that others may stand by."""
+        """Prepare the observer.
+
+        `lease` is True if the flows have leases, so that other processes may stand by.
+        """
         self._flows = flows
         self._spark = spark
         self._lease = lease
         self._closing = threading.Event()
         self._certificates_at = 0.0
         self.processes: dict[str, int] = {}
-        """How many processes work on a flow or stand by, by the flow's name."""
+        """Flow to the number of processes that work on it or stand by."""
         self.certificates: dict[str, tuple[int | None, int | None]] = {}
-        """When the first certificate of either side ends, by the flow's name."""
+        """Flow to the expiry of each side's first certificate to end."""
         self.jvm = JvmFigures()
         self._thread = threading.Thread(target=self._run, name="surroundings", daemon=True)
 
@@ -58,7 +67,7 @@ class Surroundings:
         self._thread.start()
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop looking."""
         self._closing.set()
 
     def _run(self) -> None:
@@ -67,7 +76,7 @@ class Surroundings:
                 try:
                     self._look(flow)
                 except (ConnectionError, SparkMirrorError) as error:
-                    log.debug("flow %s: who else works on it is not known: %s", flow.name, error)
+                    log.debug("flow %s: the number of its processes is not known: %s", flow.name, error)
                 except Exception:  # this thread must not end
                     log.exception("flow %s: looking around", flow.name, extra=Event.LOOKING_AROUND_FAILED.extra)
             if time.monotonic() >= self._certificates_at:
@@ -79,7 +88,7 @@ class Surroundings:
             if spark is not None:
                 try:
                     self.jvm = _jvm(spark)
-                except Exception as error:  # Py4J raises what it likes where the JVM has ended
+                except Exception as error:  # Py4J raises many kinds of errors once the JVM has ended
                     log.debug("the JVM does not answer: %r", error)
 
     def _look(self, flow: FlowConfig) -> None:
@@ -95,5 +104,5 @@ def _jvm(spark: SparkSession) -> JvmFigures:
     management = spark.sparkContext._jvm.java.lang.management.ManagementFactory  # type: ignore[union-attr] # noqa: SLF001
     heap = management.getMemoryMXBean()
     used = heap.getHeapMemoryUsage().getUsed() + heap.getNonHeapMemoryUsage().getUsed()
-    gc_ms = sum(max(one.getCollectionTime(), 0) for one in management.getGarbageCollectorMXBeans())
+    gc_ms = sum(max(collector.getCollectionTime(), 0) for collector in management.getGarbageCollectorMXBeans())
     return JvmFigures(spark.version, used, management.getThreadMXBean().getThreadCount(), gc_ms / 1000)

@@ -1,4 +1,4 @@
-"""A flow's target, proven to take only what belongs where it is sent, before anything is copied to it."""
+"""Proof that a flow's target checks appends, before anything is copied to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ log = logging.getLogger(__name__)
 
 
 class TargetProof:
-    """`demand`, before anything is created; `remember`, when the flow's own topics are there."""
+    """Proof of a flow's target: `demand`, then `remember`.
+
+    `demand` comes before anything is created, `remember` once the flow's own topics exist.
+    """
 
     def __init__(self, flow: FlowConfig, client: ClusterClient) -> None:
         self._flow = flow
@@ -25,12 +28,13 @@ class TargetProof:
         self._topic = losses_topic(flow.source.alias)
         self._memory = ProofMemory(TopicLog(client, self._topic))
         self._proven: Software | None = None
-        """What is not written down yet."""
+        """Software that was proven and is not written down yet."""
 
     def demand(self) -> None:
-        """Raise `UnfitTarget` where the append check doesn't hold; where it can't be tried that is a warning.
+        """Raise `UnfitTarget` if the append check doesn't hold at the target.
 
-        Nothing is tried that the flow has written down, or that this process knows.
+        If the check can't be tried, that is a warning. A proof that the flow has written down, or that this process
+        knows, is not repeated.
         """
         if not self._flow.copies:
             return
@@ -61,12 +65,12 @@ class TargetProof:
             )
 
     def remember(self) -> None:
-        """Write down what was proven just now; if that fails, the next start proves it once more."""
+        """Write down the new proof; if that fails, the next start proves it once more."""
         if self._proven is not None:
             try:
                 self._memory.learn(self._proven)
             except (ConnectionError, SparkMirrorError) as error:
-                log.debug("flow %s: that the append check holds was not written down: %s", self._flow.name, error)
+                log.debug("flow %s: the proof of the append check was not written down: %s", self._flow.name, error)
             self._proven = None
 
     def _known(self) -> Software | None:

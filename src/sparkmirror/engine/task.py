@@ -1,4 +1,7 @@
-"""What runs in a Spark task: an order in, receipts out. Records never pass here."""
+"""Work of a Spark task: an order in, receipts out.
+
+Records never pass here.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,10 @@ RECEIPTS = (
     "halted string, timestamp_ms long, target_topic_id string, appended long, last_upstream long, "
     "last_downstream long, cause string"
 )
-"""The schema of an epoch's result, a row a partition. Offsets are the next ones, -1 where unknown; no loss is null."""
+"""Schema of an epoch's result, with one row per partition.
+
+Offsets are the next offsets, -1 if unknown; null in `halted` means that no loss halted the partition.
+"""
 
 _COLUMNS = pa.schema(
     [
@@ -46,7 +52,10 @@ _COLUMNS = pa.schema(
 
 
 def run_task(orders: Mapping[int, str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Pump what the order for each row's id says. A second attempt may meet the first, still alive (R5)."""
+    """Pump by the order of each row's id.
+
+    A second attempt may meet the first, still alive (R5).
+    """
     context = TaskContext.get()
     again = context is not None and context.attemptNumber() > 0
     for batch in batches:
@@ -56,7 +65,10 @@ def run_task(orders: Mapping[int, str], batches: Iterator[pa.RecordBatch]) -> It
 
 
 def _pump_again(order: PumpOrder) -> list[Receipt]:
-    """Until the first attempt can't live any more, an end is not in order, whatever came of this one."""
+    """Pump in a second attempt of a task.
+
+    While the first attempt may be alive, an end counts as in doubt, whatever the receipts say.
+    """
     began = time.monotonic()
     receipts = pump(order.model_copy(update={"flows": tuple(flow.again() for flow in order.flows)}))
     if time.monotonic() - began > GRACE_S:

@@ -1,4 +1,4 @@
-"""Since when records wait to be copied, where their own timestamps are not known."""
+"""Times since when records wait, for records whose timestamps are not known."""
 
 from __future__ import annotations
 
@@ -9,28 +9,31 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Goal(NamedTuple):
-    """The end that a partition had when it was seen to lag."""
+    """End of a partition at the moment when the partition was seen to lag."""
 
     end: int
     since_s: float
 
 
 class Waits(Generic[Key]):
-    """Watches partitions; one whose records come and go all the time lags in each look, and nothing waits for long."""
+    """Watch over partitions that lag.
+
+    A busy partition lags in each look, yet none of its records waits for long.
+    """
 
     def __init__(self) -> None:
         self._goals: dict[Key, Goal] = {}
 
     def since_s(self, key: Key, position: int, end: int, now_s: float) -> float:
-        """When one of those that wait now was seen to wait: not before the oldest of them came, or later than that.
+        """Return since when a record that waits now was seen to wait.
 
-        `end` lies above `position`; times are in seconds.
+        The time is when the oldest waiting record came, or later. `end` lies above `position`; times are in seconds.
         """
         goal = self._goals.get(key)
-        if goal is None or position >= goal.end:  # what was there then is copied
+        if goal is None or position >= goal.end:  # the records there at that time are copied
             goal = self._goals[key] = Goal(end, now_s)
         return goal.since_s
 
     def forget(self, key: Key) -> None:
-        """It has caught up, or nothing is known of it."""
+        """Forget a partition that has caught up, or of which nothing is known."""
         self._goals.pop(key, None)

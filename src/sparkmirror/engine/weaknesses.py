@@ -1,4 +1,4 @@
-"""What can't be noticed of a flow's source, because its brokers are old: said once."""
+"""Warnings about old brokers at a flow's source, logged once."""
 
 from __future__ import annotations
 
@@ -16,16 +16,19 @@ log = logging.getLogger(__name__)
 
 
 class Weaknesses:
-    """Those of one flow."""
+    """Weaknesses of a flow's source."""
 
     def __init__(self, flow: FlowConfig) -> None:
         self._flow = flow
         self._said = False
         self.lines: tuple[str, ...] = ()
-        """What is weaker, a line each, once it was found out."""
+        """Weaker guarantees, a line each; empty until they are known."""
 
     def say(self, topics: Sequence[str]) -> None:
-        """Warn of what is weaker, by the brokers that have these source topics; after a failure the next time."""
+        """Warn once of weaker guarantees of the brokers that have these topics.
+
+        After a failure, the next call tries again.
+        """
         if self._said or not topics:
             return
         with (

@@ -111,7 +111,7 @@ class DoneTopic(BaseModel):
 
 
 def control_topic(source_alias: str) -> str:
-    """Its name ends so that no MirrorMaker 2 mirrors it (design section 6)."""
+    """Its name ends so that no MirrorMaker 2 mirrors it."""
     return f"mm2-sparkmirror-control.{source_alias}.internal"
 
 

@@ -11,7 +11,7 @@ from sparkmirror.messages.orders import FlowReport
 
 
 def receipts_topic(source_alias: str) -> str:
-    """Its name ends so that no MirrorMaker 2 mirrors it (design section 6)."""
+    """Its name ends so that no MirrorMaker 2 mirrors it."""
     return f"mm2-sparkmirror-receipts.{source_alias}.internal"
 
 

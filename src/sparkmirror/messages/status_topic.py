@@ -2,5 +2,5 @@
 
 
 def status_topic(source_alias: str) -> str:
-    """Its name ends so that no MirrorMaker 2 mirrors it (design section 6)."""
+    """Its name ends so that no MirrorMaker 2 mirrors it."""
     return f"mm2-sparkmirror-status.{source_alias}.internal"

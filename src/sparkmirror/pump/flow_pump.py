@@ -48,7 +48,7 @@ ANSWER_OVERHEAD_BYTES = 256 << 10
 """What an answer may hold beside its records; a buffer that were too small by that would never be used again."""
 
 MOST_IN_FLIGHT = 5
-"""Brokers recognise repeats among a producer's last five batches (`exactness.md` section 1)."""
+"""Brokers recognise repeats among a producer's last five batches (`exactness.md`, the append check)."""
 
 QUEUE_BYTES = 2 << 20
 """A partition is not fetched while this much of it waits to be sent."""

@@ -433,7 +433,7 @@ class PartitionCopy:
         """One, unless the leader's state is sure to outlive the answers.
 
         Old records take the state with them at the broker's next tick; then a batch would be accepted though its
-        predecessor was refused (`exactness.md` section 0, 3). And of a compacted log a rival may have seen other
+        predecessor was refused (`exactness.md`, R4). And of a compacted log a rival may have seen other
         records: if it appended as many of them, our batch is a duplicate to the broker, but the next would be appended.
         """
         head = self.queue[0]
@@ -485,7 +485,7 @@ class PartitionCopy:
         return None
 
     def _tells_nothing(self, batch: Batch) -> bool:
-        """Whether its acknowledgement can't tell a duplicate (`exactness.md` section 1)."""
+        """Whether its acknowledgement can't tell a duplicate (`exactness.md`, the append check)."""
         return self._stamped or batch.max_timestamp < 0
 
     def _note_appended(self, batch: Batch, now: float) -> None:
