@@ -1,6 +1,7 @@
-"""For which cluster and software the append check was proven: durable beside the losses.
+"""Record of the cluster and software for which the append check was proven.
 
-One record a flow. It saves starts the trial of what was tried before; nothing else depends on it.
+One record a flow, in the topic of the loss ledger. The record saves a start the trial of a known cluster and software;
+nothing else depends on the record.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ _KEY = json.dumps(["append check"]).encode()
 class _Proven(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     append_check_holds_at: str
-    """The cluster's id."""
+    """Id of the target cluster."""
     spoken: tuple[str, ...]
 
 
 class ProofMemory:
-    """What one flow knows of its target."""
+    """Store of one flow's newest proof for its target."""
 
     def __init__(self, log: TopicLog) -> None:
         self._log = log
 
     def read(self) -> Software | None:
-        """What it was proven for last."""
+        """Return the software of the last proof, or None."""
         proven = None
         for _, key, value in self._log.read(0, 0)[0]:
             if key == _KEY:
@@ -37,7 +38,7 @@ class ProofMemory:
         return proven
 
     def learn(self, proven: Software) -> None:
-        """Write it down."""
+        """Append the proof to the log."""
         record = _Proven(append_check_holds_at=proven.cluster_id, spoken=proven.spoken)
         self._log.append(0, [(_KEY, record.model_dump_json().encode())])
 
@@ -45,6 +46,6 @@ class ProofMemory:
 def _read(value: bytes | None) -> Software | None:
     try:
         record = None if value is None else _Proven.model_validate_json(value)
-    except ValidationError:  # of another version
+    except ValidationError:  # written by another version of sparkmirror
         return None
     return None if record is None else Software(record.append_check_holds_at, record.spoken)

@@ -1,6 +1,7 @@
-"""Keeping the segments topic bounded: claims on what the target's log no longer has are retracted (invariant 3).
+"""Retraction of claims on records that the target's log has deleted (invariant 3).
 
-The newest claim that begins below the log's start stays: it covers what comes after it.
+The retraction keeps the segments topic bounded. The newest claim that begins below the log's start stays: that claim
+covers the records at the log's start and after.
 """
 
 from __future__ import annotations
@@ -17,10 +18,14 @@ from sparkmirror.durable.claim_log import SegmentLog, TargetPartition
 from sparkmirror.durable.claims import Retracted, Segment, segments_topic
 
 _AT_ONCE = 10_000
+"""Number of claims to retract at a time."""
 
 
 class SegmentsTidy:
-    """The duty, for one flow. `remotes` gives the target topics that it copies into."""
+    """Duty that retracts expired claims of one flow.
+
+    `remotes` gives the target topics that the flow copies into.
+    """
 
     def __init__(self, flow: FlowConfig, remotes: Callable[[], Iterable[str]]) -> None:
         self._remotes = remotes
@@ -28,12 +33,15 @@ class SegmentsTidy:
         self._topic = segments_topic(flow.source.alias)
 
     def run(self) -> None:
-        """Look at all logs' starts; raises `ConnectionError`."""
+        """Read the starts of all target logs and retract claims below.
+
+        Raises `ConnectionError`.
+        """
         starts = log_starts(self._client, set(self._remotes()))
         retract_expired(SegmentLog(TopicLog(self._client, self._topic)), starts)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         self._client.close()
 
 
@@ -52,8 +60,11 @@ class _Columns:
 
 
 def log_starts(client: ClusterClient, topics: Iterable[str]) -> dict[TargetPartition, int]:
-    """Where the logs of these topics start; partitions without a leader are left out."""
-    found: dict[TargetPartition, int] = {}
+    """Return the start of each partition's log in these topics.
+
+    Partitions without a leader, or with an error, are left out.
+    """
+    starts: dict[TargetPartition, int] = {}
     described = client.metadata(topics)
     by_leader: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for topic in described.values():
@@ -63,19 +74,19 @@ def log_starts(client: ClusterClient, topics: Iterable[str]) -> dict[TargetParti
     for leader, partitions in by_leader.items():
         for (name, index), listed in list_offsets(client, leader, partitions, EARLIEST).items():
             if not listed.error:
-                found[described[name].topic_id, index] = listed.offset
-    return found
+                starts[described[name].topic_id, index] = listed.offset
+    return starts
 
 
 def retract_expired(segments: SegmentLog, log_starts: Mapping[TargetPartition, int]) -> int:
-    """Retract all confirmed claims that lie wholly below their log's start; returns how many they were.
+    """Retract confirmed claims wholly below their log's start. Return the number.
 
-    `log_starts`: by target topic id and partition; others are left alone.
+    `log_starts` has the starts by target topic id and partition; claims of further partitions are left alone.
     """
     retracted = 0
     for home in range(segments.homes):
-        for where, claims in _read(segments, home, log_starts).items():
-            doomed = _below(where, claims, log_starts[where])
+        for partition, claims in _read(segments, home, log_starts).items():
+            doomed = _below(partition, claims, log_starts[partition])
             for start in range(0, len(doomed), _AT_ONCE):
                 segments.settle((), doomed[start : start + _AT_ONCE])
             retracted += len(doomed)
@@ -85,31 +96,34 @@ def retract_expired(segments: SegmentLog, log_starts: Mapping[TargetPartition, i
 def _read(
     segments: SegmentLog, home: int, log_starts: Mapping[TargetPartition, int]
 ) -> Mapping[TargetPartition, _Columns]:
-    found: dict[TargetPartition, _Columns] = defaultdict(_Columns)
+    columns: dict[TargetPartition, _Columns] = defaultdict(_Columns)
     gone: set[tuple[TargetPartition, int, int]] = set()
-    for one in segments.history(home):
-        where = one.target_topic_id, one.partition
-        if log_starts.get(where, 0) <= 0:
+    for record in segments.history(home):
+        partition = record.target_topic_id, record.partition
+        if log_starts.get(partition, 0) <= 0:
             continue
-        if isinstance(one, Retracted):
-            gone.add((where, one.sequence, one.incarnation))
-        elif one.confirmed and one.downstream < log_starts[where]:
-            found[where].add(one)
-    for where, claims in found.items():
+        if isinstance(record, Retracted):
+            gone.add((partition, record.sequence, record.incarnation))
+        elif record.confirmed and record.downstream < log_starts[partition]:
+            columns[partition].add(record)
+    for partition, claims in columns.items():
         kept = _Columns()
         for sequence, incarnation, downstream in zip(
             claims.sequences, claims.incarnations, claims.downstreams, strict=True
         ):
-            if (where, sequence, incarnation) not in gone:
+            if (partition, sequence, incarnation) not in gone:
                 kept.sequences.append(sequence)
                 kept.incarnations.append(incarnation)
                 kept.downstreams.append(downstream)
-        found[where] = kept
-    return found
+        columns[partition] = kept
+    return columns
 
 
-def _below(where: TargetPartition, claims: _Columns, log_start: int) -> list[Retracted]:
-    """All but the newest: the log's start lies in that one. A claim that was confirmed twice stands there twice."""
+def _below(partition: TargetPartition, claims: _Columns, log_start: int) -> list[Retracted]:
+    """Return retractions of all claims but the newest, which covers the log's start.
+
+    A claim that was confirmed twice is in the columns twice.
+    """
     newest = max(claims.sequences, default=0)
     doomed = {name for name in zip(claims.sequences, claims.incarnations, strict=True) if name[0] < newest}
-    return [Retracted(where[0], where[1], sequence, incarnation) for sequence, incarnation in sorted(doomed)]
+    return [Retracted(partition[0], partition[1], sequence, incarnation) for sequence, incarnation in sorted(doomed)]

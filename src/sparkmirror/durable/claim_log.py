@@ -1,8 +1,9 @@
-"""The segments topic as a pump uses it: claims appended, confirmed, retracted and read, the identity agreed.
+"""Claims and the identity of a flow in the segments topic.
 
-What was read is kept in memory and only the rest is read at the next refresh; the topic is a log, so
-that is sound as long as the topic is the same. Of a partition's claims only the newest are kept, from a confirmed
-one on: a position is nearly always among those, and history can be long.
+Claims are appended, confirmed, retracted and read here, and the identity is agreed on. Claims stay in memory after a
+read, and the next refresh reads only newer records: sound as long as the topic is the same, since the topic is a log.
+Of each partition only the newest claims stay in memory, from a confirmed claim on: a position is nearly always among
+the newest claims, and the history can be long.
 """
 
 from __future__ import annotations
@@ -26,103 +27,119 @@ from sparkmirror.durable.claims import (
 from sparkmirror.durable.identity import Identity, succession
 
 KEPT_CLAIMS = 32
-"""Confirmed claims kept in memory for each target partition."""
+"""Number of confirmed claims kept in memory for each target partition."""
 
 _IDENTITY_PARTITION = 0
 _UNIQUE_BYTES = 16
 
 TargetPartition = tuple[bytes, int]
-"""Topic id at the target, partition."""
+"""Topic id at the target, and partition number."""
 
 
 class SegmentLog:
-    """Claims and identity of one flow."""
+    """Claims and identity of one flow, in one segments topic."""
 
     def __init__(self, log: TopicLog) -> None:
         self._log = log
         self._read_to: dict[int, int] = {}
         self._claims: dict[TargetPartition, dict[ClaimKey, Segment]] = defaultdict(dict)
         self._floors: dict[TargetPartition, int] = {}
-        """The sequences below which claims were left out; a position there needs all of them."""
+        """Sequences below which claims are not in memory.
+
+        A position below needs all claims of its partition.
+        """
         self._went_back: set[TargetPartition] = set()
-        """Those whose target lost what lay there: a claim came that goes on below all that were kept."""
+        """Partitions with a new healing claim below all claims in memory.
+
+        The target lost the records there.
+        """
         self._proposals: list[tuple[int, Identity]] = []
 
     def refresh(self, partitions: Iterable[TargetPartition]) -> None:
-        """Read what was appended to the homes of these target partitions since the last time."""
+        """Read new records in the home partitions of these target partitions."""
         count = self._log.partitions
         for home in {home_partition(topic_id, index, count) for topic_id, index in partitions}:
             self._read_home(home)
         while self._went_back:
-            where = self._went_back.pop()
-            self._floors.pop(where, None)
-            self._claims[where] = {one.key: one for one in self.whole(*where)}
-            self._forget_oldest(where, self._claims[where])
+            partition = self._went_back.pop()
+            self._floors.pop(partition, None)
+            self._claims[partition] = {claim.key: claim for claim in self.whole(*partition)}
+            self._forget_oldest(partition, self._claims[partition])
 
     def claims(self, topic_id: bytes, partition: int) -> Sequence[Segment]:
-        """The claims read so far for a target partition, rivals' too; of a long history the newest."""
+        """Return the claims read so far for a target partition.
+
+        Claims of rival pumps are included. Of a long history only the newest claims are returned.
+        """
         return tuple(self._claims.get((topic_id, partition), {}).values())
 
     def whole(self, topic_id: bytes, partition: int) -> Sequence[Segment]:
-        """All claims for a target partition, read anew from the topic's start."""
+        """Return all claims for a target partition, read anew from the topic's start."""
         return self.wholes([(topic_id, partition)])[topic_id, partition]
 
     def wholes(self, partitions: Iterable[TargetPartition]) -> dict[TargetPartition, Sequence[Segment]]:
-        """All claims for these, read anew from the topic's start."""
-        found: dict[TargetPartition, dict[ClaimKey, Segment]] = {where: {} for where in partitions}
+        """Return all claims for these partitions, read anew from the topic's start."""
+        by_partition: dict[TargetPartition, dict[ClaimKey, Segment]] = {partition: {} for partition in partitions}
         count = self._log.partitions
-        for home in sorted({home_partition(topic_id, index, count) for topic_id, index in found}):
-            for one in self.history(home):
-                claims = found.get((one.target_topic_id, one.partition))
+        for home in sorted({home_partition(topic_id, index, count) for topic_id, index in by_partition}):
+            for record in self.history(home):
+                claims = by_partition.get((record.target_topic_id, record.partition))
                 if claims is None:
                     continue
-                if isinstance(one, Segment):
-                    claims[one.key] = one
+                if isinstance(record, Segment):
+                    claims[record.key] = record
                 else:
-                    claims.pop(one.key, None)
-        return {where: tuple(claims.values()) for where, claims in found.items()}
+                    claims.pop(record.key, None)
+        return {partition: tuple(claims.values()) for partition, claims in by_partition.items()}
 
     def history(self, home: int) -> Iterator[Segment | Retracted]:
-        """Everything that one partition of the segments topic says of claims, in the order it was written."""
+        """Yield the claims and retractions in a partition of the segments topic.
+
+        The order is the order of writing.
+        """
         offset, more = 0, True
         while more:
             entries, offset, more = self._log.read_some(home, offset)
             for _, key, value in entries:
-                one = read_record(key, value)
-                if isinstance(one, Segment | Retracted):
-                    yield one
+                record = read_record(key, value)
+                if isinstance(record, Segment | Retracted):
+                    yield record
 
     @property
     def topic(self) -> str:
-        """The segments topic's name."""
+        """Name of the segments topic."""
         return self._log.topic
 
     @property
     def homes(self) -> int:
-        """How many partitions the segments topic has."""
+        """Number of partitions of the segments topic."""
         return self._log.partitions
 
     def claim(self, segments: Sequence[Segment]) -> None:
-        """Make these claims durable. When this returns their first batches may be sent."""
+        """Make these claims durable; afterwards their first batches may be sent."""
         self._write(segments)
 
     def settle(self, claimed: Iterable[Segment], retracted: Iterable[Segment | Retracted]) -> None:
-        """Write claims, or the same ones confirmed, and take others back, in the order of `settling`."""
+        """Write new or confirmed claims, and retract false claims.
+
+        The order of writing is the order of `settling`.
+        """
         self._write(settling(claimed, retracted))
 
     def _write(self, changes: Iterable[Segment | Retracted]) -> None:
         count = self._log.partitions
         homes: dict[int, list[Record]] = defaultdict(list)
-        for one in changes:
-            record = segment_record(one) if isinstance(one, Segment) else (segment_key(one), None)
-            homes[home_partition(one.target_topic_id, one.partition, count)].append(record)
+        for change in changes:
+            record = segment_record(change) if isinstance(change, Segment) else (segment_key(change), None)
+            homes[home_partition(change.target_topic_id, change.partition, count)].append(record)
         for home, records in homes.items():
             self._log.append(home, records)
 
     def agree(self, cluster_id: str, proposal: Identity | None) -> Identity | None:
-        """The identity that all who ask agree on: the newest for this cluster (invariant 7, `identity`).
+        """Return the identity that all processes of the flow agree on, or None.
 
-        With a proposal it is appended first if there is none yet, and what is then read back counts.
+        The agreed identity is the newest for this cluster (invariant 7, `identity`). Without an agreed identity the
+        proposal, if given, is appended; then the identity that is read back counts.
         """
         agreed = self._agreed(cluster_id)
         if not agreed and proposal is not None:
@@ -130,9 +147,10 @@ class SegmentLog:
         return agreed[-1] if agreed else None
 
     def is_present(self, identity: Identity) -> bool:
-        """Tell whether this identity is still the flow's: release 0.1 could have another one follow (marker fence).
+        """Tell whether this identity is still the flow's.
 
-        A pump with a former identity would take its successor's records for foreign ones.
+        A marker fence of release 0.1 could replace the identity. A pump with a former identity would take its
+        successor's records for foreign records.
         """
         agreed = self._agreed(identity.cluster_id)
         return not agreed or agreed[-1].producer == identity.producer
@@ -142,9 +160,9 @@ class SegmentLog:
         return self._agreed(proposal.cluster_id)
 
     def _agreed(self, cluster_id: str) -> list[Identity]:
-        """All, from the first to the one that counts."""
+        """Return the agreed identities in order; the last counts."""
         self._read_home(_IDENTITY_PARTITION)
-        return succession([one for _, one in sorted(self._proposals, key=_offset)], cluster_id)
+        return succession([identity for _, identity in sorted(self._proposals, key=_offset)], cluster_id)
 
     def _read_home(self, home: int) -> None:
         more = True
@@ -153,40 +171,44 @@ class SegmentLog:
             for offset, key, value in entries:
                 self._take(offset, read_record(key, value))
 
-    def _take(self, offset: int, one: Segment | Identity | Retracted | None) -> None:
-        if isinstance(one, Identity):
-            self._proposals.append((offset, one))
-        elif isinstance(one, Segment):
-            where = one.target_topic_id, one.partition
-            if one.sequence < self._floors.get(where, one.sequence):
-                if one.heals and not one.confirmed:
-                    self._went_back.add(where)
+    def _take(self, offset: int, record: Segment | Identity | Retracted | None) -> None:
+        if isinstance(record, Identity):
+            self._proposals.append((offset, record))
+        elif isinstance(record, Segment):
+            partition = record.target_topic_id, record.partition
+            if record.sequence < self._floors.get(partition, record.sequence):
+                if record.heals and not record.confirmed:
+                    self._went_back.add(partition)
                 return
-            claims = self._claims[where]
-            claims[one.key] = one
+            claims = self._claims[partition]
+            claims[record.key] = record
             if len(claims) > 2 * KEPT_CLAIMS:
-                self._forget_oldest(where, claims)
-        elif isinstance(one, Retracted):
-            self._claims[one.target_topic_id, one.partition].pop(one.key, None)
+                self._forget_oldest(partition, claims)
+        elif isinstance(record, Retracted):
+            self._claims[record.target_topic_id, record.partition].pop(record.key, None)
 
-    def _forget_oldest(self, where: TargetPartition, claims: dict[ClaimKey, Segment]) -> None:
-        """All older ones, unconfirmed too: one that is left would seem to count until the first that is kept."""
+    def _forget_oldest(self, partition: TargetPartition, claims: dict[ClaimKey, Segment]) -> None:
+        """Drop all claims older than the newest confirmed claims, unconfirmed too.
+
+        An old claim left in memory would seem to count until the first kept claim.
+        """
         confirmed = sorted(sequence for (sequence, _), claim in claims.items() if claim.confirmed)
         if len(confirmed) > KEPT_CLAIMS:
-            self._floors[where] = confirmed[-KEPT_CLAIMS]
-            for key in [key for key in claims if key[0] < self._floors[where]]:
+            self._floors[partition] = confirmed[-KEPT_CLAIMS]
+            for key in [key for key in claims if key[0] < self._floors[partition]]:
                 del claims[key]
 
 
 def settling(claimed: Iterable[Segment], retracted: Iterable[Segment | Retracted]) -> list[Segment | Retracted]:
-    """The order in which changes are written, lest a kill among large ones leave less known than before.
+    """Return the changes in a writing order that is safe against a kill between.
 
-    Where a claim was split it is shortened after the parts behind that are there, and only then others are taken back;
-    nothing is that was claimed anew.
+    A kill among large changes must not leave less known than before. So the claims are written with the highest
+    sequence first: a split claim is shortened after its later parts are there. Retractions come last. A claim that is
+    also written anew is not retracted.
     """
     claimed = sorted(claimed, key=_sequence, reverse=True)
-    kept = {_name(one) for one in claimed}
-    gone = [_retracted(one) for one in retracted if _name(one) not in kept]
+    kept = {_name(claim) for claim in claimed}
+    gone = [_retracted(claim) for claim in retracted if _name(claim) not in kept]
     return [*claimed, *gone]
 
 
@@ -194,12 +216,12 @@ def _sequence(segment: Segment) -> int:
     return segment.sequence
 
 
-def _name(one: Segment | Retracted) -> tuple[bytes, int, ClaimKey]:
-    return one.target_topic_id, one.partition, one.key
+def _name(claim: Segment | Retracted) -> tuple[bytes, int, ClaimKey]:
+    return claim.target_topic_id, claim.partition, claim.key
 
 
-def _retracted(one: Segment | Retracted) -> Retracted:
-    return Retracted(one.target_topic_id, one.partition, *one.key)
+def _retracted(claim: Segment | Retracted) -> Retracted:
+    return Retracted(claim.target_topic_id, claim.partition, *claim.key)
 
 
 def _offset(proposal: tuple[int, Identity]) -> int:

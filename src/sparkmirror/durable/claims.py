@@ -1,12 +1,13 @@
-"""Segments: what a range of sequences of a target partition stands for upstream (invariant 3, R14).
+"""Claims: upstream offsets of sequences in a target partition (invariant 3, R14).
 
-A segment is a claim. It is durable in `mm2-sparkmirror-segments.<source>.internal` on the target before the
-first batch of it is sent. Its key holds an incarnation that is unique to the claim, so that claims of rivals
-stand side by side and the log decides between them (`arbitration`). Once all batches that a claim announces
-are known to be in the log it is written again, confirmed.
+The class of a claim is `Segment`. A claim is durable in `mm2-sparkmirror-segments.<source>.internal` on the target
+before the claim's first batch is sent. The claim's key holds an incarnation that is unique to the claim, so that claims
+of rival pumps stand side by side and the log decides between the claims (`arbitration`). Once all batches that a claim
+announces are known to be in the log, the claim is written again, confirmed.
 
 Records are binary, big-endian, versioned. Key: int16 version, int8 kind, then
-- kind 0, an identity proposal: 16 bytes, unique; kind 2, one of release 0.1 that names the one before (`identity`);
+- kind 0, an identity proposal: 16 bytes, unique;
+- kind 2, a proposal of release 0.1 that names the identity before (`identity`);
 - kind 1, a segment: 16 bytes target topic id, int32 partition, int64 sequence, int64 incarnation.
 """
 
@@ -39,74 +40,105 @@ _ANNOUNCED = struct.Struct(">bIqq")
 
 
 ClaimKey = tuple[int, int]
-"""Sequence and incarnation: a claim's own in its partition. Parts that the log has split it into share the latter."""
+"""Sequence and incarnation, unique in a partition.
+
+The log may split a claim: its parts share the incarnation.
+"""
 
 
 class AnnouncedBatch(NamedTuple):
-    """What tells a batch in the log from a rival's at the same sequence."""
+    """Marks of a batch that a claim announces.
+
+    The marks tell the batch in the log from a rival pump's batch at the same sequence.
+    """
 
     records: int
     codec: int
     crc: int
-    """CRC-32C, as sent."""
+    """CRC-32C of the batch as sent."""
     base_timestamp: int
     max_timestamp: int
-    """Both in milliseconds; a broker that compresses anew keeps them."""
+    """Newest timestamp, in milliseconds, as `base_timestamp` is.
+
+    A broker that compresses a batch anew keeps `base_timestamp` and `max_timestamp`.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """From `sequence` on, record by record, the upstream offsets of `runs`; the last run goes on without end.
+    """Claim: the upstream offsets of a partition's records from `sequence` on.
 
-    It counts until the next true claim. `batches` are those that the announced runs consist of, the first ones
-    at least; a claim without any says only where a partition starts.
+    The records have, one by one, the upstream offsets of `runs`; the last run goes on without end. A claim counts until
+    the next true claim. `batches` are the batches that the announced runs consist of, or at least the first of the
+    batches. An unconfirmed claim without batches says only where the copy of a partition starts.
     """
 
     target_topic_id: bytes
     partition: int
     sequence: int
-    """The count of this flow's records in the partition before it; not wrapped."""
+    """Number of this flow's records before the claim in the partition; not wrapped."""
     incarnation: int
-    """Of what was claimed at once; random."""
+    """Number of all that was claimed at once.
+
+    A pump counts its incarnations up from a random start.
+    """
     producer_id: int
     producer_epoch: int
     source_topic_id: bytes
     source_leader_epoch: int
-    """Partition leader epoch of the first batch, as the source has it (KIP-101); -1: not known."""
+    """Partition leader epoch of the first batch at the source; -1: not known.
+
+    See KIP-101.
+    """
     downstream: int
-    """Offset of the first record: expected, or as it was found once the claim is confirmed."""
+    """Offset of the first record at the target.
+
+    The offset is expected, and is the offset in the log once the claim is confirmed.
+    """
     runs: tuple[Run, ...]
     batches: tuple[AnnouncedBatch, ...] = ()
     confirmed: bool = False
     shared: bool = False
-    """Another pump may have sent these batches as well: which of them did, the log did not tell."""
+    """True if a rival pump may have sent these batches, too.
+
+    The log did not tell which pump sent the batches.
+    """
     heals: bool = False
-    """The target had lost what was confirmed from here on: once this is in the log, that is judged anew."""
+    """True if the target lost confirmed records from here on.
+
+    Once this claim's batch is in the log, the confirmed claims from here on are judged anew.
+    """
     altered: bool = False
-    """An operator had the copy go on here, at another upstream offset (`sync.altered_offsets`); without batches."""
+    """True if an operator had the copy go on here, at another upstream offset.
+
+    Such a claim has no batches (`takeover.altered_offsets`).
+    """
 
     @property
     def key(self) -> ClaimKey:
-        """What tells it from the partition's other claims."""
+        """Key of the claim among the partition's claims."""
         return self.sequence, self.incarnation
 
     @property
     def upstream(self) -> int:
-        """Of the first record."""
+        """Upstream offset of the first record."""
         return self.runs[0].upstream
 
     @property
     def announced(self) -> int:
-        """How many records the runs were known to have when it was claimed."""
+        """Number of records that the runs were known to have at the time of the claim."""
         return sum(run.length for run in self.runs)
 
     @property
     def is_start(self) -> bool:
-        """Whether it says only where this flow begins in the partition: nothing of ours that counts is before it."""
+        """True if the claim says only where this flow begins in the partition.
+
+        No record of the flow that counts is before the start.
+        """
         return not self.batches and not self.confirmed
 
     def upstream_of(self, sequence: int) -> int:
-        """The upstream offset of a record of this segment."""
+        """Return the upstream offset of a record of this claim."""
         ahead = sequence - self.sequence
         for run in self.runs[:-1]:
             if ahead < run.length:
@@ -115,22 +147,28 @@ class Segment:
         return self.runs[-1].upstream + ahead
 
     def next_upstream(self, sequence: int) -> int:
-        """The upstream offset after the last record before `sequence`: a gap may begin there."""
+        """Return the upstream offset after the last record before `sequence`.
+
+        A gap may begin there.
+        """
         return self.upstream if sequence <= self.sequence else self.upstream_of(sequence - 1) + 1
 
     def runs_at(self, sequence: int, count: int) -> tuple[Run, ...]:
-        """The runs of so many records from one of this segment on."""
+        """Return the runs of `count` records from the record at `sequence` on."""
         return tuple(RunsBySequence(self).at(sequence, count))
 
     def batch_runs(self) -> Iterator[tuple[Run, ...]]:
-        """The runs of each announced batch, one after the other."""
+        """Yield the runs of each announced batch, in order."""
         runs, sequence = RunsBySequence(self), self.sequence
         for batch in self.batches:
             yield tuple(runs.at(sequence, batch.records))
             sequence += batch.records
 
     def part(self, start: int, stop: int, downstream: int, *, confirmed: bool, shared: bool = False) -> Segment:
-        """Only what its announced batches from index `start` to before `stop` hold, found at `downstream`."""
+        """Return a claim on the announced batches from index `start` to before `stop`.
+
+        The records of these batches are at `downstream`.
+        """
         sequence = self.sequence + sum(batch.records for batch in self.batches[:start])
         batches = self.batches[start:stop]
         return dataclasses.replace(
@@ -144,9 +182,10 @@ class Segment:
         )
 
     def between(self, sequence: int, end: int, downstream: int) -> Segment:
-        """What it says of the records from `sequence` to before `end`, found at `downstream`: confirmed.
+        """Return a confirmed claim on the records from `sequence` to before `end`.
 
-        It announces those that this claim does: where that goes on without having been announced, so does the part.
+        The records are at `downstream`. The part announces the records that this claim announces. Behind the
+        announced records the part goes on unannounced, as this claim does.
         """
         announced = min(end, self.sequence + self.announced) - sequence
         return dataclasses.replace(
@@ -162,17 +201,17 @@ class Segment:
 
 
 def joined(runs: Iterable[Run]) -> tuple[Run, ...]:
-    """The same runs, those that continue each other made one."""
-    found: list[Run] = []
+    """Return the runs with adjacent runs merged."""
+    merged: list[Run] = []
     follows: int | None = None
     for run in runs:
         upstream, length = run
         if upstream == follows:
-            found[-1] = Run(found[-1].upstream, found[-1].length + length)
+            merged[-1] = Run(merged[-1].upstream, merged[-1].length + length)
         else:
-            found.append(run)
+            merged.append(run)
         follows = upstream + length
-    return tuple(found)
+    return tuple(merged)
 
 
 def start_claim(
@@ -185,7 +224,10 @@ def start_claim(
     downstream: int,
     altered: bool = False,
 ) -> Segment:
-    """A claim that says only where the copy into a partition of the `target` topic id begins; its number is random."""
+    """Return a claim that says only where the copy into a partition begins.
+
+    `target` is the target topic's id and the partition. The incarnation is random.
+    """
     topic_id, partition = target
     return Segment(
         target_topic_id=topic_id,
@@ -203,14 +245,17 @@ def start_claim(
 
 
 class RunsBySequence:
-    """A segment's runs, to be looked up often: a claim on a backlog of small batches has thousands."""
+    """Runs of a claim, for many look-ups.
+
+    A claim on a backlog of small batches has thousands of runs.
+    """
 
     def __init__(self, segment: Segment) -> None:
         self.segment = segment
 
     @cached_property
     def announced(self) -> int:
-        """As the segment's."""
+        """Number of records that the claim announces."""
         return self.segment.announced
 
     @cached_property
@@ -218,27 +263,30 @@ class RunsBySequence:
         return list(accumulate(run.length for run in self.segment.runs[:-1]))
 
     def at(self, sequence: int, count: int) -> list[Run]:
-        """Of so many records from one of the segment on; the last run goes on without end."""
-        skip, found = sequence - self.segment.sequence, list[Run]()
+        """Return the runs of `count` records from the record at `sequence` on.
+
+        The last run goes on without end.
+        """
+        skip, runs = sequence - self.segment.sequence, list[Run]()
         index = bisect_right(self._ends, skip)
         while count:
             begin = self._ends[index - 1] if index else 0
             length = min(self._ends[index] - skip, count) if index < len(self._ends) else count
             if length:
-                found.append(Run(self.segment.runs[index].upstream + skip - begin, length))
+                runs.append(Run(self.segment.runs[index].upstream + skip - begin, length))
             skip, count, index = skip + length, count - length, index + 1
-        return found
+        return runs
 
 
 def first_of(runs: Iterable[Run], count: int) -> tuple[Run, ...]:
-    """The runs of the first so many records."""
-    found = []
+    """Return the runs of the first `count` records."""
+    first = []
     for run in runs:
         length = min(run.length, count)
         count -= length
         if length:
-            found.append(Run(run.upstream, length))
-    return tuple(found)
+            first.append(Run(run.upstream, length))
+    return tuple(first)
 
 
 _VALUE_VERSION = _VERSION.to_bytes(2, "big")
@@ -247,7 +295,10 @@ Record = tuple[bytes, bytes | None]
 
 
 def segment_key(segment: Segment | Retracted) -> bytes:
-    """The record's key; with a value of None it retracts the claim."""
+    """Return the key of a claim's record.
+
+    A record of this key without a value retracts the claim.
+    """
     return _SEGMENT_KEY.pack(
         _VERSION,
         _SEGMENT,
@@ -259,7 +310,7 @@ def segment_key(segment: Segment | Retracted) -> bytes:
 
 
 def segment_record(segment: Segment) -> Record:
-    """Key and value of a segment's record."""
+    """Return key and value of a claim's record."""
     value = [
         _SEGMENT_VALUE.pack(
             _VERSION,
@@ -284,7 +335,10 @@ def segment_record(segment: Segment) -> Record:
 
 
 def _runs_field(runs: tuple[Run, ...]) -> bytes:
-    """Each run's gap to the one before it and its length; of a compacted log there are thousands in a claim."""
+    """Return, for each run, the gap to the run before and the length.
+
+    A claim on a compacted log has thousands of runs.
+    """
     numbers: list[int] = []
     end = runs[0].upstream
     for upstream, length in runs:
@@ -294,7 +348,10 @@ def _runs_field(runs: tuple[Run, ...]) -> bytes:
 
 
 def identity_record(identity: Identity, unique: bytes) -> Record:
-    """Key and value of a proposal; `unique` is 16 random bytes, so that no proposal replaces another."""
+    """Return key and value of an identity proposal.
+
+    `unique` is 16 random bytes, so that each proposal stays in the topic.
+    """
     return (
         _KIND.pack(_VERSION, _IDENTITY) + unique,
         identity_value(identity),
@@ -302,7 +359,11 @@ def identity_record(identity: Identity, unique: bytes) -> Record:
 
 
 class Retracted(NamedTuple):
-    """A claim that was taken back: the log showed that it did not happen."""
+    """Retraction of a claim.
+
+    The log showed that the claim is false; or the claim is outdated: expired, from before a takeover, or ahead of an
+    altered offset.
+    """
 
     target_topic_id: bytes
     partition: int
@@ -311,17 +372,20 @@ class Retracted(NamedTuple):
 
     @property
     def key(self) -> ClaimKey:
-        """As the claim's."""
+        """Key of the retracted claim."""
         return self.sequence, self.incarnation
 
 
 def read_record(key: bytes | None, value: bytes | None) -> Segment | Identity | Retracted | None:
-    """The record's meaning; None for what another version of sparkmirror wrote, or somebody else."""
+    """Read a record of the segments topic.
+
+    Return None for a record that another version of sparkmirror, or a foreign producer, wrote.
+    """
     if key is None:
         return None
     try:
         return _read(key, value)
-    except (struct.error, IndexError, ValueError):  # UnicodeDecodeError is one
+    except (struct.error, IndexError, ValueError):  # UnicodeDecodeError is a ValueError
         return None
 
 
@@ -371,10 +435,16 @@ def _read(key: bytes, value: bytes | None) -> Segment | Identity | Retracted | N
 
 
 def segments_topic(source_alias: str) -> str:
-    """Its name ends so that no MirrorMaker 2 mirrors it."""
+    """Return the name of the segments topic.
+
+    The name ends so that no MirrorMaker 2 mirrors the topic (`design.md`, "Internal topics").
+    """
     return f"mm2-sparkmirror-segments.{source_alias}.internal"
 
 
 def home_partition(target_topic_id: bytes, partition: int, partitions: int) -> int:
-    """Which partition of the segments topic holds a target partition's segments. Identities live in 0."""
+    """Return the partition of the segments topic with a target partition's claims.
+
+    Identities are in partition 0.
+    """
     return int(crc32c(target_topic_id + partition.to_bytes(4, "big"))) % partitions

@@ -1,8 +1,8 @@
 """The identity of a flow at its target (invariant 7): one producer id, for ever.
 
 Proposals lie in partition 0 of the segments topic; the one with the lowest offset counts. Release 0.1 had a setting,
-the marker fence, by which a takeover made a new identity that follows the former one. Those records are still read:
-the newest identity that all agree on counts, and batches of the former ones are the flow's, too.
+the marker fence, by which a takeover made a new identity that follows the former identity. The records of such fences
+are still read: the newest agreed identity counts, and batches of the former identities are the flow's, too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NOBODY = -1
 
 
 class Producer(NamedTuple):
-    """What marks a batch as somebody's."""
+    """Producer id and epoch, the marks of a batch's writer."""
 
     producer_id: int
     producer_epoch: int
@@ -38,42 +38,48 @@ Claim = TypeVar("Claim", bound=_Written)
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who a flow is at its target: void if the cluster is another one."""
+    """Producer of a flow at its target; void for another cluster."""
 
     cluster_id: str
     producer_id: int
     producer_epoch: int
     former: tuple[Producer, ...] = ()
-    """Producers of the flow before this one, the last one last; a proposal names only that one."""
+    """Earlier producers of the flow, the newest last.
+
+    A proposal names only the newest of the earlier producers.
+    """
 
     @property
     def producer(self) -> Producer:
-        """As brokers know it."""
+        """Producer id and epoch, as brokers know the flow."""
         return Producer(self.producer_id, self.producer_epoch)
 
     def wrote(self, producer_id: int, producer_epoch: int) -> bool:
-        """Whether what bears this is the flow's, of whichever time."""
+        """Tell whether a producer is the flow's, present or former."""
         producer = producer_id, producer_epoch
         return producer == (self.producer_id, self.producer_epoch) or producer in self.former
 
     def fenced_with(self, producer_id: int) -> bool:
-        """Tell whether a transaction marker with this producer id is a marker fence of release 0.1."""
-        return any(one.producer_id == producer_id for one in self.former)
+        """Tell whether a transaction marker with this producer id is a marker fence.
+
+        Only release 0.1 wrote marker fences.
+        """
+        return any(producer.producer_id == producer_id for producer in self.former)
 
     def own(self, claims: Iterable[Claim]) -> list[Claim]:
-        """Those of the claims that are the flow's."""
+        """Return the claims of the flow's present and former producers."""
         return [claim for claim in claims if self.wrote(claim.producer_id, claim.producer_epoch)]
 
 
 def succession(proposals: Sequence[Identity], cluster_id: str) -> list[Identity]:
-    """The identities that all agree on at this cluster, from the first to the one that counts; each knows all before.
+    """Return the agreed identities at this cluster, in order; the last counts.
 
-    `proposals` in the order of their offsets.
+    Each identity knows all former producers. `proposals` are in the order of their offsets.
     """
     first: dict[Producer | None, Identity] = {}
-    for one in proposals:
-        if one.cluster_id == cluster_id:
-            first.setdefault(one.former[-1] if one.former else None, one)
+    for proposal in proposals:
+        if proposal.cluster_id == cluster_id:
+            first.setdefault(proposal.former[-1] if proposal.former else None, proposal)
     agreed: list[Identity] = []
     following = first.get(None)
     while following is not None:
@@ -85,20 +91,23 @@ def succession(proposals: Sequence[Identity], cluster_id: str) -> list[Identity]
 
 
 def identity_value(identity: Identity) -> bytes:
-    """The record value of a proposal that follows nobody."""
+    """Return the record value of a proposal without a predecessor."""
     return _PLAIN.pack(IDENTITY_VERSION, *identity.producer) + identity.cluster_id.encode()
 
 
 def read_plain(value: bytes) -> Identity:
-    """Read the value of a proposal that follows nobody; raises struct.error and UnicodeDecodeError."""
+    """Read the value of a proposal without a predecessor.
+
+    Raises `struct.error` and `UnicodeDecodeError`.
+    """
     _, producer_id, epoch = _PLAIN.unpack_from(value)
     return Identity(value[_PLAIN.size :].decode(), producer_id, epoch)
 
 
 def read_link(value: bytes) -> Identity:
-    """Read a proposal of release 0.1 that could be fenced, or follows another; raises as `read_plain`.
+    """Read a proposal of release 0.1 that could be fenced, or has a predecessor.
 
-    Its time and its transactional id are passed over: they served the fencing of it.
+    The proposal's time and transactional id served its fencing; both are dropped. Raises as `read_plain` does.
     """
     _, producer_id, epoch, before_id, before_epoch, _, length = _LINK.unpack_from(value)
     cluster = value[_LINK.size : _LINK.size + length].decode()

@@ -1,6 +1,7 @@
-"""Which target topics a flow has written to, and the ids they had: durable beside the losses.
+"""Target topics that a flow has written to, with their ids.
 
-Claims hold ids, not names, so without this nobody could tell that a target topic is a new one of an old name.
+The records lie in the topic of the loss ledger. Claims hold ids, not names: only by these records can a process tell
+that a target topic is a new topic with an old name.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from sparkmirror.cluster.topic_log import TopicLog
 
 
 class KnownTopic(BaseModel):
-    """A target topic as it was seen last."""
+    """Target topic, as last seen."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     source_topic: str
     target_topic: str
     target_topic_id: str
-    """As 32 hexadecimal digits."""
+    """Topic id, as 32 hexadecimal digits."""
 
     @property
     def key(self) -> bytes:
@@ -28,7 +29,7 @@ class KnownTopic(BaseModel):
 
 
 class TopicMemory:
-    """What one flow knows; kept in memory once it was read."""
+    """Store of one flow's known topics; kept in memory after the first read."""
 
     def __init__(self, log: TopicLog) -> None:
         self._log = log
@@ -36,7 +37,7 @@ class TopicMemory:
 
     @property
     def known(self) -> Mapping[str, KnownTopic]:
-        """By target topic."""
+        """Known topics, by target topic."""
         if self._known is None:
             by_key: dict[bytes, KnownTopic] = {}
             for _, key, value in self._log.read(0, 0)[0]:
@@ -49,7 +50,7 @@ class TopicMemory:
         return self._known
 
     def learn(self, topics: Iterable[KnownTopic]) -> None:
-        """Remember these as they are now."""
+        """Write the new and changed topics to the log."""
         known = dict(self.known)
         news = [topic for topic in topics if known.get(topic.target_topic) != topic]
         if news:
@@ -57,15 +58,18 @@ class TopicMemory:
             self._known = known | {topic.target_topic: topic for topic in news}
 
     def forget(self, topics: Iterable[KnownTopic]) -> None:
-        """They are gone on both sides."""
+        """Remove topics that are gone on both sides."""
         doomed = {topic.target_topic: topic for topic in topics}
         if doomed:
             self._log.append(0, [(topic.key, None) for topic in doomed.values()])
-            self._known = {name: one for name, one in self.known.items() if name not in doomed}
+            self._known = {name: known_topic for name, known_topic in self.known.items() if name not in doomed}
 
 
 def _read(value: bytes | None) -> KnownTopic | None:
-    """None for a loss, which lies in the same topic, and for what another version wrote."""
+    """Read a known topic.
+
+    Return None for a loss, which lies in the same topic, and for a record of another version of sparkmirror.
+    """
     try:
         return None if value is None else KnownTopic.model_validate_json(value)
     except ValidationError:

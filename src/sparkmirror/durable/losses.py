@@ -1,8 +1,8 @@
-"""The loss sentinel's words: what was or may be lost, and what is done about it.
+"""Loss ledger: the durable list of losses, and of the action on each.
 
-Every loss is a record in `mm2-sparkmirror-losses.<source>.internal` on the target, a small compacted topic whose
-keys and values are JSON, before anything is sent past it. Beside them lies what is known of each target topic
-(`topic_memory`).
+A loss is a record in `mm2-sparkmirror-losses.<source>.internal` on the target, a small compacted topic whose keys and
+values are JSON. A loss is durable before anything is sent past the lost range. The same topic also holds further
+records of the flow, such as the known topics (`known_topics`) and the progress (`progress`).
 """
 
 from __future__ import annotations
@@ -18,43 +18,58 @@ from sparkmirror.cluster.topic_log import LogEntry, TopicLog
 
 
 class LossKind(StrEnum):
-    """What happened."""
+    """Kind of a loss."""
 
     EXPIRED = "expired"
-    """The source deleted records before they were copied: retention, or DeleteRecords."""
+    """The source deleted records before the copy: retention, or DeleteRecords."""
     TRUNCATED = "truncated"
-    """The source's log was cut below what was copied, by an unclean leader election."""
+    """An unclean leader election cut the source's log below the copied records."""
     RECREATED = "recreated"
     """The source topic was deleted and created again."""
     SHRUNK = "shrunk"
     """The source topic has fewer partitions than were copied."""
     TARGET_TRUNCATED = "target-truncated"
-    """The target lost records that it had acknowledged; they are copied again, unless nothing tells where to go on."""
+    """The target lost acknowledged records.
+
+    The pump copies the lost records again, unless nothing tells where to go on.
+    """
     TARGET_RECREATED = "target-recreated"
-    """The target topic is a new one; everything that the source still has is copied again."""
+    """The target topic is a new topic.
+
+    Every record that the source still has is copied again.
+    """
     FOREIGN = "foreign-writer"
-    """Somebody else wrote to the target partition."""
+    """A foreign producer wrote to the target partition."""
     FENCED = "fenced"
-    """No loss: markers that we wrote ourselves, to fence a predecessor; each takes an offset."""
+    """Markers of the flow that fenced a predecessor: no loss.
+
+    Each marker takes an offset.
+    """
     ALTERED = "altered"
-    """An operator had the copy go on at another offset: records are skipped, or copied again."""
+    """An operator had the copy go on at another offset.
+
+    Records are skipped, or copied again.
+    """
 
 
 Action = Literal["halted", "continued", "restarted", "healed", "expected"]
-"""`expected`: no loss; the topic's own writers have moved to the target, and the operator has said so."""
+"""Action on a loss.
+
+`expected` is no loss: the topic's own writers have moved to the target, and the operator has said so.
+"""
 
 
 NOT_OURS = frozenset({LossKind.FOREIGN, LossKind.FENCED})
-"""What lies between our records at the target."""
+"""Kinds of ranges at the target without records of the flow."""
 
 AT_TARGET = NOT_OURS | {LossKind.TARGET_TRUNCATED}
-"""Their offsets are the target's."""
+"""Kinds with offsets of the target."""
 
 
 class Loss(BaseModel):
     """One loss in one partition.
 
-    `first` and `end` are a half-open range of offsets: the target's for the kinds of `AT_TARGET`, else the source's.
+    `first` and `end` are a half-open range of offsets, of the target for the kinds of `AT_TARGET`, else of the source.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -65,52 +80,66 @@ class Loss(BaseModel):
     first: int
     end: int
     downstream: int
-    """The target's offset where it shows: what is copied next lands there."""
+    """Target offset of the loss: the next copied record lands there."""
     target_topic_id: str
-    """As 32 hexadecimal digits: a topic that is created again has another one."""
+    """Id of the target topic, as 32 hexadecimal digits.
+
+    A topic that is created again has a new id.
+    """
     action: Action
     words: str
-    """One line: what, where, and what to do."""
+    """One line: the event, the place, and the remedy."""
     at_ms: int = 0
-    """When it was found, in milliseconds since 1970."""
+    """Time of the discovery, in milliseconds since 1970."""
 
     @property
     def offsets(self) -> int:
-        """How many offsets it spans: as many records at most."""
+        """Number of offsets in the range, and so the most records lost."""
         return self.end - self.first
 
     @property
     def is_loss(self) -> bool:
-        """Whether anything was lost, or could have been: not where it was to be expected."""
+        """True if records were lost, or could have been.
+
+        False for the flow's own fences, and for an expected entry.
+        """
         return self.kind is not LossKind.FENCED and self.action != "expected"
 
     @property
     def key(self) -> str:
-        """The same for the same loss, however often it is met and however much it grows meanwhile."""
+        """Key of the loss in the ledger.
+
+        The key stays the same however often the loss is met, and however much the loss grows meanwhile.
+        """
         return json.dumps([self.kind, self.source_topic, self.partition, self.target_topic_id, self.downstream])
 
 
 TargetPartition = tuple[str, int]
-"""A target topic's id, as 32 hexadecimal digits, and a partition."""
+"""Id of a target topic, as 32 hexadecimal digits, and partition number."""
 
 
 def losses_topic(source_alias: str) -> str:
-    """Its name ends so that no MirrorMaker 2 mirrors it."""
+    """Return the name of the ledger's topic.
+
+    The name ends so that no MirrorMaker 2 mirrors the topic (`design.md`, "Internal topics").
+    """
     return f"mm2-sparkmirror-losses.{source_alias}.internal"
 
 
 class LossLedger:
-    """Writing and reading the ledger of one flow."""
+    """Loss ledger of one flow."""
 
     def __init__(self, log: TopicLog) -> None:
         self._log = log
         self._newest: dict[TargetPartition, dict[str, Loss]] | None = None
-        """By key, the newest word last."""
+        """Losses by key; the entry written last is last."""
 
     def record(self, loss: Loss) -> None:
-        """Make it durable; what the ledger says already is not written again, nor dated anew.
+        """Make a loss durable, unless the ledger has the same loss.
 
-        A target's loss is one that somebody else may have known more of: it never becomes smaller.
+        A loss that the ledger has is neither written again nor dated anew, except behind a newer entry that overlaps
+        (`_overrules`). A healed loss of the target never becomes smaller: another process may have known more of the
+        loss.
         """
         partition = self._of(loss.target_topic_id, loss.partition)
         known = partition.get(loss.key)
@@ -119,37 +148,44 @@ class LossLedger:
             loss = known.model_copy(update={"at_ms": loss.at_ms})
         if known is not None and known == loss.model_copy(update={"at_ms": known.at_ms}):
             newer = list(partition.values())[list(partition).index(loss.key) + 1 :]
-            if not any(_overrules(one, known) for one in newer):
+            if not any(_overrules(entry, known) for entry in newer):
                 return
         self._log.append(0, [(loss.key.encode(), loss.model_dump_json().encode())])
         partition.pop(loss.key, None)
         partition[loss.key] = loss
 
     def read(self) -> list[Loss]:
-        """All losses, the newest last."""
+        """Return all losses, the newest last."""
         return list(read_losses(self._log.read(0, 0)[0]))
 
     def known(self, target_topic_id: str, partition: int) -> list[Loss]:
-        """All losses in a target partition, as far as this process has read or written of them, the newest last."""
+        """Return the losses in a target partition, the newest last.
+
+        Only losses that this process has read or written are returned.
+        """
         return list(self._of(target_topic_id, partition).values())
 
     def _of(self, target_topic_id: str, partition: int) -> dict[str, Loss]:
         if self._newest is None:
             self._newest = {}
-            for one in self.read():
-                self._newest.setdefault((one.target_topic_id, one.partition), {})[one.key] = one
+            for loss in self.read():
+                self._newest.setdefault((loss.target_topic_id, loss.partition), {})[loss.key] = loss
         return self._newest.setdefault((target_topic_id, partition), {})
 
 
 def halted_at_target(losses: Iterable[Loss]) -> list[Loss]:
-    """Those that nothing tells how to heal: what the target lost in a log that was emptied."""
+    """Return the target losses that halt a partition.
+
+    The target lost acknowledged records in a log that was emptied, and nothing tells where to go on.
+    """
     return [loss for loss in losses if loss.kind is LossKind.TARGET_TRUNCATED and loss.action == "halted"]
 
 
 def standing_notes(losses: Iterable[Loss]) -> list[Loss]:
-    """What is not ours in one target partition, by all that the ledger says of it, in order.
+    """Return the notes of foreign records and fences that still hold.
 
-    What the target lost since it was noted is not there any more: something else may be in its place.
+    `losses` are all ledger entries of a target partition, in order. A range that the target lost after the note is cut
+    out of the note: other records may be in its place.
     """
     notes: list[Loss] = []
     for loss in losses:
@@ -167,21 +203,27 @@ def _without(note: Loss, lost: Loss) -> Iterable[Loss]:
 
 
 def _overrules(newer: Loss, known: Loss) -> bool:
-    """Whether saying what is known again says something new."""
+    """Tell whether a known loss must be written again, behind a newer loss.
+
+    A loss at the target and a note of foreign records or fences overlap, so the order in the ledger matters.
+    """
     kinds = {newer.kind, known.kind}
-    both = LossKind.TARGET_TRUNCATED in kinds and not kinds.isdisjoint(NOT_OURS)
-    return both and newer.first < known.end and known.first < newer.end
+    loss_and_note = LossKind.TARGET_TRUNCATED in kinds and not kinds.isdisjoint(NOT_OURS)
+    return loss_and_note and newer.first < known.end and known.first < newer.end
 
 
 def read_losses(entries: Iterable[LogEntry]) -> Iterable[Loss]:
-    """Losses from the ledger's records, the newest word on each; what another version wrote is left out."""
-    found: dict[bytes, Loss] = {}
+    """Return the losses in the ledger's records, the newest record of each key.
+
+    Records of another version of sparkmirror are left out.
+    """
+    newest: dict[bytes, Loss] = {}
     for _, key, value in entries:
         if key is not None and value is not None:
             try:
                 loss = Loss.model_validate_json(value)
             except ValidationError:
                 continue
-            found.pop(key, None)
-            found[key] = loss
-    return found.values()
+            newest.pop(key, None)
+            newest[key] = loss
+    return newest.values()

@@ -1,8 +1,9 @@
-"""How far each partition was copied when somebody last wrote it down: durable beside the losses.
+"""Last recorded progress of each partition.
 
-Claims tell that only roughly: a dense log needs one for millions of records, and none tells that nothing but
-transaction markers followed. So a process that comes later would not notice that the target lost the newest records,
-and would take markers that the source has deleted meanwhile for lost records. No position is ever taken from here.
+The records lie in the topic of the loss ledger. Claims tell the progress only roughly: a dense log needs a single claim
+for millions of records, and a claim can't tell that only transaction markers followed. Without these records a later
+process would not notice that the target lost the newest records, and would take markers that the source has deleted
+meanwhile for lost records. No position is ever taken from these records.
 """
 
 from __future__ import annotations
@@ -18,22 +19,26 @@ from sparkmirror.wire.topic_partition import TopicPartition
 
 
 class Stood(NamedTuple):
-    """One partition at one moment. All are the next offsets; -1: not known."""
+    """Progress of a partition at one moment.
+
+    All fields are next offsets; -1: not known.
+    """
 
     upstream: int
-    """Everything below it was copied, or has no record."""
+    """Next upstream offset: every record below was copied."""
     downstream: int
+    """Next downstream offset."""
     appended: int
-    """The target's offset after the last record that it acknowledged."""
+    """Downstream offset after the last acknowledged record."""
 
 
 class TopicStanding(BaseModel):
-    """The partitions of one target topic."""
+    """Progress of the partitions of one target topic."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     target_topic: str
     standing_of: str
-    """The target topic's id, as 32 hexadecimal digits."""
+    """Id of the target topic, as 32 hexadecimal digits."""
     partitions: dict[int, Stood]
 
     @property
@@ -42,7 +47,7 @@ class TopicStanding(BaseModel):
 
 
 class StandingLog:
-    """What one flow knows; kept in memory once it was read."""
+    """Store of one flow's progress; kept in memory after the first read."""
 
     def __init__(self, log: TopicLog) -> None:
         self._log = log
@@ -50,19 +55,24 @@ class StandingLog:
 
     @property
     def known(self) -> Mapping[str, TopicStanding]:
-        """By target topic."""
+        """Progress, by target topic."""
         if self._known is None:
-            found = (_read(value) for _, _, value in self._log.read(0, 0)[0])
-            self._known = {one.target_topic: one for one in found if one is not None}
+            records = (_read(value) for _, _, value in self._log.read(0, 0)[0])
+            self._known = {standing.target_topic: standing for standing in records if standing is not None}
         return self._known
 
-    def of(self, where: TopicPartition) -> tuple[str, Stood] | None:
-        """A target topic's id, and how its partition stood."""
-        topic = self.known.get(where[0])
-        return (topic.standing_of, topic.partitions[where[1]]) if topic and where[1] in topic.partitions else None
+    def of(self, partition: TopicPartition) -> tuple[str, Stood] | None:
+        """Return the target topic's id and the partition's progress, or None."""
+        topic = self.known.get(partition[0])
+        return (
+            (topic.standing_of, topic.partitions[partition[1]]) if topic and partition[1] in topic.partitions else None
+        )
 
     def learn(self, topics: Iterable[TopicStanding]) -> None:
-        """Write down what has changed; of partitions that are not given what is known stays."""
+        """Write changed progress to the log.
+
+        The known progress of further partitions stays.
+        """
         known = dict(self.known)
         news = []
         for topic in topics:
@@ -77,7 +87,11 @@ class StandingLog:
 
 
 def _read(value: bytes | None) -> TopicStanding | None:
-    """None for a loss and a known topic, which lie in the same topic, and for what another version wrote."""
+    """Read the progress of a topic.
+
+    Return None for a loss or a known topic, which lie in the same topic, and for a record of another version of
+    sparkmirror.
+    """
     try:
         return None if value is None else TopicStanding.model_validate_json(value)
     except ValidationError:

@@ -1,5 +1,5 @@
-"""The exact position of a partition's copy, found out from claims and from the target's log.
+"""Exact position of a partition's copy, from claims and the target's log.
 
-`reader` asks the clusters, `settling` weighs claims against the log, `decision` says where the copy goes on;
-`loss_detection` compares histories. `pump` and everything above import it. Start with `decision`.
+`reader` asks the clusters, `settling` weighs claims against the log, `decision` decides where the copy goes on, and
+`loss_detection` compares histories. `pump` and all packages above import this package. Start with `decision`.
 """

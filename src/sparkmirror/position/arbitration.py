@@ -1,19 +1,27 @@
-"""The log arbitrates between claims (R14): which of the batches that they announce happened.
+"""Arbitration between claims by the target's log (R14).
 
-Confirmed claims did. The others are judged batch by batch: one in the log is its claim's, wherever in the claim
-it stands, for a rival may have taken the place of the batch before it. What a claim announced counts until the log
-shows something else; then its last run goes on until the next batch that is in the log and in a claim.
+Confirmed claims are true. All further claims are judged batch by batch: a batch in the log belongs to its claim,
+wherever in the claim the batch stands, since a rival pump may have taken the place of the batch before. The announced
+batches of a claim count until the log shows something else. From there on the last run goes on, until the next batch
+that is in the log and in a claim.
 
-Where a batch can't be recognized any more (`Match.POSSIBLE`), a claim is believed unless somebody else may have
-written other records there: a rival that claimed them, or one that went on from the claim before without a claim.
-The latter can't be where one pump alone can have sent what is before, and
-- it announced the batch itself: it knows what it claimed, and sends nothing else there;
-- or it announced something there that did not come: the next pump must then claim what it sends first.
-Where two pumps may have sent the same (`Segment.shared`) neither holds. After an unclean takeover a pump claims what it
-sends first, so that what goes on without a claim is always of the pump whose claim is before it.
+If a batch can't be recognized any more (`Match.POSSIBLE`), its claim is believed unless another pump may have written
+different records there. Such a pump is
 
-What was confirmed can be lost with the target's log all the same. Who finds that says so with the next claim
-(`Segment.heals`); once that one is in the log, the log decides anew on what had been confirmed from there on.
+1. a rival pump that claimed different records there, or
+2. a pump that went on from the claim before, without a claim.
+
+Case 2 is impossible if only a single pump can have sent the records before, and
+
+- the same pump announced the batch: the pump knows its own claims, and sends nothing else there; or
+- the claim before announced records there that did not come: the next pump must then claim its first batch.
+
+Neither holds where two pumps may have sent the same batches (`Segment.shared`). After an unclean takeover a pump claims
+its first batch, so a continuation without a claim is always from the pump of the claim before.
+
+The target's log can lose confirmed records all the same. The pump that finds such a loss marks its next claim
+(`Segment.heals`). Once the marked claim is in the log, the log decides anew on the claims that had been confirmed from
+there on.
 """
 
 from __future__ import annotations
@@ -30,47 +38,59 @@ from sparkmirror.position.matching import Match, MatchedLog, TargetLog, matches
 from sparkmirror.wire.splice import Run
 
 Evidence = Mapping[ClaimKey, MatchedLog]
-"""What the log holds where a claim says that its batches are."""
+"""Log's batches at each claim, by claim key."""
 
 ONE_PUMP = 1 << 32
-"""A pump numbers its claims from a random start on: numbers as near as this are one pump's."""
+"""Distance of incarnations below which two claims are from the same pump.
+
+A pump counts its incarnations up from a random start.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What became of a partition's claims."""
+    """Decision on a partition's claims."""
 
     true: tuple[Segment, ...]
-    """In order of sequence, one a sequence; each counts until the next one's."""
+    """True claims in order of sequence, with a single claim for each sequence.
+
+    Each claim counts until the sequence of the next claim.
+    """
     confirmed: tuple[Segment, ...] = ()
-    """Of those, the ones that are known to be true only now: to be written again."""
+    """True claims that are known to be true only now, to be written again."""
     false: tuple[Segment, ...] = ()
-    """They did not happen and never will: to be retracted."""
+    """Claims that did not happen and never will, to be retracted."""
     moved: tuple[Segment, ...] = ()
-    """Not confirmed; they may be nearer to the front than was claimed, since what lay before them was lost."""
+    """Unconfirmed claims with a lower downstream offset than claimed.
+
+    Records before these claims were lost, so the batches may lie nearer to the front of the log.
+    """
     healed: tuple[Segment, ...] = ()
-    """Those of `confirmed` for which others were judged anew: written last, as that is not repeated then."""
+    """Healing claims of `confirmed`, to be written last.
+
+    Once a healing claim is written as confirmed, no claim is judged anew because of the healing claim.
+    """
     undecided: str = ""
-    """Why it can't be told, if it can't."""
+    """Reason for which the log can't decide; empty if the log has decided."""
     wait: bool = False
-    """It can be told soon."""
+    """True if the log can decide soon."""
 
 
 @dataclass(slots=True, eq=False)
 class _Judged:
-    """A claim, what the log holds there, and what became of each batch that it announces."""
+    """Claim, the log's batches there, and the finding on each announced batch."""
 
     claim: Segment
     seen: MatchedLog
     sent: bool
-    """All of it was: what is not in the log never comes."""
+    """True if all batches were sent: a batch that is not in the log never comes."""
     pieces: list[_AnnouncedBatch] = field(default_factory=list)
     ahead: list[int] = field(default_factory=list)
-    """For each piece how many of the next ones may be in the log, too."""
+    """Number of next pieces that may be in the log, too, for each piece."""
 
 
 class _AnnouncedBatch(NamedTuple):
-    """One announced batch of a claim."""
+    """Announced batch of a claim, with the finding in the log."""
 
     judged: _Judged
     nth: int
@@ -78,7 +98,7 @@ class _AnnouncedBatch(NamedTuple):
     runs: tuple[Run, ...]
     match: Match
     lead: int | None
-    """Its offset less its sequence, if it is in the log."""
+    """Offset less sequence of the batch, if the batch is in the log."""
 
     @property
     def claim(self) -> Segment:
@@ -87,46 +107,58 @@ class _AnnouncedBatch(NamedTuple):
 
 @dataclass(slots=True)
 class _Place:
-    """What is claimed for one sequence."""
+    """Claims and announced batches at the same sequence."""
 
     confirmed: list[Segment] = field(default_factory=list)
-    """If they differ, the target lost what the older ones were confirmed by."""
+    """Confirmed claims at the sequence.
+
+    If the claims differ, the target lost the records by which the older claims were confirmed.
+    """
     starts: list[Segment] = field(default_factory=list)
     pieces: list[_AnnouncedBatch] = field(default_factory=list)
 
     @property
     def altered(self) -> bool:
-        """Whether an operator had the copy go on elsewhere here: then nobody has gone on from the claim before."""
+        """True if an operator had the copy go on here, at another upstream offset.
+
+        Then no pump has gone on from the claim before.
+        """
         return any(start.altered for start in self.starts)
 
 
 @dataclass(slots=True)
 class _Span:
-    """Announced batches of one claim that lie in the log one after the other; no pieces: the claim as it is."""
+    """Announced batches of a claim that lie in the log one after the other.
+
+    A span without pieces is the claim as it is.
+    """
 
     claim: Segment
     pieces: list[_AnnouncedBatch]
     shared: bool
-    """Another pump may have sent some of it."""
+    """True if another pump may have sent some of the batches."""
     lead: int | None = field(init=False)
-    """What its offsets are ahead of its sequences, as far as the log shows."""
+    """Offset less sequence of the span's records, as far as the log shows."""
     _whole: RunsBySequence = field(init=False)
     _in_log: tuple[int, RunsBySequence] | None = field(default=None, init=False)
-    """How many pieces, and what they hold."""
+    """Number of pieces, and the runs of these pieces."""
 
     def __post_init__(self) -> None:
         self.lead = self.pieces[0].lead if self.pieces else None
         self._whole = RunsBySequence(self.claim)
 
     def end(self) -> int:
-        """The sequence after what is known to be true."""
+        """Return the sequence after the records that are known to be true."""
         if not self.pieces:
             return self.claim.sequence + self._whole.announced
         last = self.pieces[-1]
         return last.sequence + self.claim.batches[last.nth].records
 
     def runs_at(self, sequence: int, count: int) -> tuple[Run, ...]:
-        """What it says of these, if nothing else comes: of the batches ahead that it announces nothing is known."""
+        """Return the runs of `count` records from `sequence` on, by this span alone.
+
+        Further batches that the claim announces are left out: nothing is known of these batches.
+        """
         if not self.pieces:
             return tuple(self._whole.at(sequence, count))
         if self._in_log is None or self._in_log[0] != len(self.pieces):
@@ -135,7 +167,7 @@ class _Span:
         return tuple(self._in_log[1].at(sequence, count))
 
     def holds(self, other: Segment) -> bool:
-        """Whether a confirmed claim says nothing that isn't known already."""
+        """Tell whether this span already says all that a confirmed claim says."""
         mine, count = self.claim, other.announced
         same_lead = other.downstream - other.sequence == mine.downstream - mine.sequence
         if self.pieces or not same_lead or other.sequence + count > self.end():
@@ -147,7 +179,7 @@ class _Span:
         return bool(self.pieces) and piece.claim is self.claim and piece.nth == self.pieces[-1].nth + 1
 
     def is_interrupted_before(self, piece: _AnnouncedBatch) -> bool:
-        """Whether somebody else's records lie between them."""
+        """Tell whether foreign records lie between the span and the batch."""
         return piece.lead is not None and self.lead not in (None, piece.lead)
 
     def go_on_with(self, piece: _AnnouncedBatch) -> None:
@@ -155,13 +187,19 @@ class _Span:
         self.lead = piece.lead if self.lead is None else self.lead
 
     def leads_only_to(self, piece: _AnnouncedBatch) -> bool:
-        """Whether nobody can have gone on from it and written other records there without a claim."""
+        """Tell whether every pump must have claimed other records in the batch's place.
+
+        Else a pump may have gone on from this span, and written other records there without a claim.
+        """
         announced_more = self.end() == piece.sequence < self.claim.sequence + max(self._whole.announced, 1)
         return not self.shared and (announced_more or _of_one_pump(self.claim, piece.claim))
 
 
 def unsettled(claims: Iterable[Segment]) -> list[Segment]:
-    """The claims that need evidence from the log, each with the offset from which on it may be there."""
+    """Return the claims that need evidence from the log.
+
+    The downstream offset of each is the offset from which on the batches may be in the log.
+    """
     claims = list(claims)
     healing = [claim for claim in claims if claim.heals and not claim.confirmed]
     first = min((claim.sequence for claim in healing), default=None)
@@ -170,11 +208,14 @@ def unsettled(claims: Iterable[Segment]) -> list[Segment]:
 
 
 def _looked_for(claim: Segment, healing: Iterable[Segment]) -> Segment:
-    """The same, but no farther behind the healing claims than it was claimed to be.
+    """Return the claim with the lowest offset at which its batches may lie.
 
-    Where the target has lost somebody else's records, too, what lay behind them is copied again farther to the front.
+    The claim lies no farther behind a healing claim than the sequences of the two claims are apart.
+    Where the target has lost foreign records, too, the records behind are copied again nearer to the front.
     """
-    ahead = [one.downstream + claim.sequence - one.sequence for one in healing if one.sequence <= claim.sequence]
+    ahead = [
+        healer.downstream + claim.sequence - healer.sequence for healer in healing if healer.sequence <= claim.sequence
+    ]
     lowest = min(ahead, default=claim.downstream)
     return dataclasses.replace(claim, downstream=lowest) if lowest < claim.downstream else claim
 
@@ -208,7 +249,7 @@ def arbitrate(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) -> 
     gone = [claim for claim in doubted if claim.key not in rewritten]
     healed = tuple(claim for claim in ruling.confirmed if claim.heals)
     settled_keys = rewritten | {claim.key for claim in ruling.false}
-    unsettled_yet = (one.claim for one in asked if not one.sent and one.claim.key not in settled_keys)
+    unsettled_yet = (unsent.claim for unsent in asked if not unsent.sent and unsent.claim.key not in settled_keys)
     nearer = ((claim, _looked_for(claim, healing)) for claim in unsettled_yet)
     return dataclasses.replace(
         ruling,
@@ -220,22 +261,34 @@ def arbitrate(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) -> 
 
 
 class _Anew(NamedTuple):
-    """What is to be judged where the target lost what had been confirmed."""
+    """Claims of a partition, sorted for judgement.
+
+    The last three fields have claims only if the target lost confirmed records.
+    """
 
     settled: list[Segment]
     """Claims that need no evidence."""
     asked: list[_Judged]
-    """The others, not judged yet."""
+    """Claims that need evidence, not judged yet."""
     doubted: tuple[Segment, ...] = ()
-    """As they were confirmed; those that the log does not show are false."""
+    """Claims in doubt, as confirmed before the loss.
+
+    The claims that the log does not show are false.
+    """
     shortened: tuple[Segment, ...] = ()
-    """Those of them that begin before: so much is confirmed all the same."""
+    """Beginnings of claims in doubt, before the first healing claim.
+
+    The beginnings stay confirmed.
+    """
     healing: tuple[Segment, ...] = ()
-    """What the others are judged anew for."""
+    """Healing claims because of which the claims in doubt are judged anew."""
 
 
 def _judged_anew(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) -> _Anew:
-    """Take the confirmation from what lies behind the first healing claim that may be in the log."""
+    """Take the confirmation from records behind the first healing claim.
+
+    Only healing claims that may be in the log count.
+    """
     claims = list(claims)
     healing = tuple(
         claim
@@ -256,7 +309,7 @@ def _judged_anew(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) 
             else:
                 asked.append(_Judged(claim, seen, sent=False))
             continue
-        assert first is not None  # noqa: S101 - it reaches there
+        assert first is not None  # noqa: S101 - no claim reaches None
         doubted.append(claim)
         kept = _batches_below(claim, first)
         if claim.sequence < first:
@@ -271,7 +324,7 @@ def _judged_anew(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) 
 
 
 def _batches_below(claim: Segment, sequence: int) -> int:
-    """How many of a claim's batches lie wholly below a sequence."""
+    """Return the number of a claim's batches that lie wholly below a sequence."""
     end = claim.sequence
     for index, batch in enumerate(claim.batches):
         end += batch.records
@@ -281,15 +334,15 @@ def _batches_below(claim: Segment, sequence: int) -> int:
 
 
 def _reaches(claim: Segment, sequence: int | None) -> bool:
-    """Whether a claim announced a record at or behind a sequence."""
+    """Tell whether a claim announced a record at or behind a sequence."""
     return sequence is not None and claim.sequence + max(claim.announced, 1) > sequence
 
 
 def _judge(judged: _Judged, log: TargetLog, confirmed: Sequence[RunsBySequence]) -> None:
     claim = judged.claim
     sequence = claim.sequence
-    found = zip(matches(claim, judged.seen, log), claim.batch_runs(), strict=True)
-    for index, ((match, there), runs) in enumerate(found):
+    matched = zip(matches(claim, judged.seen, log), claim.batch_runs(), strict=True)
+    for index, ((match, there), runs) in enumerate(matched):
         lead = None if there is None or match < Match.POSSIBLE else there.offset - there.sequence
         if match is Match.OPEN and judged.sent:
             match = Match.NO
@@ -302,17 +355,20 @@ def _judge(judged: _Judged, log: TargetLog, confirmed: Sequence[RunsBySequence])
 
 
 def _decide(place: _Place, stretches: list[_Span]) -> str:
-    """Go on at the next sequence for which there are claims; returns why that can't be told, if it can't."""
+    """Decide at the next sequence with claims, and extend `stretches`.
+
+    Return the reason if the log can't decide, else an empty string.
+    """
     before = stretches[-1] if stretches else None
     best = max((piece.match for piece in place.pieces), default=Match.NO)
     if place.confirmed and not (best is Match.SURE and _overrule(place.pieces, place.confirmed[-1])):
         settled = _confirmed(place.confirmed)
-        shared = settled.shared or not all(_of_one_pump(settled, one) for one in place.confirmed)
+        shared = settled.shared or not all(_of_one_pump(settled, claim) for claim in place.confirmed)
         if before is None or not before.holds(settled):
             stretches.append(_Span(settled, [], shared))
         return ""
     if best < Match.POSSIBLE:
-        # A start counts where nothing is before it; what an operator set, anywhere.
+        # A start counts only without a claim before; an altered offset counts anywhere.
         starts = [start for start in place.starts if before is None or start.altered]
         if starts:
             stretches.append(_Span(min(starts, key=_upstream), [], shared=len(starts) > 1))
@@ -344,7 +400,7 @@ def _decide(place: _Place, stretches: list[_Span]) -> str:
             before.shared |= not _of_one_pump(before.claim, chosen.claim)
             return ""
     elif before.runs_at(chosen.sequence, _count(chosen)) == chosen.runs:
-        shared = True  # somebody may have gone on from the claim before
+        shared = True  # a pump may have gone on from the claim before
     elif best is Match.POSSIBLE and not place.altered and not before.leads_only_to(chosen):
         return _undecidable(rivals)
     stretches.append(_Span(chosen.claim, [chosen], shared))
@@ -352,7 +408,7 @@ def _decide(place: _Place, stretches: list[_Span]) -> str:
 
 
 def _confirmed(claims: Sequence[Segment]) -> Segment:
-    """The last one, or one that says the same and more."""
+    """Return the last claim, or a longer claim that says the same."""
     last = claims[-1]
     if len(claims) == 1:
         return last
@@ -361,13 +417,13 @@ def _confirmed(claims: Sequence[Segment]) -> Segment:
 
 
 def _overrule(pieces: Iterable[_AnnouncedBatch], confirmed: Segment) -> bool:
-    """Whether the log shows others than those by which a claim was once confirmed."""
+    """Tell whether the log shows other batches than a confirmed claim."""
     sure = [piece for piece in pieces if piece.match is Match.SURE]
     return all(confirmed.runs_at(piece.sequence, _count(piece)) != piece.runs for piece in sure)
 
 
-def _of_one_pump(one: Segment, other: Segment) -> bool:
-    return abs(one.incarnation - other.incarnation) < ONE_PUMP
+def _of_one_pump(claim: Segment, other: Segment) -> bool:
+    return abs(claim.incarnation - other.incarnation) < ONE_PUMP
 
 
 def _ruling(stretches: Sequence[_Span], asked: Iterable[_Judged]) -> Ruling:
@@ -389,21 +445,29 @@ def _ruling(stretches: Sequence[_Span], asked: Iterable[_Judged]) -> Ruling:
             confirmed.append(part)
         if first.nth == 0:
             kept.add(claim.key)
-    # What may have been sent by two is told by a confirmed claim only: until there is one, both stay.
+    # Only a confirmed claim decides between two pumps that may have sent the same batches: until then both claims stay.
     spared = len(confirmed) < sum(bool(stretch.pieces) for stretch in stretches)
     false = [
-        one.claim for one in asked if one.claim.key not in kept and _has_failed(one.pieces, even_in_part=not spared)
+        judged.claim
+        for judged in asked
+        if judged.claim.key not in kept and _has_failed(judged.pieces, even_in_part=not spared)
     ]
     return Ruling(tuple(true), tuple(confirmed), tuple(false))
 
 
 def _has_failed(pieces: Iterable[_AnnouncedBatch], *, even_in_part: bool) -> bool:
-    """Whether nothing of a claim can come any more; `even_in_part`: what of it is in the log may be another's."""
+    """Tell whether no batch of a claim can come any more.
+
+    With `even_in_part` a claim with batches in the log fails, too: these batches may be another pump's.
+    """
     return all(piece.match is Match.NO or (even_in_part and piece.match is not Match.OPEN) for piece in pieces)
 
 
 def _contradicts(piece: _AnnouncedBatch, settled: RunsBySequence) -> bool:
-    """Whether a confirmed claim leaves no room for it: one begins inside it, or had other records there."""
+    """Tell whether a confirmed claim excludes an announced batch.
+
+    The confirmed claim begins inside the batch, or had other records there.
+    """
     end, confirmed = piece.sequence + _count(piece), settled.segment
     if confirmed.sequence <= piece.sequence:
         overlap = min(confirmed.sequence + settled.announced, end) - piece.sequence
@@ -412,22 +476,28 @@ def _contradicts(piece: _AnnouncedBatch, settled: RunsBySequence) -> bool:
 
 
 def _agrees(piece: _AnnouncedBatch, place: _Place, told: _Told) -> bool:
-    """Whether what may have been written there is what is believed, or is known not to have been."""
-    if any(one.match >= Match.LIKELY for one in place.pieces):
+    """Tell whether a possible batch fits the ruling.
+
+    The ruling has the batch's records there, or another batch is known to be there.
+    """
+    if any(rival.match >= Match.LIKELY for rival in place.pieces):
         return True
     return told.runs(piece.sequence, _count(piece)) == piece.runs
 
 
 class _Told:
-    """What claims in order of sequence, each of which counts until the next, say of any records."""
+    """Runs of any records, by claims in order of sequence.
+
+    Each claim counts until the next claim.
+    """
 
     def __init__(self, claims: Sequence[Segment]) -> None:
         self._sequences = [claim.sequence for claim in claims]
         self._runs = [RunsBySequence(claim) for claim in claims]
 
     def runs(self, sequence: int, count: int) -> tuple[Run, ...]:
-        """The runs of so many records from a sequence on."""
-        found: list[Run] = []
+        """Return the runs of `count` records from a sequence on."""
+        covered: list[Run] = []
         at, end = max(bisect_right(self._sequences, sequence) - 1, 0), sequence + count
         for index in range(at, len(self._sequences)):
             following = self._sequences[index + 1] if index + 1 < len(self._sequences) else end
@@ -435,12 +505,15 @@ class _Told:
             if start >= end:
                 break
             if start < stop:
-                found += self._runs[index].at(start, stop - start)
-        return joined(found)
+                covered += self._runs[index].at(start, stop - start)
+        return joined(covered)
 
 
 def _ahead(pieces: Sequence[_AnnouncedBatch]) -> list[int]:
-    """For each batch of a claim how many of the next ones may be in the log."""
+    """Return, for each batch of a claim, the number of next batches in the log.
+
+    Batches that may be in the log are counted, too.
+    """
     counts = [0] * len(pieces)
     for index in range(len(pieces) - 2, -1, -1):
         counts[index] = counts[index + 1] + 1 if pieces[index + 1].match >= Match.POSSIBLE else 0

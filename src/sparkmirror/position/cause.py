@@ -1,4 +1,7 @@
-"""Why something isn't copied now, as a closed list: metrics use it as a label, never the reason's text."""
+"""Causes for which a partition isn't copied now, as a closed list.
+
+Metrics have the cause as a label, and never the text of the reason.
+"""
 
 from __future__ import annotations
 
@@ -9,45 +12,45 @@ from sparkmirror.durable.losses import LossKind
 
 
 class Cause(StrEnum):
-    """Why something isn't copied now."""
+    """Cause for which a flow, topic or partition isn't copied now."""
 
     NONE = "none"
     PAUSED = "paused"
-    """An operator has paused it."""
+    """An operator has paused the copy."""
     POSITION = "position"
-    """Its position is being read."""
+    """The position is being read."""
     PREDECESSOR = "predecessor"
-    """A predecessor may still be alive, and is waited for."""
+    """A predecessor may still be alive, so the pump waits."""
     RIVAL = "rival"
-    """Another process writes as this flow."""
+    """A rival process writes with this flow's identity."""
     THROTTLED = "throttled"
-    """A broker's quota."""
+    """A broker enforces a quota."""
     UNREACHABLE = "unreachable"
-    """A broker can't be reached, or does not answer."""
+    """A broker is unreachable, or does not answer."""
     NO_LEADER = "no-leader"
     NOT_ENOUGH_REPLICAS = "not-enough-replicas"
     NOT_AUTHORIZED = "not-authorized"
     NO_TOPIC = "no-topic"
-    """The topic, or partition, is not there."""
+    """The topic, or the partition, does not exist."""
     TOO_LARGE = "too-large"
-    """The target's limits on sizes."""
+    """The target limits sizes."""
     TIMESTAMP = "timestamp"
-    """The target's limits on timestamps."""
+    """The target limits timestamps."""
     UNREADABLE = "unreadable"
-    """The source's records can't be read, or not be unpacked within the bound."""
+    """The source's records can't be read, or can't be unpacked within the bound."""
     REFUSED = "refused"
-    """A cluster refuses it for another reason: codec, policy, format, version."""
+    """A cluster refuses the copy for another reason: codec, policy, format, version."""
     EXPIRED = "expired"
     TRUNCATED = "truncated"
     TARGET_TRUNCATED = "target-truncated"
     RECREATED = "recreated"
-    """One side's topic is a new one, or has fewer partitions."""
+    """The topic at one side is a new topic, or has fewer partitions."""
     FOREIGN = "foreign-writer"
-    """Somebody else wrote to the copy."""
+    """A foreign producer wrote to the copy."""
     TAKEOVER = "takeover"
-    """Where another mirror's copy ended is not known."""
+    """The end of another mirror's copy is not known."""
     BROKER = "broker"
-    """An error at a broker that may pass by itself."""
+    """A broker has an error that may pass by itself."""
     OTHER = "other"
 
 
@@ -77,10 +80,10 @@ _LOSSES = {
 
 
 def cause_of_error(code: int) -> Cause:
-    """That of one of Kafka's error codes."""
+    """Return the cause for a Kafka error code."""
     return _CODES.get(code, Cause.BROKER)
 
 
 def cause_of_loss(kind: LossKind) -> Cause:
-    """That of a loss which halts a partition."""
+    """Return the cause for a loss that halts a partition."""
     return _LOSSES.get(kind, Cause.OTHER)

@@ -1,7 +1,7 @@
-"""The position of a flow in one target partition, decided from what the target says (R9).
+"""Position of a flow in a target partition, decided from readings (R9).
 
-A pure function over readings: which sequence comes next, which upstream offset that is, and at which
-downstream offset it will land.
+`decide` is a pure function over readings of the target. The position says the next sequence, the upstream offset of the
+next record, and the downstream offset that the next record will get.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sparkmirror.wire.batches import SEQUENCE_MODULUS
 
 @dataclass(frozen=True, slots=True)
 class ProducerState:
-    """The leader's entry for our producer id and epoch (DescribeProducers)."""
+    """Entry of the leader for the flow's producer id and epoch (DescribeProducers)."""
 
     last_sequence: int
     last_timestamp_ms: int
@@ -24,7 +24,7 @@ class ProducerState:
 
 @dataclass(frozen=True, slots=True)
 class LogTail:
-    """The last batch of our producer id in the log; only foreign batches follow it."""
+    """Last batch of the flow in the log; only foreign batches follow."""
 
     last_sequence: int
     next_offset: int
@@ -33,79 +33,105 @@ class LogTail:
 
 @dataclass(frozen=True, slots=True)
 class TargetReading:
-    """What the target's leader said about one partition, in this order: log end, state, tail, log end."""
+    """Answers of the target's leader on one partition.
+
+    The order of reading is log end, state, tail, log end.
+    """
 
     log_start: int
     log_end_before: int
-    """The leader's own log end, above the high watermark too."""
+    """Log end of the leader, which may lie above the high watermark."""
     state: ProducerState | None
     tail: LogTail | None
-    """Only read where there is no state."""
+    """Tail of the log; only read without a state."""
     log_end_after: int
     has_records: bool
     high_watermark: int
-    """Read last."""
+    """High watermark, read last."""
 
     @property
     def last_sequence(self) -> int | None:
-        """Of our records, as far as it is known; wrapped."""
+        """Last sequence of the flow's records, if known; wrapped."""
         known = self.state or self.tail
         return known.last_sequence if known else None
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where the flow goes on in one partition."""
+    """Position at which the flow goes on in one partition."""
 
     sequence: int
-    """Of the next record; not wrapped."""
+    """Sequence of the next record; not wrapped."""
     upstream: int | None
-    """Offset of the next record at the source; None: no record was ever copied, the source's start decides."""
+    """Offset of the next record at the source.
+
+    None: no record was ever copied, and the source's start decides.
+    """
     downstream: int
-    """Offset that the next record will get."""
+    """Offset that the next record will get at the target."""
     claim_due: bool
-    """What is sent next must be claimed first, also if it goes on without a gap."""
+    """True if the next batch needs a claim, even without a gap."""
     leader_epoch: int
-    """Of the last record copied, as the source has it (KIP-320); -1: not known."""
+    """Partition leader epoch of the last copied record; -1: not known.
+
+    The epoch is the source's (KIP-320).
+    """
     source_topic_id: bytes | None
-    """Of what was copied last; None: nothing ever was."""
+    """Source topic id of the last copied record; None: no record was ever copied."""
     newest_timestamp_ms: int | None
-    """Of the producer state; None: there is no state."""
+    """Timestamp of the producer state; None: no state."""
     end: int = -1
-    """Downstream: where our records end; somebody else's may follow. -1: there never were any."""
+    """Downstream offset at which the flow's records end.
+
+    Foreign records may follow. -1: the flow never had a record here.
+    """
     ours_from: int = -1
-    """Downstream: from there to `end` all is ours, by what the leader or the log says; -1: they say nothing."""
+    """Downstream offset from which to `end` all records are the flow's.
+
+    The leader or the log says so; -1: neither does.
+    """
     supposed: bool = False
-    """That is so only if all that lay behind the newest claim was ours: the log shows none of it any more."""
+    """True if the position is derived from the log's end alone.
+
+    The derivation assumes that every offset behind the newest claim was the flow's: the log shows none of these records
+    any more.
+    """
     lost: int = 0
-    """So many records that confirmed claims say were appended are not there any more: the target lost them."""
+    """Number of records that the target lost although confirmed claims have them."""
     lost_to: int = -1
-    """Downstream: where the last of these ended; -1: none is known to be lost."""
+    """Downstream offset at the end of the lost records; -1: no known loss."""
     unseen: bool = False
-    """Only the log's end tells how much was appended behind the newest claim that the log has come to."""
+    """True if only the log's end tells the number of appended records.
+
+    The number counts from the newest claim that the log has come to.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """The readings don't settle it. `wait`: something was moving, read again; else it is damage."""
+    """Reason for which the readings give no position.
+
+    With `wait` something was moving, and the caller reads again. Without `wait` the doubt is damage.
+    """
 
     reason: str
     wait: bool = False
     surplus: int = 0
-    """How many records the log holds more than this flow wrote."""
+    """Number of records in the log beyond the records that this flow wrote."""
     uncovered: bool = False
-    """An older segment is needed than the ones given."""
+    """True if the decision needs older claims than the given claims."""
     unreplicated: bool = False
-    """It settles once the high watermark has come to the log's end."""
+    """True if the high watermark has yet to come to the log's end."""
 
 
 def decide(
     reading: TargetReading, segments: Sequence[Segment], foreign_tail: int = 0, *, whole: bool = False
 ) -> Position | Doubt:
-    """The position of a partition, or why it can't be told.
+    """Decide the position of a partition, or return the reason for a doubt.
 
     `segments` are the true claims of this flow's producer id for this target topic id and partition (`arbitration`).
-    `foreign_tail`: so many offsets at the log's end are known to be somebody else's. `whole`: all segments.
+    `foreign_tail` is the number of offsets at the log's end that are known to be foreign. `whole` says that `segments`
+    has all claims, and not only the newest.
     """
     if not segments:
         return _first(reading, foreign_tail)
@@ -119,7 +145,7 @@ def decide(
     first = min(segments, key=_sequence)
 
     def begins(segment: Segment) -> bool:
-        """Whether all that is below it at the target was there before us."""
+        """Tell whether all target records below the claim were there before this flow."""
         return segment.is_start or segment.sequence == (first.sequence if whole else 0)
 
     newest = max(there, key=_sequence, default=first)
@@ -138,7 +164,7 @@ def decide(
         reason = "the target partition holds records, but none that this flow wrote: somebody else writes to it"
         return Doubt(reason, uncovered=reading.log_end_after == newest.downstream and not whole)
     else:
-        # Below none: somebody else's records were among what the log has lost altogether.
+        # A sequence below 0 shows that foreign records were among the records that the log has lost altogether.
         sequence = lowest = highest = max(lowest, 0)
         source = "the log end"
         supposed = reading.log_end_after > newest.downstream + newest.announced * newest.confirmed
@@ -146,18 +172,20 @@ def decide(
         unseen = bool(there) and not (newest.altered or all_before)
     if not lowest <= sequence <= highest:
         return Doubt(_disagreement(source, sequence, lowest, highest), surplus=max(lowest - sequence, 0))
-    # What an operator set counts from its own sequence on; of another claim nothing was appended yet there.
+    # A claim with an altered offset counts from its own sequence on. Of another claim at this sequence no record was
+    # appended yet.
     covering = [segment for segment in segments if segment.sequence < sequence + segment.altered]
     segment = max(covering, key=_sequence) if covering else first
-    gone = [one for one in segments if one.confirmed and one.sequence + one.announced > sequence]
-    lost = max((one.sequence + one.announced - sequence for one in gone), default=0)
-    lost_to = max((one.downstream + one.announced for one in gone), default=-1)
-    if whole and sequence == 0 < segment.sequence:  # nothing is left, not even what the first claim announced
+    gone = [claim for claim in segments if claim.confirmed and claim.sequence + claim.announced > sequence]
+    lost = max((claim.sequence + claim.announced - sequence for claim in gone), default=0)
+    lost_to = max((claim.downstream + claim.announced for claim in gone), default=-1)
+    if whole and sequence == 0 < segment.sequence:  # no record is left, not even those of the first claim
         return Position(0, None, reading.log_end_after + foreign_tail, True, -1, None, None, lost=lost, lost_to=lost_to)
     if segment.sequence > sequence:
         reason = f"no segment covers sequence {sequence}: the target lost records that were acknowledged"
         return Doubt(reason, uncovered=True)
-    # By the newest claim, of which nothing need be there: behind a stretch that is somebody else's it says where.
+    # The offset follows from the newest claim, even if no record of the claim is in the log: behind foreign records the
+    # newest claim tells the offset.
     downstream = newest.downstream + sequence - newest.sequence + foreign_tail
     end = segment.downstream + sequence - segment.sequence
     return Position(
@@ -178,7 +206,11 @@ def decide(
 
 
 def reached(claims: Sequence[Segment], reading: TargetReading) -> list[Segment]:
-    """Those that the log has come to. Where it lost records, somebody else may have written as far as they once led."""
+    """Return the claims that the log has come to.
+
+    The sequences are compared, too: where the log lost records, a foreign producer may have written as far as the lost
+    claims once led.
+    """
     sequence = appended(reading.last_sequence, reading.log_end_after, claims)
     return [
         claim
@@ -188,7 +220,11 @@ def reached(claims: Sequence[Segment], reading: TargetReading) -> list[Segment]:
 
 
 def appended(last_sequence: int | None, log_end: int, claims: Sequence[Segment]) -> int | None:
-    """The sequence after our last record, if the leader or the log knows of any; near what any claim leads to."""
+    """Return the sequence after the flow's last record, or None.
+
+    None if neither the leader nor the log knows of a record. The wrapped sequence is taken near the sequence that the
+    newest claim has at the log's end.
+    """
     if last_sequence is None:
         return None
     newest = max(claims, key=_sequence, default=None)
@@ -205,13 +241,13 @@ def _first(reading: TargetReading, fences: int) -> Position | Doubt:
     if reading.log_end_after - reading.log_start > fences:
         return Doubt(
             f"the target partition already holds offsets {reading.log_start} to {reading.log_end_after - 1}, "
-            "which this flow did not write; exclude the topic, or delete them if nobody needs them"
+            "which this flow did not write; exclude the topic, or delete them if no consumer needs them"
         )
     return Position(0, None, reading.log_end_after, True, -1, None, None)
 
 
 def unwrap(wrapped: int, near: int) -> int:
-    """The count whose wrapped form is given and that is nearest to `near`."""
+    """Return the unwrapped sequence nearest to `near`."""
     ahead = (wrapped - near) % SEQUENCE_MODULUS
     return near + (ahead if ahead < SEQUENCE_MODULUS // 2 else ahead - SEQUENCE_MODULUS)
 

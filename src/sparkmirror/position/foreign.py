@@ -1,7 +1,7 @@
-"""Somebody else's records in a target partition: where they are, and the claims that step over them.
+"""Search for foreign records in a target partition, and claims behind them.
 
-Between two foreign records our batches lie one after the other, so downstream minus sequence never falls; the
-places where it rises are found by bisection.
+Between two foreign records the flow's batches lie one after the other, so downstream minus sequence never falls.
+Bisection finds the places where downstream minus sequence rises.
 """
 
 from __future__ import annotations
@@ -18,16 +18,19 @@ from sparkmirror.wire.topic_partition import TopicPartition
 
 
 class ForeignRecords(NamedTuple):
-    """A stretch of offsets that hold no records of ours."""
+    """Stretch of target offsets without records of the flow."""
 
     first: int
     end: int
     fence: bool = False
-    """Marker fences of release 0.1 (`durable.identity`), and no foreign producer's records."""
+    """True for marker fences of release 0.1 (`durable.identity`).
+
+    A stretch of fences has no foreign producer's records.
+    """
 
 
 def told_apart(stretch: ForeignRecords, fences: Iterable[tuple[int, int]]) -> list[ForeignRecords]:
-    """The parts of a stretch that are fences, and those that somebody else wrote, in order."""
+    """Split a stretch into fences and foreign producers' records, in order."""
     parts, at = [], stretch.first
     for first, end in sorted((max(first, stretch.first), min(end, stretch.end)) for first, end in fences):
         first = max(first, at)
@@ -39,18 +42,21 @@ def told_apart(stretch: ForeignRecords, fences: Iterable[tuple[int, int]]) -> li
 
 
 class Explained(NamedTuple):
-    """What accounts for offsets that are more than we wrote."""
+    """Account of the target's offsets beyond the flow's records."""
 
     claims: tuple[Segment, ...]
-    """Where we go on after each stretch; confirmed, the log shows them."""
+    """Confirmed claims on the flow's records after each stretch.
+
+    The log shows these records.
+    """
     stretches: tuple[ForeignRecords, ...]
     tail: int
-    """Offsets at the log's end that are foreign."""
+    """Number of foreign offsets at the log's end."""
 
 
 def explain(
     probe: LogProbe,
-    where: TopicPartition,
+    partition: TopicPartition,
     segments: tuple[Segment, ...],
     sequence: int,
     log_start: int,
@@ -58,11 +64,11 @@ def explain(
     *,
     shown_to: int | None = None,
 ) -> Explained | None:
-    """Account for every offset between the newest segment's start and the log's end.
+    """Account for every offset between the newest claim's start and the log's end.
 
-    None if that can't be: records of ours are there twice. `sequence` is the next one of ours. `shown_to`: where our
-    last batch ends, as far as the log shows; what compaction took behind that may have been ours. `segments` are the
-    true claims, in order, and what is before the newest is settled.
+    Return None if records of the flow are there twice, so that no account is possible. `segments` are the true claims,
+    in order; all before the newest is settled. `sequence` is the flow's next sequence. `shown_to` is the end of the
+    flow's last batch, as far as the log shows; records that compaction took behind may have been the flow's.
     """
     newest = segments[-1]
     claims: list[Segment] = []
@@ -70,78 +76,85 @@ def explain(
     at, shift = max(newest.downstream, log_start), newest.downstream - newest.sequence
     surplus = (log_end - sequence) - shift
     while surplus:
-        dense = shown_to is not None and shown_to - sequence == shift  # so nothing lies between ours
-        jump = None if dense else _first_jump(probe, where, at, log_end, shift, sequence)
-        found = jump or StoredBatch(sequence, log_end, 0, 0, 0, 0, 0, 0, 0)
-        before = found.sequence + shift
+        dense = shown_to is not None and shown_to - sequence == shift  # so the flow's records lie without a gap
+        jump = None if dense else _first_jump(probe, partition, at, log_end, shift, sequence)
+        batch = jump or StoredBatch(sequence, log_end, 0, 0, 0, 0, 0, 0, 0)
+        before = batch.sequence + shift
         foreign = probe.foreign_only if shown_to is None or jump is not None else probe.foreign_throughout
-        if before > found.offset or not foreign(where, before, found.offset):
+        if before > batch.offset or not foreign(partition, before, batch.offset):
             return None
-        stretches.append(ForeignRecords(before, found.offset))
+        stretches.append(ForeignRecords(before, batch.offset))
         if jump is None:
-            return Explained(tuple(claims), tuple(stretches), found.offset - before)
-        segment = newest.between(found.sequence, sequence, found.offset)
+            return Explained(tuple(claims), tuple(stretches), batch.offset - before)
+        segment = newest.between(batch.sequence, sequence, batch.offset)
         claims.append(segment)
-        at, shift = found.offset, found.offset - found.sequence
+        at, shift = batch.offset, batch.offset - batch.sequence
         surplus = (log_end - sequence) - shift
     return Explained(tuple(claims), tuple(stretches), 0)
 
 
 class ForeignTail(NamedTuple):
-    """What is foreign at the end of a log that holds nothing of ours any more."""
+    """Foreign offsets at the end of a log without records of the flow."""
 
     offsets: int
+    """Number of offsets in the tail, with the unknown parts."""
     unknown: tuple[ForeignRecords, ...]
-    """Parts of it that nobody has noted."""
+    """Parts of the tail without a note in the ledger."""
 
 
 def foreign_tail(known: Iterable[ForeignRecords], begin: int, log_end: int) -> ForeignTail:
-    """From the first of the stretches `known` on to a log's end, retention may have deleted any of it.
+    """Return the foreign tail, from the first `known` stretch to the log's end.
 
-    What lies below `begin`, where our newest claim does, is accounted for. Behind a stretch that was noted nothing of
-    ours can be: it would have been claimed.
+    Retention may have deleted any part of the tail. Offsets below `begin`, the start of the flow's newest claim, are
+    accounted for. Behind a noted stretch there is no record of the flow: the record would have been claimed.
     """
-    behind = [ForeignRecords(max(one.first, begin), min(one.end, log_end)) for one in known]
-    behind = sorted(one for one in behind if one.first < one.end)
+    behind = [ForeignRecords(max(stretch.first, begin), min(stretch.end, log_end)) for stretch in known]
+    behind = sorted(stretch for stretch in behind if stretch.first < stretch.end)
     if not behind:
         return ForeignTail(0, ())
     unknown = []
     at = behind[0].first
-    for one in [*behind, ForeignRecords(log_end, log_end)]:
-        if one.first > at:
-            unknown.append(ForeignRecords(at, one.first))
-        at = max(at, one.end)
+    for stretch in [*behind, ForeignRecords(log_end, log_end)]:
+        if stretch.first > at:
+            unknown.append(ForeignRecords(at, stretch.first))
+        at = max(at, stretch.end)
     return ForeignTail(log_end - behind[0].first, tuple(unknown))
 
 
-def foreign_between(probe: LogProbe, where: TopicPartition, ruling: Ruling) -> tuple[ForeignRecords, ...]:
-    """The stretches right before claims that the log has just decided: what those hold landed behind them."""
-    found = []
+def foreign_between(probe: LogProbe, partition: TopicPartition, ruling: Ruling) -> tuple[ForeignRecords, ...]:
+    """Return the foreign stretches right before claims that the log has just decided.
+
+    The claims' records landed behind these stretches.
+    """
+    stretches = []
     for before, claim in pairwise(ruling.true):
         first = before.downstream + claim.sequence - before.sequence
         if (
             first < claim.downstream
             and claim.batches
             and (not claim.confirmed or claim in ruling.confirmed)
-            and probe.foreign_only(where, first, claim.downstream)
+            and probe.foreign_only(partition, first, claim.downstream)
         ):
-            found.append(ForeignRecords(first, claim.downstream))
-    return tuple(found)
+            stretches.append(ForeignRecords(first, claim.downstream))
+    return tuple(stretches)
 
 
 def _first_jump(
-    probe: LogProbe, where: TopicPartition, low: int, high: int, shift: int, near: int
+    probe: LogProbe, partition: TopicPartition, low: int, high: int, shift: int, near: int
 ) -> StoredBatch | None:
-    """The first batch of ours in a range of offsets that lies farther behind its sequence than `shift`."""
-    found: StoredBatch | None = None
+    """Return the flow's first batch whose offset less sequence exceeds `shift`.
+
+    The search covers the offsets from `low` to before `high`.
+    """
+    jump: StoredBatch | None = None
     while low < high:
         middle = (low + high) // 2
-        batch = probe.next_of_ours(where, middle, near)
+        batch = probe.next_of_ours(partition, middle, near)
         if batch is None or batch.offset >= high:
             high = middle
         elif batch.offset - batch.sequence > shift:
-            found = batch
+            jump = batch
             high = middle
         else:
             low = batch.offset + batch.span
-    return found
+    return jump

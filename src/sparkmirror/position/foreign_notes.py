@@ -1,4 +1,4 @@
-"""What is known for good of somebody else's records in target partitions, and of our fences, by the loss ledger."""
+"""Notes of foreign records and fences, in the loss ledger."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from sparkmirror.wire.topic_partition import TopicPartition
 
 
 class ForeignNotes:
-    """For these target partitions of one flow, by where they are; what others note meanwhile is not seen."""
+    """Notes of some target partitions of one flow.
+
+    The ledger is read once, at first use: notes that another process writes later are not seen.
+    """
 
     def __init__(
         self,
@@ -23,27 +26,35 @@ class ForeignNotes:
         topic_ids: Mapping[str, bytes],
         moved: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """`moved`: whether a source topic's writers have moved to its copy."""
+        """Take the pairs by target partition, and the target topics' ids.
+
+        `moved` tells whether a source topic's writers have moved to the copy.
+        """
         self._ledger = ledger
         self._routes = routes
         self._topic_ids = topic_ids
         self._moved = moved
 
-    def note(self, where: TopicPartition, stretch: ForeignRecords) -> None:
-        """Make a stretch known, before claims are written behind it: nobody looks for it again then."""
-        route = self._routes[where]
-        moved = self._moved(route.source_topic)
-        self._ledger.record(not_ours(route, self._topic_ids[where[0]], stretch, moved=moved))
+    def note(self, partition: TopicPartition, stretch: ForeignRecords) -> None:
+        """Write a note of a stretch.
 
-    def known(self, where: TopicPartition) -> list[ForeignRecords]:
-        """All stretches of the partition that were ever noted, but for what the target has lost since."""
-        return list(self._noted[self._topic_ids[where[0]].hex(), where[1]])
+        Call `note` before claims are written behind the stretch: no process searches for the stretch again afterwards.
+        """
+        route = self._routes[partition]
+        moved = self._moved(route.source_topic)
+        self._ledger.record(not_ours(route, self._topic_ids[partition[0]], stretch, moved=moved))
+
+    def known(self, partition: TopicPartition) -> list[ForeignRecords]:
+        """Return all noted stretches of a partition, without later losses of the target."""
+        return list(self._noted[self._topic_ids[partition[0]].hex(), partition[1]])
 
     @cached_property
     def _noted(self) -> Mapping[tuple[str, int], Sequence[ForeignRecords]]:
-        """By target topic id and partition."""
+        """Noted stretches, by target topic id and partition."""
         losses: dict[tuple[str, int], list[Loss]] = defaultdict(list)
         for loss in self._ledger.read():
             losses[loss.target_topic_id, loss.partition].append(loss)
-        noted = {where: [stretch_of(note) for note in standing_notes(some)] for where, some in losses.items()}
+        noted = {
+            partition: [stretch_of(note) for note in standing_notes(entries)] for partition, entries in losses.items()
+        }
         return defaultdict(list, noted)

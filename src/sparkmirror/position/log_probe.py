@@ -1,6 +1,6 @@
-"""What lies in the target's log where claims say that their batches are (`matching`).
+"""Reading of the target's log at the batches of claims (`matching`).
 
-Blocking. Only below the high watermark: what is above it can't be read, and may still vanish.
+Blocking. Only batches below the high watermark are read: batches above can't be read, and may still vanish.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REQUEST_TIMED_OUT = 7
 
 
 class LogProbe:
-    """Reads batch headers at one leader."""
+    """Reader of batch headers at one leader."""
 
     def __init__(self, client: ClusterClient, leader: int, topic_ids: Mapping[str, bytes], identity: Identity) -> None:
         self._client = client
@@ -33,10 +33,10 @@ class LogProbe:
         self._topic_ids = topic_ids
         self._identity = identity
 
-    def headers(self, where: Mapping[TopicPartition, int]) -> dict[TopicPartition, tuple[list[BatchHeader], int]]:
-        """Some whole batches' headers from an offset on, and the high watermark; none at or above that.
+    def headers(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, tuple[list[BatchHeader], int]]:
+        """Return headers of whole batches from each offset on, and the high watermark.
 
-        An offset outside the log gives (no headers, -1).
+        Only some batches are returned, all below the high watermark. An offset outside the log gives (no headers, -1).
         """
         connection = self._client.broker(self._leader)
         version = connection.version(fetch.API_KEY, fetch.VERSIONS, "Fetch")
@@ -49,7 +49,7 @@ class LogProbe:
             partition_max_bytes=_PARTITION_BYTES,
             incremental=False,
         )
-        for (topic, partition), offset in where.items():
+        for (topic, partition), offset in offsets.items():
             session.want(topic, self._topic_ids[topic], partition, fetch.FetchPosition(offset, -1, -1))
         try:
             head, parts = session.read(connection.exchange_raw([session.request(0)]))
@@ -57,57 +57,60 @@ class LogProbe:
             self._client.hang_up(self._leader)
             raise
         if head.error:
-            raise TailUnread(*next(iter(where)), head.error)
-        found: dict[TopicPartition, tuple[list[BatchHeader], int]] = {}
+            raise TailUnread(*next(iter(offsets)), head.error)
+        answers: dict[TopicPartition, tuple[list[BatchHeader], int]] = {}
         for part in parts:
             key = part.topic, part.partition
             if part.error == fetch.OFFSET_OUT_OF_RANGE:
-                found[key] = [], -1
+                answers[key] = [], -1
             elif part.error:
                 raise TailUnread(*key, part.error)
             else:
-                found[key] = [header for _, header in batch_headers(part.records)], part.high_watermark
-        return found
+                answers[key] = [header for _, header in batch_headers(part.records)], part.high_watermark
+        return answers
 
     def evidence(
         self, claims: Mapping[TopicPartition, Sequence[Segment]], log_starts: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, dict[ClaimKey, MatchedLog]]:
-        """For each claim's key what the log holds there."""
-        found: dict[TopicPartition, dict[ClaimKey, MatchedLog]] = {where: {} for where in claims}
-        rounds = max((len(some) for some in claims.values()), default=0)
+        """Return, by claim key, the log's batches at each claim."""
+        matched: dict[TopicPartition, dict[ClaimKey, MatchedLog]] = {partition: {} for partition in claims}
+        rounds = max((len(listed) for listed in claims.values()), default=0)
         for index in range(rounds):
-            asked = {where: some[index] for where, some in claims.items() if index < len(some)}
-            for where, seen in self._round(asked, log_starts).items():
-                found[where][asked[where].key] = seen
-        return found
+            asked = {partition: listed[index] for partition, listed in claims.items() if index < len(listed)}
+            for partition, seen in self._round(asked, log_starts).items():
+                matched[partition][asked[partition].key] = seen
+        return matched
 
     def _round(
         self, claims: Mapping[TopicPartition, Segment], log_starts: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, MatchedLog]:
-        """One claim a partition."""
-        looking = {where: max(claim.downstream, log_starts[where]) for where, claim in claims.items()}
-        collected: dict[TopicPartition, list[StoredBatch]] = {where: [] for where in claims}
+        """Return the log's batches at one claim for each partition."""
+        looking = {partition: max(claim.downstream, log_starts[partition]) for partition, claim in claims.items()}
+        collected: dict[TopicPartition, list[StoredBatch]] = {partition: [] for partition in claims}
         done: dict[TopicPartition, MatchedLog] = {}
         for _ in range(_MOST_STEPS * len(claims)):
             answers = self.headers(looking)
-            # A full answer has nothing for the partitions at its end; and a compacted log may end before its high
-            # watermark, which shows where the answer had room for everybody.
+            # A full answer has no batch for the partitions at its end. A compacted log may have no batch up to its high
+            # watermark: only an answer with room for all partitions shows such an end.
             room = not any(headers for headers, _ in answers.values())
-            for where, (headers, high_watermark) in answers.items():
-                claim, mine = claims[where], collected[where]
+            for partition, (headers, high_watermark) in answers.items():
+                claim, mine = claims[partition], collected[partition]
                 for header in headers:
-                    looking[where] = header.next_offset
+                    looking[partition] = header.next_offset
                     if self._take(header, claim, mine):
                         high_watermark = header.next_offset
                         break
-                if looking[where] >= high_watermark or (room and not headers):
-                    done[where] = MatchedLog(tuple(mine), max(looking.pop(where), high_watermark))
+                if looking[partition] >= high_watermark or (room and not headers):
+                    done[partition] = MatchedLog(tuple(mine), max(looking.pop(partition), high_watermark))
             if not looking:
                 return done
         raise TailUnread(*next(iter(looking)), REQUEST_TIMED_OUT)
 
     def _take(self, header: BatchHeader, claim: Segment, mine: list[StoredBatch]) -> bool:
-        """Note a batch of ours that bears on the claim; whether that is enough."""
+        """Note a batch of the flow that bears on the claim.
+
+        Return True if `mine` is complete then.
+        """
         if not self._is_ours(header):
             return False
         stored = self.stored(header, near=claim.sequence)
@@ -116,7 +119,7 @@ class LogProbe:
         return stored.sequence + stored.span >= claim.sequence + claim.announced
 
     def stored(self, header: BatchHeader, near: int) -> StoredBatch:
-        """A batch of ours, its sequence unwrapped."""
+        """Return a batch of the flow, with the sequence unwrapped near `near`."""
         return StoredBatch(
             unwrap(header.base_sequence, near),
             header.base_offset,
@@ -129,25 +132,31 @@ class LogProbe:
             header.max_timestamp,
         )
 
-    def next_of_ours(self, where: TopicPartition, offset: int, near: int) -> StoredBatch | None:
-        """The first batch of ours at or after an offset; None if there is none below the high watermark."""
-        for header in self._from(where, offset):
+    def next_of_ours(self, partition: TopicPartition, offset: int, near: int) -> StoredBatch | None:
+        """Return the flow's first batch at or after an offset.
+
+        Return None without such a batch below the high watermark.
+        """
+        for header in self._from(partition, offset):
             if self._is_ours(header):
                 return self.stored(header, near)
         return None
 
-    def foreign_only(self, where: TopicPartition, offset: int, end: int) -> bool:
-        """Whether a range of offsets holds no record of ours."""
-        for header in self._from(where, offset):
+    def foreign_only(self, partition: TopicPartition, offset: int, end: int) -> bool:
+        """Tell whether a range of offsets has no record of the flow."""
+        for header in self._from(partition, offset):
             if header.base_offset >= end:
                 return True
             if self._is_ours(header):
                 return False
         return True
 
-    def foreign_throughout(self, where: TopicPartition, offset: int, end: int) -> bool:
-        """Whether batches of others hold all of a range of offsets: none was deleted, or taken out by compaction."""
-        for header in self._from(where, offset):
+    def foreign_throughout(self, partition: TopicPartition, offset: int, end: int) -> bool:
+        """Tell whether foreign batches fill a range of offsets without a hole.
+
+        A hole is a batch that was deleted, or that compaction took out.
+        """
+        for header in self._from(partition, offset):
             if header.base_offset > offset or self._is_ours(header):
                 return False
             offset = header.next_offset
@@ -155,25 +164,33 @@ class LogProbe:
                 return True
         return False
 
-    def fences(self, where: TopicPartition, offset: int, end: int) -> list[tuple[int, int]]:
-        """Stretches of nothing but marker fences (`durable.identity`) in a range of offsets: first, and end."""
-        found: list[tuple[int, int]] = []
-        for header in self._from(where, offset):
+    def fences(self, partition: TopicPartition, offset: int, end: int) -> list[tuple[int, int]]:
+        """Return the stretches of marker fences in a range of offsets, as first and end.
+
+        `durable.identity` describes marker fences.
+        """
+        stretches: list[tuple[int, int]] = []
+        for header in self._from(partition, offset):
             if header.base_offset >= end:
                 break
             if self._is_fence(header):
-                first = found.pop()[0] if found and found[-1][1] == header.base_offset else header.base_offset
-                found.append((first, header.next_offset))
-        return found
+                first = (
+                    stretches.pop()[0] if stretches and stretches[-1][1] == header.base_offset else header.base_offset
+                )
+                stretches.append((first, header.next_offset))
+        return stretches
 
-    def fences_only(self, where: TopicPartition, offset: int, end: int) -> bool:
-        """Tell whether all batches in a range of offsets are marker fences; reads as far as the first other batch."""
-        headers = takewhile(lambda header: header.base_offset < end, self._from(where, offset))
+    def fences_only(self, partition: TopicPartition, offset: int, end: int) -> bool:
+        """Tell whether all batches in a range of offsets are marker fences.
+
+        The reading ends at the first batch of another kind.
+        """
+        headers = takewhile(lambda header: header.base_offset < end, self._from(partition, offset))
         return all(map(self._is_fence, headers))
 
     @property
     def was_fenced(self) -> bool:
-        """Whether there may be markers of ours anywhere."""
+        """True if the log may have marker fences of the flow."""
         return bool(self._identity.former)
 
     def _is_fence(self, header: BatchHeader) -> bool:
@@ -182,9 +199,9 @@ class LogProbe:
     def _is_ours(self, header: BatchHeader) -> bool:
         return is_ours(header, self._identity.wrote)
 
-    def _from(self, where: TopicPartition, offset: int) -> Iterator[BatchHeader]:
+    def _from(self, partition: TopicPartition, offset: int) -> Iterator[BatchHeader]:
         while True:
-            headers, high_watermark = self.headers({where: offset})[where]
+            headers, high_watermark = self.headers({partition: offset})[partition]
             yield from headers
             if not headers or headers[-1].next_offset >= high_watermark:
                 return

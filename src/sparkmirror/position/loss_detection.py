@@ -1,4 +1,7 @@
-"""The loss sentinel: what a partition's two sides show to be lost, and where the copy goes on (a pure function)."""
+"""Detection of losses from the readings of both sides of a partition.
+
+`look_for_losses` is a pure function: it names the losses, and the upstream offset at which the copy goes on.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +20,21 @@ from sparkmirror.position.route import PartitionPair
 from sparkmirror.wire.topic_ids import same_topic
 
 TELL_US = "alter the connector's offset, or delete the target topic to have it copied again"
-"""What helps where nothing tells any more how far a partition was copied."""
+"""Remedy for a partition whose progress nothing tells any more."""
 
 
 class LedgerPosition(NamedTuple):
-    """Where at the target a loss shows."""
+    """Place of a loss at the target."""
 
     target_topic_id: bytes
     downstream: int
 
 
 class Found(NamedTuple):
-    """Losses, and the upstream offset to go on from; None: nothing was ever copied."""
+    """Losses, and the upstream offset to go on from.
+
+    `resume_at` is None if no record was ever copied, or a loss of the target halts the partition.
+    """
 
     losses: tuple[Loss, ...]
     resume_at: int | None
@@ -50,13 +56,15 @@ def look_for_losses(
     passed: tuple[int, int] = (-1, -1),
     moved: bool = False,
 ) -> Found:
-    """What was lost between what was copied last and what the source still has.
+    """Return the losses between the last copied record and the source's log.
 
-    `target_end`: of the target's log; `known`: what the ledger said of it before it was read. `appended`: where the
-    last record ended that it had acknowledged to us; -1: not known. `cut_at`: from there on the
-    source's log is not the one that was copied (`cut_in`). `passed`: when the copy ended at the second of these
-    offsets nothing was left at the source below the first: only markers may be between. `moved`: the topic's writers
-    have moved to the target.
+    - `target_end` is the end of the target's log.
+    - `known` are the ledger's losses of the target partition, read before the log.
+    - `appended` is the target offset after the last record that the target acknowledged to the flow; -1: not known.
+    - `cut_at` is the source offset from which on the source's log is not the copied log (`cut_in`).
+    - `passed` has an upstream and a downstream offset. When the copy ended at the downstream offset, no record was left
+      at the source below the upstream offset: only markers may be between.
+    - `moved` says that the topic's writers have moved to the target.
     """
     cut = halted_at_target(known)
     if (halted := _cut_and_emptied(route, target_topic_id, position, cut, appended)) is not None:
@@ -66,8 +74,10 @@ def look_for_losses(
         target_truncated(route, target_topic_id, *gone)
         for gone in _lost_by_target(position, target_end, known, appended)
     ]
-    losses += [target_truncated(route, target_topic_id, loss.first, loss.end) for loss in cut]  # it goes on
-    losses += [not_ours(route, target_topic_id, stretch, moved=moved) for stretch in foreign]  # later, so it stands
+    # The copy goes on, so the halting losses are healed.
+    losses += [target_truncated(route, target_topic_id, loss.first, loss.end) for loss in cut]
+    # The notes come last, so that the losses don't overrule the notes.
+    losses += [not_ours(route, target_topic_id, stretch, moved=moved) for stretch in foreign]
     resume_at = position.upstream
     if position.source_topic_id is not None and not same_topic(position.source_topic_id, source_topic_id):
         losses.append(_recreated(route, at, position.upstream or 0, policy))
@@ -88,9 +98,10 @@ def look_for_losses(
 def _done_below(
     position: Position, foreign: Sequence[ForeignRecords], cut_at: int | None, passed: tuple[int, int]
 ) -> int:
-    """Up to where nothing was left: what was passed over counts while the log is the one in which it was.
+    """Return the upstream offset below which no record is left to copy.
 
-    Fences that came since are nobody's records.
+    The `passed` offset counts while the source's log is the log that was passed, and while the target's copy ends at
+    the same offset. Later fences at the target are no records, and don't change the end.
     """
     upstream, downstream = passed
     end = position.downstream
@@ -103,10 +114,12 @@ def _done_below(
 
 
 def cut_in(copied: Sequence[Segment], upstream: int, ask: Callable[[int], EpochEnd]) -> int | None:
-    """Where the source's log stopped being the one that was copied up to `upstream`; None: its leader can't tell.
+    """Return the offset at which the source's log departs from the copied log.
 
-    `copied` are the true claims, in order; `ask` asks the leader where an epoch ends in its log. Of an epoch that
-    both logs have, they share what the shorter one has; below, the epoch before that is asked for (KIP-101).
+    The copied log reaches up to `upstream`. Return None if the source's leader can't tell. `copied` are the true
+    claims, in order; `ask` asks the leader for the end of a leader epoch in its log. Two logs with the same epoch share
+    the epoch's records up to the end in the shorter log. Without a common epoch so far, the next lower epoch of the
+    copied log is asked for (KIP-101).
     """
     shared, left = upstream, list(copied)
     while left:
@@ -125,9 +138,11 @@ def cut_in(copied: Sequence[Segment], upstream: int, ask: Callable[[int], EpochE
 def _cut_and_emptied(
     route: PartitionPair, target_topic_id: bytes, position: Position, cut: Sequence[Loss], appended: int
 ) -> Loss | None:
-    """A log that shows nothing of ours and has lost what it had acknowledged: whose its last offsets were is not known.
+    """Return the halting loss of a target log that was cut and emptied, or None.
 
-    So it stays, however far somebody else writes, until the log or a claim says where to go on. `cut`: it stays so.
+    The log shows no record of the flow and has lost acknowledged records, so the writer of its last offsets is unknown.
+    The partition stays halted, however far a foreign producer writes, until the log or a claim says where to go on.
+    `cut` are the known losses that halt the partition.
     """
     first = max(position.end, position.downstream)
     if not position.unseen or (not cut and appended <= first):
@@ -145,21 +160,23 @@ def _cut_and_emptied(
 
 
 def stretch_of(note: Loss) -> ForeignRecords:
-    """Where something is that is not ours."""
+    """Return the stretch of a note of foreign records or fences."""
     return ForeignRecords(note.first, note.end, fence=note.kind is LossKind.FENCED)
 
 
 def _lost_by_target(
     position: Position, target_end: int | None, known: Sequence[Loss], appended: int
 ) -> Iterable[tuple[int, int]]:
-    """Offsets of the target where something was, by our claims or by notes of what is not ours, and is no more.
+    """Yield the ranges of target offsets whose records the target lost.
 
-    Ours was lost from where ours ends now, or behind what was noted there; somebody else may have filled its place.
+    Claims of the flow, or notes of foreign records and fences, tell the records that were there. The flow's records
+    were lost from the present end of the flow's records on, or from behind the noted stretches at this end; foreign
+    producers may have filled the place since.
     """
     notes = [stretch_of(note) for note in standing_notes(known)]
     first, last = position.end if position.end >= 0 else position.downstream, max(position.lost_to, appended)
     if any(loss.kind is LossKind.TARGET_TRUNCATED and loss.first == first and loss.end >= last for loss in known):
-        last = first  # it was named before, and what was noted behind its beginning has come since
+        last = first  # the ledger has the loss, and the notes behind its beginning came later
     for note in sorted(notes):
         if note.first <= first:
             first = max(first, note.end if target_end is None else min(note.end, target_end))
@@ -175,16 +192,22 @@ def _lost_by_target(
 
 
 def target_truncated(route: PartitionPair, target_topic_id: bytes, first: int, end: int) -> Loss:
-    """The target acknowledged what was below `end`, and then its log ended at `first` or before."""
+    """Return the loss of records that the target acknowledged.
+
+    The target acknowledged the records below `end`; later its log ended at `first` or before.
+    """
     words = (
         f"target {route.target_topic}-{route.partition} lost offsets {first} to {end - 1}, which it had acknowledged "
-        "(an unclean leader election?): what we had copied there is copied again from the source"
+        "(an unclean leader election?): the records copied there are copied again from the source"
     )
     return _loss(LossKind.TARGET_TRUNCATED, route, LedgerPosition(target_topic_id, first), first, end, "healed", words)
 
 
 def altered(route: PartitionPair, at: LedgerPosition, copied_to: int, upstream: int) -> Loss:
-    """An operator has the copy go on at `upstream`; it had got to `copied_to`."""
+    """Return the entry for an altered offset.
+
+    The copy had got to `copied_to`, and an operator has the copy go on at `upstream`.
+    """
     first, end = min(copied_to, upstream), max(copied_to, upstream)
     words = f"the offset of source {route.source_topic}-{route.partition} was altered from {copied_to} to {upstream}: "
     words += "what is between them is skipped" if upstream > copied_to else "what is between them is copied again"
@@ -193,9 +216,9 @@ def altered(route: PartitionPair, at: LedgerPosition, copied_to: int, upstream: 
 
 
 def not_ours(route: PartitionPair, target_topic_id: bytes, stretch: ForeignRecords, *, moved: bool = False) -> Loss:
-    """Somebody else wrote a stretch of a target partition, or it holds the markers of a fence.
+    """Return the note of a stretch of foreign records or fence markers.
 
-    `moved`: the operator has said that the topic's writers have moved to the target.
+    With `moved` the operator has said that the topic's writers have moved to the target.
     """
     at = LedgerPosition(target_topic_id, stretch.first)
     if stretch.fence:
@@ -213,13 +236,16 @@ def not_ours(route: PartitionPair, target_topic_id: bytes, stretch: ForeignRecor
         return _loss(LossKind.FOREIGN, route, at, stretch.first, stretch.end, "expected", words)
     words += (
         f"has the topic's producer moved there? Then say so: sparkmirror topics done FILE --topics "
-        f"{re.escape(route.source_topic)}; else let nobody else write to it"
+        f"{re.escape(route.source_topic)}; else keep foreign producers away from it"
     )
     return _loss(LossKind.FOREIGN, route, at, stretch.first, stretch.end, "continued", words)
 
 
 def shrunk(route: PartitionPair, newest: Segment, target_end: int) -> Loss:
-    """The source has no such partition any more; `newest` is the last claim on what was copied of it."""
+    """Return the loss of a partition that the source topic has no more.
+
+    `newest` is the last claim on the copied records.
+    """
     upstream = newest.next_upstream(newest.sequence + target_end - newest.downstream)
     words = (
         f"source topic {route.source_topic} was created again without partition {route.partition}, which was copied up "
@@ -230,9 +256,10 @@ def shrunk(route: PartitionPair, newest: Segment, target_end: int) -> Loss:
 
 
 def target_recreated(route: PartitionPair, target_topic_id: bytes, first: int, source_start: int | None) -> Loss:
-    """The target topic is a new one; in the old one the copy began at source offset `first`.
+    """Return the loss of a target topic that was created again.
 
-    `source_start`: of the source's log now; None if the source topic is a new one, too.
+    In the old target topic the copy began at source offset `first`. `source_start` is the present start of the source's
+    log; None if the source topic is a new topic, too.
     """
     end = max(first, source_start or 0)
     words = f"target topic {route.target_topic} was deleted and created again; partition {route.partition}: "

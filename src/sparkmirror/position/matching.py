@@ -1,4 +1,7 @@
-"""Whether a batch in the target's log is one that a claim announced, although the broker may have altered it."""
+"""Match of announced batches with batches in the target's log.
+
+The broker may have altered a batch, and the batch must be recognized all the same.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from sparkmirror.durable.claims import AnnouncedBatch, Segment
 from sparkmirror.wire.batches import CODEC_MASK, DELETE_HORIZON_BIT, TIMESTAMP_TYPE_BIT
 
 _CHECKED_FROM = 21
-"""The CRC covers a batch from its attributes on."""
+"""First byte that the CRC covers: the batch's attributes."""
 _ATTRIBUTES = struct.Struct(">h")
 _MAX_TIMESTAMP = struct.Struct(">Q")
 _MAX_TIMESTAMP_AT = 35 - _CHECKED_FROM
@@ -22,16 +25,19 @@ _UINT64 = (1 << 64) - 1
 
 
 class StoredBatch(NamedTuple):
-    """A batch of ours as it lies in the target's log."""
+    """Batch of this flow in the target's log."""
 
     sequence: int
-    """Of its first record; not wrapped."""
+    """Sequence of the first record; not wrapped."""
     offset: int
     span: int
-    """How many sequences it spans; one that was compacted keeps them all."""
+    """Number of sequences that the batch spans.
+
+    A compacted batch keeps its span.
+    """
     records: int
     size: int
-    """In bytes, header included."""
+    """Size in bytes, header included."""
     attributes: int
     crc: int
     base_timestamp: int
@@ -39,76 +45,88 @@ class StoredBatch(NamedTuple):
 
 
 class MatchedLog(NamedTuple):
-    """What the log holds where a claim says that its batches are."""
+    """Content of the log at a claim's batches."""
 
     batches: tuple[StoredBatch, ...] = ()
-    """Ours, those that span a sequence of the claim, and the next one, if there is any."""
+    """The flow's batches with a sequence of the claim, and the next batch, if any."""
     end: int = -1
-    """None else is below this offset."""
+    """Offset below which `batches` is complete."""
 
 
 class TargetLog(NamedTuple):
-    """How far the log reached when the position was read."""
+    """Bounds of the log at the time of reading the position."""
 
     start: int
     end: int
-    """The leader's own log end."""
+    """Log end of the leader, which may lie above the high watermark."""
     appended: int | None
-    """The sequence after the last record of ours, above the high watermark too; None: there is no trace of any."""
+    """Sequence after the flow's last record; None: no trace of a record.
+
+    The record may lie above the high watermark.
+    """
 
 
 class Match(IntEnum):
-    """What can be said of an announced batch, the surest last."""
+    """Finding on an announced batch, in order of certainty."""
 
     NO = 0
-    """Something else lies there."""
+    """The log has other records there."""
     OPEN = 1
-    """The log does not reach there; it may come yet."""
+    """The log does not reach the batch; the batch may come yet."""
     UNREAD = 2
-    """The log reaches there, but can't be read so far yet."""
+    """The log reaches the batch, but can't be read so far yet."""
     POSSIBLE = 3
-    """Deleted since, cleaned, or altered past recognition."""
+    """The batch may have been there: deleted, cleaned, or altered past recognition."""
     LIKELY = 4
-    """Compressed anew: the count, base and max timestamp are the same (R14)."""
+    """The batch was compressed anew: count, base and max timestamp agree (R14)."""
     SURE = 5
+    """The batch is in the log: the checksum agrees."""
 
 
 class Matched(NamedTuple):
-    """One announced batch, and what the log has at its first sequence."""
+    """Finding on an announced batch, and the log's batch at its first sequence."""
 
     match: Match
     there: StoredBatch | None
 
 
 def matches(claim: Segment, seen: MatchedLog, log: TargetLog) -> list[Matched]:
-    """One for each batch that a claim announces: of a backlog of small ones there are thousands."""
+    """Match each batch that a claim announces with the log.
+
+    A claim on a backlog of small batches announces thousands.
+    """
     shelf = _Shelf(seen)
-    found = []
+    matched = []
     sequence = claim.sequence
     for announced in claim.batches:
         match = _match(announced, sequence, claim.downstream + sequence - claim.sequence, shelf, log)
-        found.append(Matched(match, shelf.first_in(sequence, sequence + 1)))
+        matched.append(Matched(match, shelf.first_in(sequence, sequence + 1)))
         sequence += announced.records
-    return found
+    return matched
 
 
 class _Shelf:
-    """Batches by their sequences. Those of a log that took records twice are not in order: then all are looked at."""
+    """Batches of the log, by their sequences.
+
+    A log that took records twice has batches out of order: then every batch is looked at.
+    """
 
     def __init__(self, seen: MatchedLog) -> None:
         self._batches = seen.batches
-        self._sequences = [one.sequence for one in seen.batches]
-        self._in_order = all(one.sequence + one.span <= other.sequence for one, other in pairwise(seen.batches))
+        self._sequences = [batch.sequence for batch in seen.batches]
+        self._in_order = all(batch.sequence + batch.span <= other.sequence for batch, other in pairwise(seen.batches))
         self.last_sequence = max(self._sequences, default=-1)
         self.end = seen.end
 
     def first_in(self, begin: int, end: int) -> StoredBatch | None:
-        """The first batch in the log that spans any of these sequences."""
+        """Return the log's first batch with a sequence from `begin` to before `end`."""
         candidates = self._batches
         if self._in_order:
             at = max(bisect_right(self._sequences, begin) - 1, 0)
             candidates = candidates[at : at + 2]
-        return next((one for one in candidates if one.sequence < end and one.sequence + one.span > begin), None)
+        return next(
+            (batch for batch in candidates if batch.sequence < end and batch.sequence + batch.span > begin), None
+        )
 
 
 def _match(announced: AnnouncedBatch, sequence: int, downstream: int, shelf: _Shelf, log: TargetLog) -> Match:
@@ -129,22 +147,28 @@ def _match(announced: AnnouncedBatch, sequence: int, downstream: int, shelf: _Sh
 
 
 def _compare(announced: AnnouncedBatch, there: StoredBatch) -> Match:
-    """What brokers do to batches: `exactness.md`, the append check; a cleaner drops records, or notes when it may."""
+    """Compare an announced batch with the log's batch at the same sequences.
+
+    `exactness.md`, "The append check", lists the changes that brokers make to batches. A cleaner drops records, or
+    notes a delete horizon.
+    """
     if there.records != there.span or there.attributes & DELETE_HORIZON_BIT:
         return Match.POSSIBLE
     if there.attributes & CODEC_MASK == announced.codec:
         return Match.SURE if _crc_as_sent(announced, there) == announced.crc else Match.NO
     if there.attributes & TIMESTAMP_TYPE_BIT:
         return Match.POSSIBLE
-    # A batch that has a delete horizon at the source has that as its base timestamp, until it is compressed anew.
+    # The base timestamp of a batch with a delete horizon at the source is the horizon, until a broker compresses the
+    # batch anew.
     same = (announced.base_timestamp == there.base_timestamp) + (announced.max_timestamp == there.max_timestamp)
     return (Match.NO, Match.POSSIBLE, Match.LIKELY)[same]
 
 
 def _crc_as_sent(announced: AnnouncedBatch, there: StoredBatch) -> int:
-    """The stored batch's CRC, had the broker not stamped it, nor corrected its max timestamp.
+    """Return the stored batch's CRC without the broker's changes.
 
-    CRCs are linear: those of two texts of one length differ by what the texts' difference makes of zeros.
+    The broker may have stamped the batch, or corrected the max timestamp. CRCs are linear: the CRCs of two texts of one
+    length differ by the same bits as the CRC of the texts' difference and the CRC of zeros.
     """
     zeros = bytes(there.size - _CHECKED_FROM)
     changed = bytearray(zeros)

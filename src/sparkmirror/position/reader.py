@@ -1,6 +1,7 @@
-"""Reading positions from the clusters: what `decide` needs, asked of the leaders in few requests.
+"""Reading of positions from the clusters.
 
-Blocking; for a pump's control thread. Metadata is read anew each time (R11).
+The reader asks the leaders, in few requests, for all that `decide` needs. Blocking; for a pump's control thread.
+Metadata is read anew each time (R11).
 """
 
 from __future__ import annotations
@@ -32,11 +33,14 @@ from sparkmirror.wire.topic_ids import NO_ID, same_topic
 from sparkmirror.wire.topic_partition import TopicPartition
 
 LONG_AGO_S = 1.0
-"""Positions that took longer to judge are asked about once more: a pump believes none for more than 3 s (R6)."""
+"""Seconds of judgement after which the log's end is asked for once more.
+
+A pump believes no position for more than 3 s (R6).
+"""
 
 
 class PositionReader:
-    """Reads the bearings of one flow's partitions."""
+    """Reader of the bearings of one flow's partitions."""
 
     def __init__(
         self,
@@ -60,17 +64,17 @@ class PositionReader:
         self.moved: Set[str] = frozenset()
         """Source topics whose writers have moved to their copies."""
         self._policies: dict[str, str] = {}
-        """`cleanup.policy` of source topics, as far as we may read it."""
+        """`cleanup.policy` of source topics; an unreadable policy is `compact`."""
 
     def read(
         self,
         routes: Mapping[PartitionPair, Remembered],
         ready: Callable[[Mapping[PartitionPair, Bearings | Refusal]], None],
     ) -> None:
-        """Hand out the bearings of each route, a group of leaders at a time.
+        """Hand the bearings of each pair to `ready`, a group of leaders at a time.
 
-        With each route comes what is known of it from before. Connection errors to a whole cluster are raised, and
-        `Superseded`; those of a broker are refusals.
+        `routes` has the earlier progress of each pair. Raises `Superseded`, and connection errors to a whole cluster; a
+        connection error to a single broker is a refusal.
         """
         source = self._source.metadata(route.source_topic for route in routes)
         target = self._target.metadata(route.target_topic for route in routes)
@@ -99,15 +103,16 @@ class PositionReader:
             ready(results)
         for leaders, group in by_leaders.items():
             read = functools.partial(self._read_or_refuse, source, target, *leaders)
-            for some, found in each_readable(group, read):
-                if isinstance(found, TailUnread):
-                    assert_present(self._segments, self._identity)  # to others a successor's records have no end
-                    ready(_refused(some, found))
+            for part, answer in each_readable(group, read):
+                if isinstance(answer, TailUnread):
+                    # To a process with a former identity, a successor's records seem to have no end.
+                    assert_present(self._segments, self._identity)
+                    ready(_refused(part, answer))
                 else:
-                    ready(found)
+                    ready(answer)
 
     def changed_policies(self) -> set[str]:
-        """Read the source topics' cleanup policies again; the topics whose policy is another one now."""
+        """Read the source topics' cleanup policies again. Return the changed topics."""
         before, self._policies = self._policies, {}
         try:
             self._learn_policies(before.keys())
@@ -118,8 +123,8 @@ class PositionReader:
     def _learn_policies(self, topics: Set[str]) -> None:
         unknown = sorted(topics - self._policies.keys())
         for start in range(0, len(unknown), TOPICS_PER_REQUEST):
-            found = topic_configs(self._source, unknown[start : start + TOPICS_PER_REQUEST], (CLEANUP_POLICY,))
-            self._policies |= {topic: configs.get(CLEANUP_POLICY, "compact") for topic, configs in found.items()}
+            answers = topic_configs(self._source, unknown[start : start + TOPICS_PER_REQUEST], (CLEANUP_POLICY,))
+            self._policies |= {topic: configs.get(CLEANUP_POLICY, "compact") for topic, configs in answers.items()}
 
     def _read_or_refuse(
         self,
@@ -149,18 +154,18 @@ class PositionReader:
         ends = list_offsets(self._source, source_leader, sources, LATEST)
         read_at = self._clock()
         ids = {route.target_topic: target[route.target_topic].topic_id for route in routes}
-        # Before the target: what a rival notes meanwhile, behind the log's end as we read it, is not lost.
+        # The ledger is read before the target: a rival's later note, behind the log's end as read here, is no loss.
         known = {route: self._ledger.known(ids[route.target_topic].hex(), route.partition) for route in routes}
         targets = [route.target for route in routes]
         floors = self._target_reader.floors(targets, target, target_leader, self._segments)
         readings = self._target_reader.read(targets, target, target_leader, floors)
-        # After the target: whatever is in its log was claimed before it was sent.
+        # The claims are read after the target: every record of the flow in the log was claimed before sending.
         self._segments.refresh((ids[route.target_topic], route.partition) for route in routes)
         by_target = {route.target: route for route in routes}
         foreign = ForeignNotes(self._ledger, by_target, ids, lambda topic: topic in self.moved)
         probe = LogProbe(self._target, target_leader, ids, self._identity)
         settler = Settler(self._segments, probe, self._identity, foreign)
-        read = {where: found for where, found in readings.items() if isinstance(found, TargetReading)}
+        read = {partition: answer for partition, answer in readings.items() if isinstance(answer, TargetReading)}
         evidence = settler.evidence(read, ids)
         results: dict[PartitionPair, Bearings | Refusal] = {}
         bounds: dict[PartitionPair, tuple[int, int]] = {}
@@ -184,14 +189,18 @@ class PositionReader:
                 )
         bounded = {route.target: read[route.target] for route in bounds}
         settled_ones = settle_replicated(settler, self._target_reader, target_leader, bounded, ids, evidence)
-        found = {route: (settled_ones[route.target], *some) for route, some in bounds.items()}
-        for route in self._moving(target, target_leader, {route: one for route, (one, _, _) in found.items()}, read):
-            del found[route]
+        decided = {route: (settled_ones[route.target], *bound) for route, bound in bounds.items()}
+        for route in self._moving(
+            target, target_leader, {route: result for route, (result, _, _) in decided.items()}, read
+        ):
+            del decided[route]
             rival = Refusal("a rival writes to it: its position is read again", transient=True, cause=Cause.RIVAL)
             results[route] = rival
-        epochs = self._epoch_ends(source_leader, source, {route: one.position for route, (one, _, _) in found.items()})
-        dated = self._dated(target_leader, {route.target: read[route.target] for route in found}, read_at)
-        for route, (settled, start, end) in found.items():
+        epochs = self._epoch_ends(
+            source_leader, source, {route: result.position for route, (result, _, _) in decided.items()}
+        )
+        dated = self._dated(target_leader, {route.target: read[route.target] for route in decided}, read_at)
+        for route, (settled, start, end) in decided.items():
             try:
                 results[route] = self._bearings(
                     route,
@@ -213,25 +222,38 @@ class PositionReader:
     def _dated(
         self, leader: int, read: Mapping[TopicPartition, TargetReading], read_at: float
     ) -> dict[TopicPartition, float]:
-        """When each position was so: later than it was read, if that is long ago and nothing was appended since."""
+        """Return the time at which each position was true.
+
+        The time is later than the reading if the reading is long ago and the log's end has not moved since.
+        """
         dated = dict.fromkeys(read, read_at)
         asked_at = self._clock()
         if read and asked_at - read_at > LONG_AGO_S:
             ends = list_offsets(self._target, leader, by_topic(read), LATEST, replica_id=DEBUG_CONSUMER)
-            for where, one in read.items():
-                if not ends[where].error and ends[where].offset == one.log_end_before == one.log_end_after:
-                    dated[where] = asked_at
+            for partition, reading in read.items():
+                if (
+                    not ends[partition].error
+                    and ends[partition].offset == reading.log_end_before == reading.log_end_after
+                ):
+                    dated[partition] = asked_at
         return dated
 
     def _moving(
         self,
         target: Mapping[str, TopicLeaders],
         leader: int,
-        found: Mapping[PartitionPair, Settled],
+        settled: Mapping[PartitionPair, Settled],
         read: Mapping[TopicPartition, TargetReading],
     ) -> list[PartitionPair]:
-        """Of those that seem to have lost records the ones where a rival confirmed more since the log was read."""
-        lost = [route for route, one in found.items() if not isinstance(one.position, Doubt) and one.position.lost]
+        """Return the partitions with an apparent loss whose log has moved since.
+
+        A rival pump confirmed more records there after the log was read.
+        """
+        lost = [
+            route
+            for route, result in settled.items()
+            if not isinstance(result.position, Doubt) and result.position.lost
+        ]
         if not lost:
             return []
         again = list_offsets(
@@ -242,7 +264,10 @@ class PositionReader:
     def _epoch_ends(
         self, leader: int, source: Mapping[str, TopicLeaders], positions: Mapping[PartitionPair, Position | Doubt]
     ) -> dict[TopicPartition, EpochEnd]:
-        """Where the leader epochs of the records copied last end in the source's logs now."""
+        """Return the present end of the last copied record's leader epoch, by partition.
+
+        The ends are ends in the source's logs.
+        """
         epochs = {
             route.source: position.leader_epoch
             for route, position in positions.items()
@@ -276,7 +301,7 @@ class PositionReader:
         cut_at = None if epoch is None else self._cut_at(route, position, epoch, leader.leader, target_topic_id)
         if cut_at is None and position.upstream is not None and position.upstream > end:
             cut_at = self._log_end(route, leader.leader)
-        found = look_for_losses(
+        history = look_for_losses(
             route,
             position,
             settled.foreign,
@@ -291,19 +316,19 @@ class PositionReader:
             passed=passed,
             moved=route.source_topic in self.moved,
         )
-        for loss in found.losses:
+        for loss in history.losses:
             self._ledger.record(loss)
-        halted = next((loss for loss in found.losses if loss.action == "halted"), None)
+        halted = next((loss for loss in history.losses if loss.action == "halted"), None)
         if halted is not None:
             return Refusal(halted.words, loss=halted.kind, cause=cause_of_loss(halted.kind))
         return Bearings(
             dataclasses.replace(
                 position,
                 claim_due=position.claim_due
-                or found.resume_at != position.upstream
+                or history.resume_at != position.upstream
                 or position.source_topic_id == NO_ID != source.topic_id,  # the next claim says what is known now
             ),
-            found.resume_at,
+            history.resume_at,
             source.topic_id,
             leader.leader,
             leader.epoch,
@@ -319,7 +344,10 @@ class PositionReader:
     def _cut_at(
         self, route: PartitionPair, position: Position, epoch: EpochEnd, leader: int, target_topic_id: bytes
     ) -> int | None:
-        """From where on the source's log is not the one that was copied; at or beyond the position: it still is."""
+        """Return the offset from which on the source's log is not the copied log.
+
+        An offset at or beyond the position shows that the log is still the copied log. None: not known.
+        """
         if epoch.error:
             raise unserved(self._source.config.alias, route.source, epoch.error)
         if epoch.epoch < 0 or position.upstream is None:
@@ -336,15 +364,16 @@ class PositionReader:
         return cut_in(self._copied(target_topic_id, route.partition, position), position.upstream, ask)
 
     def _log_end(self, route: PartitionPair, leader: int) -> int:
-        """Of the source's log, also above its high watermark: a shorter log than was copied has been cut.
+        """Return the end of the source's log, which may lie above the high watermark.
 
-        Where leader epochs aren't known, or their ends aren't told (before Kafka 2.1), nothing else shows it.
+        A log that is shorter than the copied log has been cut. Where leader epochs aren't known, or brokers don't tell
+        the ends of leader epochs (before Kafka 2.1), only the log's end shows the cut.
         """
         ends = list_offsets(self._source, leader, by_topic([route.source]), LATEST, replica_id=DEBUG_CONSUMER)
         return listed_offset(ends[route.source], route.source)
 
     def _copied(self, target_topic_id: bytes, partition: int, position: Position) -> list[Segment]:
-        """Every claim on what was copied of this source topic, in order."""
+        """Return the claims on the copied records of this source topic, in order."""
         claims = [
             claim
             for claim in self._identity.own(self._segments.whole(target_topic_id, partition))
@@ -359,7 +388,10 @@ class PositionReader:
         return claims
 
     def _without_partition(self, route: PartitionPair, gone: _NoPartition, target: TopicLeaders | None) -> Refusal:
-        """One side's topic is there without this partition: a loss, if it is the source's and any of it was copied."""
+        """Return the refusal of a pair whose topic at one side lacks the partition.
+
+        The refusal is a loss if the source topic lacks the partition, and records of the partition were copied.
+        """
         leader = target.partitions.get(route.partition) if target is not None and not target.error else None
         if target is None or leader is None or leader.leader < 0:
             return Refusal(str(gone), transient=True, cause=Cause.NO_TOPIC)
@@ -378,12 +410,12 @@ class PositionReader:
         claims = self._segments.claims(target_topic_id, route.partition)
         newest = max(claims, key=lambda claim: claim.sequence, default=None)
         if newest is None or same_topic(newest.source_topic_id, source_topic_id):
-            return None  # never copied; or an answer from before the topic had as many
+            return None  # never copied, or an answer from before the topic had as many partitions
         return shrunk(route, newest, listed_offset(end, route.target))
 
 
 class _NoPartition(Unserved):
-    """The topic has no such partition."""
+    """Error for a topic without the partition."""
 
     def __init__(self, words: str, topic_id: bytes) -> None:
         super().__init__(words, Cause.NO_TOPIC)
@@ -394,14 +426,14 @@ def _refused(routes: Sequence[PartitionPair], error: ConnectionError) -> dict[Pa
     return {route: Refusal(str(error), transient=True, cause=Cause.UNREACHABLE) for route in routes}
 
 
-def _leader(topics: Mapping[str, TopicLeaders], where: TopicPartition, alias: str) -> int:
-    topic, partition = where
-    found = topics.get(topic)
-    if found is None or found.error:
-        raise unserved(alias, where, found.error if found else 3)
-    if partition not in found.partitions:
-        raise _NoPartition(f"{alias}: {topic} has no partition {partition}", found.topic_id)
-    leader = found.partitions[partition].leader
+def _leader(topics: Mapping[str, TopicLeaders], topic_partition: TopicPartition, alias: str) -> int:
+    topic, partition = topic_partition
+    described = topics.get(topic)
+    if described is None or described.error:
+        raise unserved(alias, topic_partition, described.error if described else 3)
+    if partition not in described.partitions:
+        raise _NoPartition(f"{alias}: {topic} has no partition {partition}", described.topic_id)
+    leader = described.partitions[partition].leader
     if leader < 0:
         raise Unserved(f"{alias}: {topic}-{partition} has no leader now", Cause.NO_LEADER)
     return leader

@@ -1,4 +1,4 @@
-"""One partition of a flow, and what its leaders say of it."""
+"""One partition of a flow, and the answers of its leaders."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from sparkmirror.wire.topic_partition import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class PartitionPair:
-    """One partition of a flow: its topic there and here; the partition number is the same."""
+    """One partition of a flow, with its topic at the source and at the target.
+
+    The partition number is the same on both sides.
+    """
 
     source_topic: str
     target_topic: str
@@ -29,12 +32,18 @@ class PartitionPair:
 
 
 class Remembered(NamedTuple):
-    """What is known of a partition from before, whoever copied it."""
+    """Earlier progress of a partition, whichever process copied the partition."""
 
     passed: tuple[int, int] = (-1, -1)
-    """Next offsets, upstream and downstream: when the copy ended there, nothing was left before; -1: not known."""
+    """Next offsets, upstream and downstream; -1: not known.
+
+    When the copy ended at this downstream offset, no record was left below this upstream offset.
+    """
     appended: tuple[bytes, int] = (b"", -1)
-    """Target topic id, and its offset after the last record that it has acknowledged; -1: not known."""
+    """Target topic id, and offset after the last acknowledged record.
+
+    -1: not known.
+    """
 
 
 NOTHING_KNOWN = Remembered()
@@ -42,33 +51,48 @@ NOTHING_KNOWN = Remembered()
 
 @dataclass(frozen=True, slots=True)
 class Bearings:
-    """Where a partition stands on both sides, as its leaders said just now."""
+    """Reading of a partition on both sides, as the leaders answered just now."""
 
     position: Position
     resume_at: int | None
-    """The upstream offset to fetch next: the position's, unless a loss is stepped over; None: nothing was copied."""
+    """Upstream offset to fetch next; None: no record was ever copied.
+
+    The offset is the position's, unless a loss is stepped over.
+    """
     source_topic_id: bytes
     source_leader: int
     source_leader_epoch: int
     source_start: int
     source_end: int
-    """The high watermark."""
+    """High watermark at the source."""
     target_topic_id: bytes
     target_leader: int
     read_at: float
-    """When the target's leader was asked, by the reader's clock: the position is not younger."""
+    """Time of asking the target's leader, by the reader's clock.
+
+    The position is not younger.
+    """
     replicated: bool = True
-    """Everything before the position is below the target's high watermark (R10)."""
+    """True if all records before the position are below the high watermark (R10).
+
+    The high watermark is the target's.
+    """
     compacted: bool = False
-    """The source's cleaner may remove records: two pumps may see different logs."""
+    """True if the source's cleaner may remove records.
+
+    Two pumps may then see different logs.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a partition has no bearings now. `transient`: it may settle by itself, ask again soon."""
+    """Reason for which a partition has no bearings now.
+
+    With `transient` the trouble may pass by itself, and the caller asks again soon.
+    """
 
     reason: str
     transient: bool = False
     loss: LossKind | None = None
-    """The named state that halts it; it is in the ledger already."""
+    """Loss that halts the partition; the loss is in the ledger already."""
     cause: Cause = Cause.OTHER

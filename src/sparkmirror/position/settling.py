@@ -1,4 +1,7 @@
-"""One partition's claims settled by the target's log, its position decided, foreign records stepped over."""
+"""Settling of partitions: claims, position and foreign records.
+
+The target's log decides between the claims, the position follows, and foreign records are stepped over.
+"""
 
 from __future__ import annotations
 
@@ -20,24 +23,30 @@ from sparkmirror.wire.topic_partition import TopicPartition
 
 
 class Settled(NamedTuple):
-    """Where a partition stands, and which stretches of it somebody else wrote."""
+    """Position of a partition, and its stretches without records of the flow."""
 
     position: Position | Doubt
     foreign: tuple[ForeignRecords, ...] = ()
 
 
 class Superseded(ConnectionError):
-    """The flow has another identity since: a process of release 0.1 fenced this one (`durable.identity`)."""
+    """Error for a process whose identity is not the flow's any more.
+
+    A process of release 0.1 fenced this process (`durable.identity`).
+    """
 
 
 def assert_present(segments: SegmentLog, identity: Identity) -> None:
-    """Raises `Superseded` where another identity has followed."""
+    """Raise `Superseded` if the flow has a newer identity."""
     if not segments.is_present(identity):
         raise Superseded("another process has taken this flow over, and it has another producer id since")
 
 
 class Settler:
-    """Settles partitions of one flow that are led by one broker. What it finds out is written to the segments topic."""
+    """Settler of one flow's partitions that the same broker leads.
+
+    The settler writes its findings to the segments topic, and notes foreign records.
+    """
 
     def __init__(self, segments: SegmentLog, probe: LogProbe, identity: Identity, foreign: ForeignNotes) -> None:
         self._segments = segments
@@ -48,13 +57,13 @@ class Settler:
     def evidence(
         self, readings: Mapping[TopicPartition, TargetReading], topic_ids: Mapping[str, bytes]
     ) -> dict[TopicPartition, Evidence]:
-        """What the log holds for all claims of these partitions that need it."""
+        """Return the log's batches at all claims of these partitions that need evidence."""
         asked = {
-            where: claims
-            for where in readings
-            if (claims := unsettled(self._identity.own(self._segments.claims(topic_ids[where[0]], where[1]))))
+            partition: claims
+            for partition in readings
+            if (claims := unsettled(self._identity.own(self._segments.claims(topic_ids[partition[0]], partition[1]))))
         }
-        starts = {where: readings[where].log_start for where in asked}
+        starts = {partition: readings[partition].log_start for partition in asked}
         return dict(self._probe.evidence(asked, starts)) if asked else {}
 
     def settle(
@@ -63,32 +72,37 @@ class Settler:
         topic_ids: Mapping[str, bytes],
         evidence: Mapping[TopicPartition, Evidence],
     ) -> dict[TopicPartition, Settled]:
-        """The position of each of these partitions; raises `Superseded`."""
+        """Return the position of each partition. Raises `Superseded`."""
         assert_present(self._segments, self._identity)  # asked after the logs were read
-        keys = {where: (topic_ids[where[0]], where[1]) for where in readings}
+        keys = {partition: (topic_ids[partition[0]], partition[1]) for partition in readings}
         settled = {
-            where: self._decide(
-                where, reading, self._identity.own(self._segments.claims(*keys[where])), evidence.get(where, {})
+            partition: self._decide(
+                partition,
+                reading,
+                self._identity.own(self._segments.claims(*keys[partition])),
+                evidence.get(partition, {}),
             )
-            for where, reading in readings.items()
+            for partition, reading in readings.items()
         }
         uncovered = [
-            where for where, one in settled.items() if isinstance(one.position, Doubt) and one.position.uncovered
+            partition
+            for partition, result in settled.items()
+            if isinstance(result.position, Doubt) and result.position.uncovered
         ]
         if uncovered:
-            wholes = self._segments.wholes(keys[where] for where in uncovered)
-            claims = {where: self._identity.own(wholes[keys[where]]) for where in uncovered}
-            found = self._probe.evidence(
-                {where: unsettled(some) for where, some in claims.items()},
-                {where: readings[where].log_start for where in uncovered},
+            wholes = self._segments.wholes(keys[partition] for partition in uncovered)
+            claims = {partition: self._identity.own(wholes[keys[partition]]) for partition in uncovered}
+            shown = self._probe.evidence(
+                {partition: unsettled(own) for partition, own in claims.items()},
+                {partition: readings[partition].log_start for partition in uncovered},
             )
-            for where, some in claims.items():
-                settled[where] = self._decide(where, readings[where], some, found[where], whole=True)
+            for partition, own in claims.items():
+                settled[partition] = self._decide(partition, readings[partition], own, shown[partition], whole=True)
         return settled
 
     def _decide(
         self,
-        where: TopicPartition,
+        partition: TopicPartition,
         reading: TargetReading,
         claims: Sequence[Segment],
         evidence: Evidence,
@@ -99,14 +113,14 @@ class Settler:
         ruling = arbitrate(claims, evidence, TargetLog(reading.log_start, reading.log_end_after, sequence))
         if ruling.undecided:
             return Settled(Doubt(ruling.undecided, wait=ruling.wait))
-        between = foreign_between(self._probe, where, ruling)
-        self._note(where, reading, between)
+        between = foreign_between(self._probe, partition, ruling)
+        self._note(partition, reading, between)
         if ruling.confirmed or ruling.false:
             claimed = [claim for claim in ruling.confirmed if claim not in ruling.healed]
             self._segments.settle([*claimed, *ruling.moved], ruling.false)
         if ruling.healed:
             self._segments.settle(ruling.healed, ())
-        tail = self._known_tail(where, reading, ruling.true)
+        tail = self._known_tail(partition, reading, ruling.true)
         if tail is None:
             return Settled(
                 Doubt(
@@ -118,81 +132,91 @@ class Settler:
         if not isinstance(position, Doubt) or not position.surplus:
             end = reading.log_end_after
             stretches = (*between, ForeignRecords(end - tail, end)) if tail else between
-            return Settled(position, self._told(where, reading, stretches))
+            return Settled(position, self._told(partition, reading, stretches))
         if reading.log_end_before != reading.log_end_after:
             return Settled(dataclasses.replace(position, wait=True))
         if reading.high_watermark < reading.log_end_after:
-            reason = "the target's log ends with records that its replicas have not confirmed: nobody may read them yet"
+            reason = (
+                "the target's log ends with records that its replicas have not confirmed: no consumer may read them yet"
+            )
             return Settled(Doubt(reason, wait=True, unreplicated=True))
         there = tuple(reached(ruling.true, reading)) or ruling.true[:1]
         sequence = reading.log_end_after - there[-1].downstream + there[-1].sequence - position.surplus
-        found = explain(
+        explained = explain(
             self._probe,
-            where,
+            partition,
             there,
             sequence,
             reading.log_start,
             reading.log_end_after,
             shown_to=reading.tail.next_offset if reading.state is None and reading.tail else None,
         )
-        if found is None:
+        if explained is None:
             return Settled(position)
-        self._note(where, reading, found.stretches[: len(found.claims)])
-        if found.claims:
-            self._segments.settle(found.claims, ())
-        position = decide(reading, (*ruling.true, *found.claims), found.tail)
-        return Settled(position, self._told(where, reading, between + found.stretches))
+        self._note(partition, reading, explained.stretches[: len(explained.claims)])
+        if explained.claims:
+            self._segments.settle(explained.claims, ())
+        position = decide(reading, (*ruling.true, *explained.claims), explained.tail)
+        return Settled(position, self._told(partition, reading, between + explained.stretches))
 
-    def _note(self, where: TopicPartition, reading: TargetReading, stretches: Sequence[ForeignRecords]) -> None:
-        for stretch in self._told(where, reading, stretches):
-            self._foreign.note(where, stretch)
+    def _note(self, partition: TopicPartition, reading: TargetReading, stretches: Sequence[ForeignRecords]) -> None:
+        for stretch in self._told(partition, reading, stretches):
+            self._foreign.note(partition, stretch)
 
     def _told(
-        self, where: TopicPartition, reading: TargetReading, stretches: Sequence[ForeignRecords]
+        self, partition: TopicPartition, reading: TargetReading, stretches: Sequence[ForeignRecords]
     ) -> tuple[ForeignRecords, ...]:
-        """The same, our own fences told from what somebody else wrote."""
+        """Return the stretches, split into the flow's fences and foreign records."""
         if not stretches or not self._probe.was_fenced:
             return tuple(stretches)
-        fences = self._fences(where, reading, min(stretches).first, max(one.end for one in stretches))
+        fences = self._fences(partition, reading, min(stretches).first, max(stretch.end for stretch in stretches))
         return tuple(part for stretch in stretches for part in told_apart(stretch, fences))
 
-    def _fences(self, where: TopicPartition, reading: TargetReading, first: int, end: int) -> list[tuple[int, int]]:
-        """In a range of offsets: those that the log shows; and all that were noted before it lost them."""
-        noted = [(one.first, one.end) for one in self._foreign.known(where) if one.fence]
-        shown = self._probe.fences(where, max(first, reading.log_start), end)
+    def _fences(self, partition: TopicPartition, reading: TargetReading, first: int, end: int) -> list[tuple[int, int]]:
+        """Return the log's fences in a range of offsets, and all noted fences.
+
+        The log may have lost the noted fences since.
+        """
+        noted = [(note.first, note.end) for note in self._foreign.known(partition) if note.fence]
+        shown = self._probe.fences(partition, max(first, reading.log_start), end)
         return [*noted, *shown]
 
-    def _fences_only(self, where: TopicPartition, reading: TargetReading) -> int:
-        """How many offsets a log has where nothing ever got through before the fences, if it has nothing else."""
+    def _fences_only(self, partition: TopicPartition, reading: TargetReading) -> int:
+        """Return the number of offsets in a log that has only fences, else 0.
+
+        In such a log no record was appended before the fences.
+        """
         if not reading.has_records or not self._probe.was_fenced:
             return 0
-        if not self._probe.fences_only(where, reading.log_start, reading.log_end_after):
+        if not self._probe.fences_only(partition, reading.log_start, reading.log_end_after):
             return 0
         whole = ForeignRecords(reading.log_start, reading.log_end_after)
-        parts = self._told(where, reading, [whole])
+        parts = self._told(partition, reading, [whole])
         return whole.end - whole.first if all(part.fence for part in parts) else 0
 
-    def _known_tail(self, where: TopicPartition, reading: TargetReading, claims: Sequence[Segment]) -> int | None:
-        """Foreign offsets at the log's end, where it holds nothing of ours and its end alone tells the position.
+    def _known_tail(self, partition: TopicPartition, reading: TargetReading, claims: Sequence[Segment]) -> int | None:
+        """Return the number of foreign offsets at the log's end, or None if unknown.
 
-        Behind a claim that says only where we begin nothing is ours: what is sent first there is claimed. But as long
-        as the log shows records there they may be another mirror's, which nobody may pass over.
+        The number counts only if the log has no record of the flow, so that the log's end alone tells the position;
+        else the number is 0. Behind a claim that says only where the flow begins there is no record of the flow: the
+        first batch there is claimed. But as long as the log shows records there, the records may be another mirror's,
+        and no pump may pass over these records.
         """
         end = reading.log_end_after
         if reading.last_sequence is not None or reading.log_end_before != end:
             return 0
         if not claims:
-            return self._fences_only(where, reading)
-        newest = (reached(claims, reading) or claims[:1])[-1]  # what the target lost says nothing of its end
+            return self._fences_only(partition, reading)
+        newest = (reached(claims, reading) or claims[:1])[-1]  # claims on lost records tell nothing of the log's end
         if newest.is_start and reading.log_start == end:
             return max(end - newest.downstream, 0)
-        known = self._foreign.known(where)
+        known = self._foreign.known(partition)
         if self._probe.was_fenced:
-            known += [ForeignRecords(*fence) for fence in self._fences(where, reading, newest.downstream, end)]
+            known += [ForeignRecords(*fence) for fence in self._fences(partition, reading, newest.downstream, end)]
         tail = foreign_tail(known, newest.downstream, end)
         unknown = (
-            one.first >= reading.log_start and self._probe.foreign_throughout(where, one.first, one.end)
-            for one in tail.unknown
+            stretch.first >= reading.log_start and self._probe.foreign_throughout(partition, stretch.first, stretch.end)
+            for stretch in tail.unknown
         )
         return tail.offsets if all(unknown) else None
 
@@ -205,12 +229,16 @@ def settle_replicated(
     topic_ids: Mapping[str, bytes],
     evidence: Mapping[TopicPartition, Evidence],
 ) -> dict[TopicPartition, Settled]:
-    """As `Settler.settle`; where a log ends above its high watermark that is waited for a moment. Raises the same."""
+    """Settle partitions, with a short wait for high watermarks.
+
+    If a log ends above its high watermark, the partition is settled again once the high watermark has come to the end
+    that was read. Raises as `Settler.settle` does.
+    """
     settled = settler.settle(readings, topic_ids, evidence)
     lagging = {
-        where: readings[where]
-        for where, one in settled.items()
-        if isinstance(one.position, Doubt) and one.position.unreplicated
+        partition: readings[partition]
+        for partition, result in settled.items()
+        if isinstance(result.position, Doubt) and result.position.unreplicated
     }
     if lagging and (replicated := reader.replicated(lagging, leader)):
         settled |= settler.settle(replicated, topic_ids, settler.evidence(replicated, topic_ids))

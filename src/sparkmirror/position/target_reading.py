@@ -1,4 +1,4 @@
-"""Reading what the target's leader says about partitions: log ends, producer states, tails (R9).
+"""Reading of log ends, producer states and log tails at the target (R9).
 
 Blocking; for a pump's control thread.
 """
@@ -23,12 +23,15 @@ from sparkmirror.position.decision import LogTail, ProducerState, TargetReading
 from sparkmirror.wire.topic_partition import TopicPartition
 
 _SETTLE_S = 1.0
-"""How long to wait for the high watermark to reach the log end before the tail is read (R9b)."""
+"""Longest wait for the high watermark to reach the log end, in seconds.
+
+The tail of the log is read after the wait (R9b).
+"""
 _SETTLE_PAUSE_S = 0.05
 
 
 class Unserved(Exception):
-    """A leader is missing or answered one partition with an error."""
+    """Error for a partition without a leader, or with an error as the answer."""
 
     def __init__(self, words: str, cause: Cause = Cause.BROKER) -> None:
         super().__init__(words)
@@ -36,7 +39,7 @@ class Unserved(Exception):
 
 
 class TargetReader:
-    """Asks leaders of one cluster about partitions that one producer id writes."""
+    """Reader of partitions that a flow's identity writes, at their leaders."""
 
     def __init__(self, target: ClusterClient, identity: Identity) -> None:
         self._target = target
@@ -49,58 +52,67 @@ class TargetReader:
         leader: int,
         floors: Mapping[TopicPartition, int],
     ) -> dict[TopicPartition, TargetReading | Unserved]:
-        """A reading of each partition, all led by `leader`, or why there is none.
+        """Return a reading of each partition, or the reason for its absence.
 
-        `floors`: offsets below which no batch counts, where that is known.
+        All partitions are led by `leader`. `floors` are the offsets below which no batch counts, as far as known.
         """
         asked = by_topic(partitions)
         starts = list_offsets(self._target, leader, asked, EARLIEST)
         before = list_offsets(self._target, leader, asked, LATEST, replica_id=DEBUG_CONSUMER)
         described = describe_producers(self._target, leader, asked)
         stateless = [
-            where for where in partitions if not described[where].error and self._state(described[where]) is None
+            partition
+            for partition in partitions
+            if not described[partition].error and self._state(described[partition]) is None
         ]
         tails, unsettled = self._read_tails(stateless, topics, leader, floors)
         after = list_offsets(self._target, leader, asked, LATEST, replica_id=DEBUG_CONSUMER)
         marks = list_offsets(self._target, leader, asked, LATEST)
         readings: dict[TopicPartition, TargetReading | Unserved] = {}
-        for where in partitions:
+        for partition in partitions:
             try:
-                if described[where].error:
-                    raise unserved("target", where, described[where].error)
-                if where in unsettled:
-                    raise Unserved(unsettled[where])
-                start = listed_offset(starts[where], where)
-                end = listed_offset(after[where], where)
-                readings[where] = TargetReading(
+                if described[partition].error:
+                    raise unserved("target", partition, described[partition].error)
+                if partition in unsettled:
+                    raise Unserved(unsettled[partition])
+                start = listed_offset(starts[partition], partition)
+                end = listed_offset(after[partition], partition)
+                readings[partition] = TargetReading(
                     log_start=start,
-                    log_end_before=listed_offset(before[where], where),
-                    state=self._state(described[where]),
-                    tail=tails.get(where),
+                    log_end_before=listed_offset(before[partition], partition),
+                    state=self._state(described[partition]),
+                    tail=tails.get(partition),
                     log_end_after=end,
                     has_records=end > start,
-                    high_watermark=listed_offset(marks[where], where),
+                    high_watermark=listed_offset(marks[partition], partition),
                 )
             except Unserved as error:
-                readings[where] = error
+                readings[partition] = error
         return readings
 
     def replicated(
         self, readings: Mapping[TopicPartition, TargetReading], leader: int
     ) -> dict[TopicPartition, TargetReading]:
-        """Those that the high watermarks have come to the ends of, as they were read, within a moment."""
-        found = {where: one for where, one in readings.items() if one.high_watermark >= one.log_end_after}
+        """Return the readings whose log ends the high watermarks reach within a second.
+
+        The log ends are the ends that were read.
+        """
+        caught_up = {
+            partition: reading
+            for partition, reading in readings.items()
+            if reading.high_watermark >= reading.log_end_after
+        }
         deadline = time.monotonic() + _SETTLE_S
-        while len(found) < len(readings) and time.monotonic() < deadline:
+        while len(caught_up) < len(readings) and time.monotonic() < deadline:
             time.sleep(_SETTLE_PAUSE_S)
-            lagging = readings.keys() - found.keys()
+            lagging = readings.keys() - caught_up.keys()
             marks = list_offsets(self._target, leader, by_topic(lagging), LATEST)
-            found |= {
-                where: dataclasses.replace(readings[where], high_watermark=marks[where].offset)
-                for where in lagging
-                if not marks[where].error and marks[where].offset >= readings[where].log_end_after
+            caught_up |= {
+                partition: dataclasses.replace(readings[partition], high_watermark=marks[partition].offset)
+                for partition in lagging
+                if not marks[partition].error and marks[partition].offset >= readings[partition].log_end_after
             }
-        return found
+        return caught_up
 
     def floors(
         self,
@@ -109,26 +121,27 @@ class TargetReader:
         leader: int,
         segments: SegmentLog,
     ) -> dict[TopicPartition, int]:
-        """Below which offsets no batch of ours counts: a log full of somebody else's is not searched for one.
+        """Return the offsets below which no batch of the flow counts.
 
-        Whatever is in a log was claimed before it was sent. The claims are read anew, up to now.
+        So a log full of foreign records is not searched for the flow's records. Every record of the flow was claimed
+        before sending. The new claims are read first.
         """
         ids = {topic: topics[topic].topic_id for topic, _ in partitions}
         segments.refresh((ids[topic], index) for topic, index in partitions)
-        unclaimed = [where for where in partitions if not segments.claims(ids[where[0]], where[1])]
-        found: dict[TopicPartition, int] = {}
+        unclaimed = [partition for partition in partitions if not segments.claims(ids[partition[0]], partition[1])]
+        lowest_offsets: dict[TopicPartition, int] = {}
         if unclaimed:
             ends = list_offsets(self._target, leader, by_topic(unclaimed), LATEST, replica_id=DEBUG_CONSUMER)
             segments.refresh((ids[topic], index) for topic, index in unclaimed)
-            found = {where: ends[where].offset for where in unclaimed if not ends[where].error}
-        for where in partitions:
-            claims = self._identity.own(segments.claims(ids[where[0]], where[1]))
+            lowest_offsets = {partition: ends[partition].offset for partition in unclaimed if not ends[partition].error}
+        for partition in partitions:
+            claims = self._identity.own(segments.claims(ids[partition[0]], partition[1]))
             if claims:
                 lowest = min(claims, key=_sequence)
-                found.pop(where, None)
+                lowest_offsets.pop(partition, None)
                 if lowest.is_start:
-                    found[where] = lowest.downstream
-        return found
+                    lowest_offsets[partition] = lowest.downstream
+        return lowest_offsets
 
     def _read_tails(
         self,
@@ -137,11 +150,11 @@ class TargetReader:
         leader: int,
         floors: Mapping[TopicPartition, int],
     ) -> tuple[dict[TopicPartition, LogTail], dict[TopicPartition, str]]:
-        """Tails, and why others can't be read yet."""
+        """Return the log tails, and the reasons for tails that can't be read yet."""
         if not partitions:
             return {}, {}
         ends, unsettled = self._settled_ends(partitions, leader)
-        found = last_batches(
+        batches = last_batches(
             self._target,
             leader,
             ends,
@@ -149,28 +162,31 @@ class TargetReader:
             self._identity.wrote,
             floors,
         )
-        return {where: LogTail(*batch) for where, batch in found.items() if batch is not None}, unsettled
+        return {partition: LogTail(*batch) for partition, batch in batches.items() if batch is not None}, unsettled
 
     def _settled_ends(
         self, partitions: Sequence[TopicPartition], leader: int
     ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, str]]:
-        """Log ends, once the high watermarks have reached them, and what is said of those that don't get there."""
+        """Return the log ends that the high watermarks have reached.
+
+        For each further partition return the reason, with the high watermark and the log end.
+        """
         asked = by_topic(partitions)
         deadline = time.monotonic() + _SETTLE_S
         while True:
             ends = list_offsets(self._target, leader, asked, LATEST, replica_id=DEBUG_CONSUMER)
             marks = list_offsets(self._target, leader, asked, LATEST)
             lagging = {
-                where: f"{where[0]}-{where[1]}: the high watermark is at {marks[where].offset}, the log end at "
-                f"{ends[where].offset}; are replicas in sync?"
-                for where in partitions
-                if marks[where].offset < ends[where].offset
+                partition: f"{partition[0]}-{partition[1]}: the high watermark is at {marks[partition].offset}, "
+                f"the log end at {ends[partition].offset}; are replicas in sync?"
+                for partition in partitions
+                if marks[partition].offset < ends[partition].offset
             }
             if not lagging or time.monotonic() > deadline:
                 settled = {
-                    where: ends[where].offset
-                    for where in partitions
-                    if where not in lagging and not ends[where].error and not marks[where].error
+                    partition: ends[partition].offset
+                    for partition in partitions
+                    if partition not in lagging and not ends[partition].error and not marks[partition].error
                 }
                 return settled, lagging
             time.sleep(_SETTLE_PAUSE_S)
@@ -186,21 +202,24 @@ class TargetReader:
         return None
 
 
-def listed_offset(listed: ListedOffset, where: TopicPartition) -> int:
-    """The offset; raises `Unserved` where there was an error."""
+def listed_offset(listed: ListedOffset, partition: TopicPartition) -> int:
+    """Return the offset. Raises `Unserved` for an error."""
     if listed.error:
-        raise unserved("the leader", where, listed.error)
+        raise unserved("the leader", partition, listed.error)
     return listed.offset
 
 
-def said(who: str, where: TopicPartition, code: int) -> str:
-    """A line on an error that somebody answered."""
-    return f"{who}: {where[0]}-{where[1]}: {error_name(code)}"
+def said(who: str, partition: TopicPartition, code: int) -> str:
+    """Return a line on a broker's error.
+
+    `who` is the cluster, or the leader, that answered.
+    """
+    return f"{who}: {partition[0]}-{partition[1]}: {error_name(code)}"
 
 
-def unserved(who: str, where: TopicPartition, code: int) -> Unserved:
-    """What to raise for an error that somebody answered."""
-    return Unserved(said(who, where, code), cause_of_error(code))
+def unserved(who: str, partition: TopicPartition, code: int) -> Unserved:
+    """Return the exception for a broker's error, with the cause."""
+    return Unserved(said(who, partition, code), cause_of_error(code))
 
 
 def _sequence(claim: Segment) -> int:
@@ -208,7 +227,7 @@ def _sequence(claim: Segment) -> int:
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """The same, grouped as requests want it."""
+    """Return the partition numbers by topic, as requests need."""
     grouped: dict[str, list[int]] = defaultdict(list)
     for topic, partition in partitions:
         grouped[topic].append(partition)
