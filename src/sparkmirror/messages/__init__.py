@@ -1,4 +1,4 @@
 """Messages between the driver and its pumps: orders, the control topic, receipts and figures.
 
-`pump` and `sync` import it, and everything above. Start with `orders`.
+`pump`, `sync` and all packages above import this package. Start with `orders`.
 """
