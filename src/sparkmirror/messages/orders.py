@@ -154,7 +154,7 @@ class Receipt(_OrderValue):
     halted: LossKind | None = None
     """Loss that halts the parked partition, if any."""
     timestamp_ms: int = -1
-    """Timestamp of the last record known to be copied; -1: unknown."""
+    """Own timestamp of the last record known to be copied; -1: unknown."""
     target_topic_id: str = ""
     """Topic id at the target that `appended` is about, as hexadecimal digits."""
     appended: int = -1
@@ -187,7 +187,7 @@ class FlowReport(_OrderValue):
     """p50 and p99 from record timestamp to acknowledgement, since the last report."""
     memory_bytes: int = 0
     waiting: str = ""
-    """Reason why a partition waits; empty if all partitions are copied."""
+    """Reason of a partition that is not copied now, if any."""
     host: str = ""
     cpu_s: float = 0.0
     """Processor time of the pump for all flows together."""
