@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 class Background:
     """One thread that does pieces of work in turn, and hands each outcome to the loop.
 
-    No other thread asks `clients`; only `close` of this thread closes the clients.
+    No other thread asks `clients` anything.
     """
 
     def __init__(self, loop: Loop, name: str, clients: Iterable[ClusterClient]) -> None:

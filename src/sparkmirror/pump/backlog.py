@@ -28,7 +28,7 @@ class Outcome(Enum):
 
 
 class _Answer:
-    """One fetch answer on the way through the intake, with the frame held until `close`."""
+    """Fetch answer on the way through the intake; holds the frame until `close`."""
 
     def __init__(
         self, intake: Intake, frame: Frame, records: memoryview, upstream: int, aborted: Sequence[tuple[int, int]]

@@ -67,7 +67,7 @@ class Batch:
         self.base_timestamp = base_timestamp
         self.max_timestamp = max_timestamp
         self.leader_epoch = leader_epoch
-        """Leader epoch of the source partition when the leader took the batch; -1: unknown."""
+        """Source partition's leader epoch when the leader took the batch; -1: unknown."""
         self.sequence = self.downstream = self.crc = self.follows = -1
         self.claim: Claim | None = None
         """Claim to be durable before this batch is sent, if any."""

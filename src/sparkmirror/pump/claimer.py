@@ -2,7 +2,7 @@
 
 A batch that continues the records before needs no claim, because the open segment goes on without end. A new segment
 begins with a batch after a gap, with gaps inside, or of another leader epoch of the source; the last case makes KIP-320
-work over restarts. One record claims all batches of one fetch answer, or of one piece in which the answer is made
+work over restarts. One record claims the batches of one fetch answer, or of one piece in which the answer is made
 ready.
 """
 
@@ -58,7 +58,7 @@ class Claimer:
         return Claim(self._segment(sequence, downstream, -1, (Run(self.follows, 0),), ()))
 
     def note(self, batch: Batch) -> Claim | None:
-        """Note a queued batch; return the claim of the batches before if the claim ends here."""
+        """Note a queued batch; return the claim of the batches before if it ends here."""
         finished = None
         if batch.leader_epoch != self._leader_epoch or (self._heals and self._draft):
             finished = self.finish()
