@@ -1,6 +1,6 @@
 """Limits of a pump's fetching: memory and bandwidth caps, the live tail first.
 
-Partitions far behind are fetched over connections of a separate lane, the backfill. The backfill stops fetching at a
+Partitions far behind, the backfill, are fetched in a lane of separate connections. The backfill stops fetching at a
 lower mark of memory, takes from the cap only what the live tail leaves, and may have a cap for itself. So a topic with
 a month of history does not delay today's records.
 """
@@ -21,7 +21,7 @@ SMALLEST_FETCH_BYTES = 64 * 1024
 MADE_BYTES = 16 << 20
 """Largest batch made of one record that was unpacked piece by piece.
 
-If the source's batch is large, the limit is twice the batch's size, if that is more.
+Twice the size of the source's batch is the limit if that is more.
 """
 
 STEP_S = 0.25
@@ -37,7 +37,7 @@ LIVE_SHARE, BACKFILL_SHARE = 1 / 2, 3 / 8
 """Shares of the pump's memory: a lane fetches nothing while more is held."""
 
 BACKFILL_LEAVES = 1 / 2
-"""Share of a step's bytes that the backfill leaves in the bucket for the live tail."""
+"""Share of a step's bytes that the backfill leaves to the live tail in the bucket."""
 
 
 class Lane(NamedTuple):
@@ -100,7 +100,7 @@ class Limits:
         self._pool = pool
         self._memory_bytes = memory_bytes
         self.share = share
-        """This pump's share of the flow's caps; a change counts from the next `set_rates` on."""
+        """Pump's share of the flow's caps; a change counts from the next `set_rates` on."""
         self._all, self._backfill = Bucket(clock), Bucket(clock)
 
     def set_rates(self, bytes_per_second: float | None, backfill_bytes_per_second: float | None) -> None:

@@ -82,7 +82,7 @@ class Loop:
                 os.write(self._wake_in, b"!")
 
     def turn(self, longest_s: float) -> None:
-        """Wait for an event, at most `longest_s`, and call watchers, posted calls and timers.
+        """Wait for an event, at most `longest_s`; call watchers, posted calls and timers.
 
         After a suspension the turn ends with the calls in `on_suspended`.
         """
