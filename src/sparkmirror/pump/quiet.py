@@ -22,7 +22,7 @@ class QuietRule:
         self._holds = unclean
         self._ends_at = now + GRACE_S
         self._sequence: int | None = None
-        """Sequence of the position when the wait began; None: no wait.
+        """Sequence of the position when the wait began; None: no wait yet.
 
         If the position has the same sequence after the wait, no predecessor is writing.
         """
