@@ -87,7 +87,7 @@ class _Waiting:
         self.size += header.size
 
     def takes(self, header: BatchHeader, most: int) -> bool:
-        """True if the batch may be merged with the waiting batches, up to `most` bytes."""
+        """True if the batch may join the waiting batches, up to `most` bytes in all."""
         fits = self.size + header.size <= most
         return not self.batches or (fits and self.batches[0][0].leader_epoch == header.leader_epoch)
 
@@ -103,7 +103,7 @@ class Intake:
         self._codec = codec
         self._merge_tiny = merge_tiny
         self._refused: int | None = None
-        """Size of the smallest batch refused for the target's max.message.bytes, or None."""
+        """Smallest size of a batch refused for the target's max.message.bytes, or None."""
 
     def split(self, size: int) -> None:
         """Cut the following batches to half the size of a batch that the target refused."""
@@ -249,7 +249,7 @@ class Intake:
     def _in_pieces(
         self, frame: Frame, header: BatchHeader, view: memoryview, upstream: int
     ) -> Iterator[Batch | Skipped]:
-        """Yield new batches, at least one for each piece of a batch too large to be unpacked at once.
+        """Yield new batches piece by piece, for a batch too large to unpack at once.
 
         A part without a new batch yields a `Skipped`, as each part is a step.
         """

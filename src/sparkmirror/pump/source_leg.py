@@ -1,6 +1,6 @@
-"""Connection that fetches from a source broker: one session, one request in flight.
+"""Connection that fetches from a source broker, with one request in flight.
 
-The session is incremental (KIP-227).
+Each connection has one incremental session (KIP-227).
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ SESSION_ERRORS = frozenset({70, 71, 106})
 """Errors of a lost session, after which a new session is asked for at once.
 
 These are FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH and FETCH_SESSION_TOPIC_ID_ERROR. A broker forgets
-sessions when the broker restarts or keeps too many (KIP-227); the next request begins a session.
+sessions when the broker restarts or keeps too many (KIP-227); the next request begins a session. A second refusal in a
+row is followed by a pause, too.
 """
 
 TRIES = 3

@@ -1,6 +1,6 @@
-"""Connection that produces to one target broker, with up to five requests in flight.
+"""Connection that produces to one target broker.
 
-Each request has at most one batch of a partition.
+Up to five requests are in flight. Each request has at most one batch of a partition.
 """
 
 from __future__ import annotations

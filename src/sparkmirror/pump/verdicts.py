@@ -1,4 +1,4 @@
-"""Verdicts: a pump's action for each of Kafka's error codes, from source or target.
+"""Verdicts: a pump's action for each of Kafka's error codes, on either side.
 
 After every error that isn't final the pump reads the position again and sends one batch alone (invariant 5, R3). The
 verdicts differ in time: at once if the pump's view was out of date, after a pause if a broker needs time, with growing
