@@ -116,7 +116,7 @@ class Intake:
     def prepare(
         self, frame: Frame, records: memoryview, upstream: int, aborted: Sequence[tuple[int, int]]
     ) -> Generator[Batch | Skipped, None, None]:
-        """Yield the batches of one answer from `upstream` on, and the steps without a batch.
+        """Yield the batches of one answer from `upstream` on, and steps without a batch.
 
         Each batch's frame is held once, for the receiver to release. Raises `Obstacle`.
         """
