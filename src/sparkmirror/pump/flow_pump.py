@@ -1,4 +1,4 @@
-"""Pump of one flow: connections to both sides, and the next step of each partition.
+"""Pump of one flow: connections to source and target, and each partition's steps.
 
 All code runs in the loop's thread, and blocking work goes to `Background`.
 """
@@ -45,43 +45,28 @@ from sparkmirror.wire.fetch import FetchedPartition
 from sparkmirror.wire.produce import Ack
 
 ANSWER_OVERHEAD_BYTES = 256 << 10
-"""Room in a buffer for the bytes of an answer beside the records.
-
-An answer larger than the pool's buffers gets memory that is never reused.
-"""
+"""Room in a buffer beside the records; a larger answer's memory is never reused."""
 
 MOST_IN_FLIGHT = 5
-"""Most batches of a partition in flight.
-
-Brokers recognise repeats among a producer's last five batches ("The append check" in docs/exactness.md).
-"""
+"""Brokers recognise a repeat only of the last five batches (docs/exactness.md)."""
 
 QUEUE_BYTES = 2 << 20
-"""Queued bytes of a partition from which the partition is not fetched."""
+"""Bytes queued for sending at which fetching of a partition stops."""
 
 STAMPING = "message.timestamp.type"
 
 CONFIRM_S = 1.0
-"""Least time between two writes of confirmed claims."""
+"""Interval of writing confirmed claims, which may lie so far behind the copy."""
 
 SLOW_S = 5.0
-"""Time after which a pending reading or connection is given as the reason to wait.
-
-The same holds for a pending read of the control topic, and for a throttle.
-"""
+"""Time after which a reading, connection or throttle is worth telling as a reason."""
 
 PREPARE_S = 0.2
-"""Time in a turn of the loop for making fetched batches ready.
-
-The time is spent as answers come, and once more after ready batches were sent; then comes another turn. A step that has
-begun, mostly one batch, is finished.
-"""
+"""Time for making batches ready, as answers come and once more after sending.
+Then comes another turn of the loop. A step that has begun, mostly one batch, is finished."""
 
 POLICIES_S = 300.0
-"""Interval at which the source topics' cleanup policies are read again.
-
-A topic that becomes compacted needs R19.
-"""
+"""Interval of reading cleanup policies again: a newly compacted topic needs R19."""
 
 
 class FlowPump:
@@ -107,7 +92,7 @@ class FlowPump:
         claims_client = ClusterClient(flow.target, f"{self.name}|sparkmirror-claims")
         self._claims = SegmentLog(TopicLog(claims_client, segments_topic(flow.source.alias)))
         self._claiming = Background(loop, f"sparkmirror claims {self.name}", (claims_client,))
-        """Thread for claims, not shared with the readings: a live tail with gaps waits for claims."""
+        """Thread for claims only, since a live tail with gaps waits for claims."""
         clients = (self._source, self._target, segments_client)
         self._background = Background(loop, f"sparkmirror {self.name}", clients)
         self._dialer = Dialer(flow, loop, self._source, self._target, self._pool, self._fetch_bytes)
@@ -129,11 +114,8 @@ class FlowPump:
         """Lanes with a running timer until the caps allow a fetch."""
         self._alarms: dict[PartitionCopy, float] = {}
         """Time of the next look at each waiting partition."""
-        self._control: ControlState | None = None
-        """State of the control topic; None: not read yet.
-
-        Until then nothing is fetched, as pauses and caps last over restarts.
-        """
+        self._control: ControlState | None = None  # pauses and caps last over restarts
+        """State of the control topic; None: not read, so nothing is fetched yet."""
         self._began = loop.now
         self._limits = Limits(self._pool, memory_bytes, order.share)
         self._ending = False
@@ -147,10 +129,7 @@ class FlowPump:
         self._take_on(order.routes)
 
     def add(self, routes: Iterable[RouteOrder], share: float) -> None:
-        """Copy more partitions; partitions already copied are left out.
-
-        `share` is this pump's share of the flow's caps from now on.
-        """
+        """Copy more partitions, if not copied yet; `share` is the new share of the caps."""
         self._limits.share = share
         if not self._ending:
             self._take_on([route for route in routes if route.route.source not in self._by_source])
@@ -185,10 +164,7 @@ class FlowPump:
     # --- one turn of the loop -------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Start the work that a turn has brought up, and keep the connections busy.
-
-        The pump calls this before each turn of the loop.
-        """
+        """Start the work that the last turn has brought up; keep the connections busy."""
         if self._to_read:
             copies, self._to_read = self._to_read, []
             self._read_positions(copies)
@@ -228,10 +204,7 @@ class FlowPump:
         )
 
     def check(self) -> None:
-        """Look for overdue answers, and for topics that have become compacted.
-
-        The pump calls this now and then.
-        """
+        """Look now and then for overdue answers, and for newly compacted topics."""
         if self._loop.now >= self._policies_at:
             self._policies_at = self._loop.now + POLICIES_S
             self._background.do(self._reader.changed_policies, self._on_changed_policies, lambda _: None)
@@ -242,10 +215,7 @@ class FlowPump:
             target_leg.check(self.order.flow.produce.request_timeout_ms / 1000)
 
     def _settle(self, copy: PartitionCopy) -> None:
-        """Start the steps that a partition's stage asks for.
-
-        These are a reading, claims, confirmations, questions to the target, sending and fetching.
-        """
+        """Start the steps that a partition's stage asks for."""
         now = self._loop.now
         if copy.until is not None and copy.stage in (Stage.DONE, Stage.PARKED):
             self._unfinished.discard(copy)
@@ -326,10 +296,7 @@ class FlowPump:
                 self._settle(copy)
 
     def _confirm_only(self, copy: PartitionCopy, end: int) -> None:
-        """Keep only acknowledged claims up to the sequence `end` for confirmation.
-
-        Records of claims beyond may be lost since.
-        """
+        """Keep for confirmation only claims up to `end`; records beyond may be lost since."""
         claims = self._to_confirm.pop(copy, ())
         if kept := [claim for claim in claims if claim.sequence + claim.announced <= end]:
             self._to_confirm[copy] = kept
@@ -347,20 +314,14 @@ class FlowPump:
             self._settle(copy)
 
     def _confirm(self) -> None:
-        """Write acknowledged claims again as confirmed, behind the copy.
-
-        A lost confirmation costs only a look at the log.
-        """
+        """Write acknowledged claims again, confirmed; a loss costs only a look at the log."""
         segments = list(chain.from_iterable(self._to_confirm.values()))
         self._to_confirm.clear()
         self._confirm_at = self._loop.now + CONFIRM_S
         self._claiming.do(lambda: self._claims.claim(segments), lambda _: None, lambda _: None)
 
     def _ask_stamping(self, copy: PartitionCopy) -> None:
-        """Ask for the target topic's timestamp type, before the position is read again.
-
-        The order holds because the background thread works in turn.
-        """
+        """Ask for the timestamp type; the same thread reads the position afterwards."""
 
         topic = copy.route.target_topic
 
@@ -417,21 +378,14 @@ class FlowPump:
             copy.park(f"source: what was fetched can't be read: {error}", self._loop.now, Cause.UNREADABLE)
 
     def _may_prepare(self, copy: PartitionCopy) -> bool:
-        """True if there is memory for the batches made of the partition's answer.
-
-        These may be far larger than the answer. An idle partition may go on in any case if no partition of the flow has
-        a batch on the way.
-        """
+        """True if memory allows making batches of the answer, which may be far larger."""
         idle = not copy.queue and not copy.in_flight
         if self._limits.may_prepare(backfill=copy.backfilling, idle=idle):
             return True
         return idle and not any(other.queue or other.in_flight for other in self.copies)
 
     def _prepare_more(self) -> None:
-        """Make more batches ready of the answers left by the last turns.
-
-        The live tail comes first, but some of the backfill comes in each turn.
-        """
+        """Prepare more of the last answers: live tail first, some backfill in each turn."""
         until_s = min(now_s(), self._loop.now + PREPARE_S) + PREPARE_S
         went_on = self._go_on([copy for copy in self._unprepared if not copy.backfilling], until_s)
         went_on += self._go_on([copy for copy in self._unprepared if copy.backfilling], until_s)
@@ -439,10 +393,7 @@ class FlowPump:
             self._loop.at(self._loop.now, lambda: None)  # the next turn must not wait, to send the ready batches
 
     def _go_on(self, copies: Sequence[PartitionCopy], until_s: float) -> int:
-        """Make batches ready, at least one step if memory allows.
-
-        Returns the number of partitions that went on.
-        """
+        """Prepare at least a step if memory allows; return the number of partitions done."""
         number = 0
         for copy in copies:
             if number and now_s() >= until_s:
@@ -495,13 +446,9 @@ class FlowPump:
                 self._settle(copy)
 
     def _on_suspended(self, busy: bool) -> None:
-        """Give up target connections with unsent bytes, which are too old by now.
-
-        After a suspension give up all target connections. A process that was only `busy` keeps waiting for
-        acknowledgements of batches that were sent as a whole.
-        """
+        """Give up connections with unsent bytes; all, unless the process was only `busy`."""
         for leg in list(self._target_legs.values()):
-            if leg.unsent or not busy:
+            if leg.unsent or not busy:  # unsent bytes are too old by now
                 leg.failed("this process was too busy to send" if busy else "this process was suspended")
 
     # --- connections ----------------------------------------------------------------------------
@@ -548,10 +495,7 @@ class FlowPump:
     # --- limits ---------------------------------------------------------------------------------
 
     def _fetch_bytes(self) -> int:
-        """Return the bytes that one fetch may bring.
-
-        All source connections of the flow share the memory.
-        """
+        """Return the bytes for one fetch; all source connections share the memory."""
         share = self._memory_bytes // 2 // max(len(self._source_legs), 1)
         return max(SMALLEST_FETCH_BYTES, min(self.order.flow.fetch.fetch_max_bytes, FETCH_BYTES, share))
 
