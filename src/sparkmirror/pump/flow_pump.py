@@ -56,14 +56,16 @@ QUEUE_BYTES = 2 << 20
 STAMPING = "message.timestamp.type"
 
 CONFIRM_S = 1.0
-"""Interval of writing confirmed claims, which may lie so far behind the copy."""
+"""Interval of writing confirmed claims, their greatest distance behind the copy."""
 
 SLOW_S = 5.0
 """Time after which a reading, connection or throttle is worth telling as a reason."""
 
 PREPARE_S = 0.2
 """Time for making batches ready, as answers come and once more after sending.
-Then comes another turn of the loop. A step that has begun, mostly one batch, is finished."""
+
+Then comes another turn of the loop. A step that has begun, mostly one batch, is finished.
+"""
 
 POLICIES_S = 300.0
 """Interval of reading cleanup policies again: a newly compacted topic needs R19."""
@@ -314,7 +316,7 @@ class FlowPump:
             self._settle(copy)
 
     def _confirm(self) -> None:
-        """Write acknowledged claims again, confirmed; a loss costs only a look at the log."""
+        """Write acknowledged claims again, confirmed; failures cost a look at the log."""
         segments = list(chain.from_iterable(self._to_confirm.values()))
         self._to_confirm.clear()
         self._confirm_at = self._loop.now + CONFIRM_S
@@ -393,7 +395,7 @@ class FlowPump:
             self._loop.at(self._loop.now, lambda: None)  # the next turn must not wait, to send the ready batches
 
     def _go_on(self, copies: Sequence[PartitionCopy], until_s: float) -> int:
-        """Prepare at least a step if memory allows; return the number of partitions done."""
+        """Prepare at least a step if memory allows; return how many partitions went on."""
         number = 0
         for copy in copies:
             if number and now_s() >= until_s:
@@ -446,7 +448,7 @@ class FlowPump:
                 self._settle(copy)
 
     def _on_suspended(self, busy: bool) -> None:
-        """Give up connections with unsent bytes; all, unless the process was only `busy`."""
+        """Give up all target connections; if only `busy`, those with unsent bytes."""
         for leg in list(self._target_legs.values()):
             if leg.unsent or not busy:  # unsent bytes are too old by now
                 leg.failed("this process was too busy to send" if busy else "this process was suspended")
@@ -535,7 +537,7 @@ class FlowPump:
 
     @property
     def ended(self) -> bool:
-        """True if the flow is ending and no request is in flight, or the deadline is over."""
+        """True if the flow is ending, with no request in flight or the deadline over."""
         return self._ending and (
             self._loop.now > self._end_deadline or not any(leg.in_flight for leg in self._target_legs.values())
         )

@@ -171,7 +171,7 @@ class PartitionCopy:
 
     @property
     def oldest_ms(self) -> int:
-        """Timestamp of the first unacknowledged record; -1: not fetched, or without any."""
+        """Timestamp of the first unacknowledged record; -1: not fetched, or no timestamp."""
         for waiting in (self.in_flight, self.queue):
             if waiting:
                 return waiting[0].base_timestamp
@@ -357,7 +357,7 @@ class PartitionCopy:
         self._failures += 1
 
     def lost_in_flight(self, now: float, reason: str) -> None:
-        """Doubt after a broken connection: the log may have batches in flight, or not."""
+        """Doubt after a broken connection: batches in flight may be in the log or not."""
         for batch in self.in_flight:
             batch.frame.release()
         self.in_flight.clear()
