@@ -29,16 +29,16 @@ class SparkMirrorError(Exception):
 class ConfigError(SparkMirrorError):
     """The configuration can't be run as it is.
 
-    `where` is the file (or option). `key` is the key as the user wrote it; None if no key is to blame.
+    `origin` is the file (or option). `key` is the key as the user wrote it; None if no key is to blame.
     """
 
     exit_code = 2
 
-    def __init__(self, reason: str, *, where: str, key: str | None = None) -> None:
+    def __init__(self, reason: str, *, origin: str, key: str | None = None) -> None:
         self.reason = reason
-        self.where = where
+        self.origin = origin
         self.key = key
-        super().__init__(f"{where}: {key}: {reason}" if key else f"{where}: {reason}")
+        super().__init__(f"{origin}: {key}: {reason}" if key else f"{origin}: {reason}")
 
     @property
     def mistakes(self) -> tuple[ConfigError, ...]:
@@ -49,12 +49,12 @@ class ConfigError(SparkMirrorError):
 class ConfigErrors(ConfigError):
     """Several mistakes, in order of discovery; as text, a line each.
 
-    `reason`, `where` and `key` are of the first mistake.
+    `reason`, `origin` and `key` are of the first mistake.
     """
 
     def __init__(self, errors: Sequence[ConfigError]) -> None:
         first = errors[0]
-        super().__init__(first.reason, where=first.where, key=first.key)
+        super().__init__(first.reason, origin=first.origin, key=first.key)
         self._mistakes = tuple(errors)
 
     @property

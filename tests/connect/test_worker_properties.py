@@ -142,7 +142,7 @@ def test_users_of_the_jaas_file(tmp_path: Path) -> None:
     credentials.write_text("ann=\\u12\n")
     with pytest.raises(ConfigError, match="hexadecimal") as caught:
         read_users(named, "worker.properties")
-    assert caught.value.where == str(credentials)
+    assert caught.value.origin == str(credentials)
     for text in (
         "Other {};",
         "KafkaConnect { com.example.Login required; };",

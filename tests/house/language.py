@@ -87,10 +87,19 @@ def _strings(node: ast.AST) -> Iterator[ast.Expr]:
 
 
 def banned_variables(file: Path) -> Iterator[str]:
-    """Yield each binding of a banned name, as `file:line name`."""
-    for node in ast.walk(ast.parse(file.read_text())):
+    """Yield each variable and parameter with a banned name, as `file:line name`; attributes of classes may have it."""
+    tree = ast.parse(file.read_text())
+    attributes = {
+        statement.target
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        for statement in node.body
+        if isinstance(statement, ast.AnnAssign)
+    }
+    for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in BANNED_VARIABLES:
-            yield f"{file}:{node.lineno} {node.id}"
+            if node not in attributes:
+                yield f"{file}:{node.lineno} {node.id}"
         elif isinstance(node, ast.arg) and node.arg in BANNED_VARIABLES:
             yield f"{file}:{node.lineno} {node.arg}"
 

@@ -2,7 +2,7 @@
 
 As small as it can be and still hold every way in which claims come about: rivals with different views of the
 source, claims that never happen, pumps that die with requests on their way, confirmations that get lost. The target
-does what a leader does (`exactness.md` section 1), and afterwards what brokers do to stored batches.
+does what a leader does (`exactness.md`, the append check), and afterwards what brokers do to stored batches.
 """
 
 from __future__ import annotations

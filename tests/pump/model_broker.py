@@ -1,6 +1,6 @@
 """A target partition and a source partition in memory.
 
-The target does exactly what a leader does with an idempotent batch (`exactness.md` section 1). The source's
+The target does exactly what a leader does with an idempotent batch (`exactness.md`, the append check). The source's
 records hold their own offset as value, so that the target's log tells what was copied.
 """
 

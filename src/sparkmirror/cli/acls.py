@@ -51,7 +51,7 @@ def acls(
     Example: sparkmirror acls mm2.properties --missing > add-acls.sh
     """
     if to not in FORMS:
-        raise ConfigError(f"must be {' or '.join(FORMS)}", where="--to", key=to)
+        raise ConfigError(f"must be {' or '.join(FORMS)}", origin="--to", key=to)
     asked = [access(each) for each in chosen_flows(load(file, clusters, secrets=secrets), flow)]
     for answer in asked:
         if answer.untold:

@@ -42,7 +42,7 @@ def config(
     Example: sparkmirror config mm2.properties
     """
     if more_clusters and not clusters:
-        raise ConfigError("one file only; clusters go after --clusters", where="command line", key=more_clusters[0])
+        raise ConfigError("one file only; clusters go after --clusters", origin="command line", key=more_clusters[0])
     wanted = wanted_clusters([*(clusters or ()), *(more_clusters or ())])
     reading = read([file], secrets, without_secrets=True)
     model, values = explain(reading, clusters=wanted, overrides=spark_overrides(spark))

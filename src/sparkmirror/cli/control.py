@@ -44,12 +44,12 @@ def pause(
     """
     patterns = [pattern.strip() for pattern in topics.split(",") if pattern.strip()]
     if not patterns:
-        raise ConfigError("name the topics to pause; `resume` goes on with all", where="--topics", key=topics)
+        raise ConfigError("name the topics to pause; `resume` goes on with all", origin="--topics", key=topics)
     for pattern in patterns:
         try:
             re.compile(pattern)
         except re.error as error:
-            raise ConfigError(f"not a regular expression: {error}", where="--topics", key=pattern) from error
+            raise ConfigError(f"not a regular expression: {error}", origin="--topics", key=pattern) from error
     said = f"paused {', '.join(patterns)}"
     tell(load(file, clusters, secrets=secrets), flow, lambda control: control.pause(patterns), said, output)
 
@@ -99,7 +99,7 @@ def _bytes_per_second(text: str, argument: str) -> float | None:
         return None
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMG]?)", text.strip().upper())
     if not match or not float(match[1]):
-        raise ConfigError("write a number of bytes a second such as 500K or 20M, or off", where=argument, key=text)
+        raise ConfigError("write a number of bytes a second such as 500K or 20M, or off", origin=argument, key=text)
     return float(match[1]) * _UNITS[match[2]]
 
 
@@ -110,7 +110,7 @@ def chosen_flows(config: MirrorConfig, wanted: str | None) -> list[FlowConfig]:
     """
     names = [flow.name for flow in config.flows]
     if wanted is not None and wanted not in names:
-        raise ConfigError(f"{config.path} has no such flow; it has {', '.join(names)}", where="--flow", key=wanted)
+        raise ConfigError(f"{config.path} has no such flow; it has {', '.join(names)}", origin="--flow", key=wanted)
     return [flow for flow in config.flows if wanted in (None, flow.name)]
 
 

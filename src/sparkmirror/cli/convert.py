@@ -55,9 +55,9 @@ def convert(
     Example: sparkmirror convert mm2.properties --to strimzi > mirror.yaml
     """
     if to not in FORMATS:
-        raise ConfigError(f"must be {' or '.join(FORMATS)}", where="--to", key=to)
+        raise ConfigError(f"must be {' or '.join(FORMATS)}", origin="--to", key=to)
     if to == "connectors" and write is None and output is Format.TEXT:
-        raise ConfigError("these are several files: say --write DIR", where="--to", key=to)
+        raise ConfigError("these are several files: say --write DIR", origin="--to", key=to)
     filling = Filling(os.environ if fill else {})
     try:
         reading = read(files, secrets, without_secrets=True, filling=filling if fill else None)
@@ -94,4 +94,4 @@ def _save(files: dict[Path, str]) -> None:
             path.touch(mode=0o600)  # the text may hold passwords; an existing file keeps its mode
             path.write_text(text, "latin-1" if path.suffix == ".properties" else "utf-8")
         except OSError as error:
-            raise ConfigError(f"can't be written: {error.strerror}", where="--write", key=str(path)) from None
+            raise ConfigError(f"can't be written: {error.strerror}", origin="--write", key=str(path)) from None

@@ -98,7 +98,7 @@ def _prepared(directory: Path | None) -> Path:
     if directory is None:
         return Path(tempfile.mkdtemp(prefix="sparkmirror-demo-"))
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise ConfigError("it must be new or empty", where="--directory", key=str(directory))
+        raise ConfigError("it must be new or empty", origin="--directory", key=str(directory))
     directory.mkdir(parents=True, exist_ok=True)
     return directory
 

@@ -158,7 +158,7 @@ def legacy(
 
 def _refuse(flag: str, given: str | None, reason: str) -> None:
     if given:
-        raise ConfigError(reason, where=_COMMAND_LINE, key=flag)
+        raise ConfigError(reason, origin=_COMMAND_LINE, key=flag)
 
 
 def _topics(include: str | None, whitelist: str | None) -> str:
@@ -172,19 +172,19 @@ def _topics(include: str | None, whitelist: str | None) -> str:
             "is missing: write --include '.*' for all topics, or --include 'orders|bills' for some; MirrorMaker 1 stops"
             " without one, too"
         )
-        raise ConfigError(reason, where=_COMMAND_LINE, key="--include")
+        raise ConfigError(reason, origin=_COMMAND_LINE, key="--include")
     if include is not None and whitelist is not None:
         warn("--whitelist has no effect beside --include, as in MirrorMaker 1")
     try:
         NamePatterns([included(text)], [])
     except ValueError as error:
-        raise ConfigError(str(error), where=_COMMAND_LINE, key=flag) from error
+        raise ConfigError(str(error), origin=_COMMAND_LINE, key=flag) from error
     return text
 
 
 def _boolean(flag: str, text: str) -> bool:
     if text.lower() not in ("true", "false"):
-        raise ConfigError(f"{text!r} is not allowed, it must be true or false", where=_COMMAND_LINE, key=flag)
+        raise ConfigError(f"{text!r} is not allowed, it must be true or false", origin=_COMMAND_LINE, key=flag)
     return text.lower() == "true"
 
 

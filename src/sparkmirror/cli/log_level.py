@@ -40,10 +40,10 @@ def log_level(
     Example: sparkmirror log-level mm2.properties sparkmirror.engine DEBUG
     """
     if not is_settable(package):
-        raise ConfigError(f"write {' or '.join(PACKAGES)}, or what is below one", where="PACKAGE", key=package)
+        raise ConfigError(f"write {' or '.join(PACKAGES)}, or what is below one", origin="PACKAGE", key=package)
     wanted = level.upper()
     if wanted not in (*LEVELS, _DEFAULT):
-        raise ConfigError(f"write {', '.join(LEVELS)} or default", where="LEVEL", key=level)
+        raise ConfigError(f"write {', '.join(LEVELS)} or default", origin="LEVEL", key=level)
     said = f"{package} is logged " + ("as when it was started" if wanted == _DEFAULT else f"from {wanted} on")
     asked = None if wanted == _DEFAULT else wanted
     tell(load(file, clusters, secrets=secrets), flow, lambda control: control.log_level(package, asked), said, output)

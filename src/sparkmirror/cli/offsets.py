@@ -56,7 +56,7 @@ def translate(
     Example: sparkmirror offsets translate mm2.properties --topic orders --partition 3 --offset 1200
     """
     if (table is None) == (offset is None) or (offset is not None and not topic):
-        raise ConfigError("give --topic, --partition and --offset, or --csv", where="command line")
+        raise ConfigError("give --topic, --partition and --offset, or --csv", origin="command line")
     only = _only_flow(chosen_flows(load(file, clusters, secrets=secrets), flow), file)
     if table is not None:
         complete = _translate_table(only, table, reverse, output)
@@ -76,7 +76,7 @@ def translate(
 def _only_flow(flows: Sequence[FlowConfig], file: str) -> FlowConfig:
     if len(flows) != 1:
         names = ", ".join(flow.name for flow in flows)
-        raise ConfigError(f"{file} has several flows: {names}; choose one", where="--flow")
+        raise ConfigError(f"{file} has several flows: {names}; choose one", origin="--flow")
     return flows[0]
 
 
@@ -89,11 +89,11 @@ def _translate_table(flow: FlowConfig, path: Path, reverse: bool, output: Format
             if not set(COLUMNS) <= set(names):
                 first = f"its first line is {','.join(names)}" if names else "it is empty"
                 reason = f"it needs the columns {', '.join(COLUMNS)}, with commas between them; {first}"
-                raise ConfigError(reason, where=str(path))
+                raise ConfigError(reason, origin=str(path))
             rows = list(reader)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         why = getattr(error, "strerror", None) or error
-        raise ConfigError(f"can't be read: {why}", where=str(path)) from error
+        raise ConfigError(f"can't be read: {why}", origin=str(path)) from error
     stored = [_stored(row, f"{path}, line {number}") for number, row in enumerate(rows, 2)]
     translations = _translated(flow, stored, reverse)
     values = [(translation.topic, translation.offset) for translation in translations]
@@ -111,9 +111,9 @@ def _stored(row: dict[str, str], line: str) -> Stored:
     try:
         stored = Stored(row["topic"], int(row["partition"]), int(row["offset"]))
     except (TypeError, ValueError):
-        raise ConfigError("partition and offset must be whole numbers", where=line) from None
+        raise ConfigError("partition and offset must be whole numbers", origin=line) from None
     if not stored.topic or stored.partition < 0 or stored.offset < 0:
-        raise ConfigError("a topic, and a partition and an offset of at least 0, are needed", where=line)
+        raise ConfigError("a topic, and a partition and an offset of at least 0, are needed", origin=line)
     return stored
 
 

@@ -26,7 +26,7 @@ def pack(
     from sparkmirror.engine.pack import python_minor, settings_for, write_pack
 
     if not file.parent.is_dir():
-        raise ConfigError("there is no such directory", where=str(file.parent))
+        raise ConfigError("there is no such directory", origin=str(file.parent))
     count = write_pack(file)
     if output is Format.JSON:
         print_json(

@@ -81,7 +81,7 @@ def run(
     """
     set_up_logging(verbose, log_format)
     if more_clusters and not clusters:
-        raise ConfigError("one file only; clusters go after --clusters", where="command line", key=more_clusters[0])
+        raise ConfigError("one file only; clusters go after --clusters", origin="command line", key=more_clusters[0])
     reading = read([file], secrets)
     wanted = wanted_clusters([*(clusters or ()), *(more_clusters or ())])
     with RunStatus(reading, status_file) as status:
@@ -160,6 +160,6 @@ def spark_overrides(spark: list[str] | None) -> dict[str, str]:
     for setting in spark or ():
         key, equals, value = setting.partition("=")
         if not equals or not key.startswith("spark."):
-            raise ConfigError("write spark.KEY=VALUE", where="--spark", key=key)
+            raise ConfigError("write spark.KEY=VALUE", origin="--spark", key=key)
         settings[key] = value
     return settings

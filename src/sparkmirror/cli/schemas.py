@@ -114,11 +114,11 @@ def _registry(config: MirrorConfig, flow: FlowConfig, side: Side, url: str) -> R
         try:
             registry = registry.model_copy(update={"url": HttpUrl().parse(url)})
         except ValueError as error:
-            raise ConfigError(str(error), where=f"--{side}-registry") from None
+            raise ConfigError(str(error), origin=f"--{side}-registry") from None
     if not registry.url:
         key = f"{SCHEMAS}{side}.url"
         reason = f"is missing: write {key} = http://host:8081, or say --{side}-registry"
-        raise ConfigError(reason, where=config.path, key=key)
+        raise ConfigError(reason, origin=config.path, key=key)
     return Registry(registry, side)
 
 

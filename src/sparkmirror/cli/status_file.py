@@ -23,7 +23,7 @@ class RunStatus:
 
     def __init__(self, reading: Reading, path: str | None) -> None:
         if path is not None and not reading.resources:
-            raise ConfigError(f"is for Strimzi's resources, and {reading.path} is none", where="--status-file")
+            raise ConfigError(f"is for Strimzi's resources, and {reading.path} is none", origin="--status-file")
         self._file = StatusFile(path, reading.resources) if path is not None else None
 
     def __enter__(self) -> Self:

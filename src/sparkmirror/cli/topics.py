@@ -52,7 +52,7 @@ def done(
     flows = chosen_flows(load(file, clusters, secrets=secrets), flow)
     told = [{"flow": each.name, **moved._asdict()} for each in flows for moved in say_moved(each, chosen)]
     if not told:
-        raise ConfigError("no topic that is copied matches", where="--topics", key=names)
+        raise ConfigError("no topic that is copied matches", origin="--topics", key=names)
     if output is Format.JSON:
         print_json(told)
         return
@@ -82,7 +82,7 @@ def undo(
     flows = chosen_flows(load(file, clusters, secrets=secrets), flow)
     told = [{"flow": each.name, "topic": topic} for each in flows for topic in take_back(each, chosen)]
     if not told:
-        raise ConfigError("no topic that was said to be done matches", where="--topics", key=names)
+        raise ConfigError("no topic that was said to be done matches", origin="--topics", key=names)
     if output is Format.JSON:
         print_json(told)
         return
@@ -160,8 +160,8 @@ def chosen_topics(names: str) -> Callable[[str], bool]:
     """
     patterns = [pattern.strip() for pattern in names.split(",") if pattern.strip()]
     if not patterns:
-        raise ConfigError("name the topics", where="--topics", key=names)
+        raise ConfigError("name the topics", origin="--topics", key=names)
     try:
         return NamePatterns(patterns).accepts
     except ValueError as error:
-        raise ConfigError(str(error), where="--topics") from error
+        raise ConfigError(str(error), origin="--topics") from error

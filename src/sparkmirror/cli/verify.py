@@ -123,7 +123,7 @@ def _time(text: str | None, option: str) -> datetime | None:
     try:
         return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError) as error:
-        raise ConfigError("write a time as 2026-01-31T12:00:00Z", where=option, key=text) from error
+        raise ConfigError("write a time as 2026-01-31T12:00:00Z", origin=option, key=text) from error
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Properties file of the consumer group offset sync app (`seeds.md` 2.11).
+"""Properties file of the consumer group offset sync app.
 
 The format of AWS's app: keys are names of Java constants (`BOOTSTRAP_SERVERS_CONFIG`), each with a default, and an
 empty value counts as absent. The file may also have Kafka's own keys (`bootstrap.servers`, `security.protocol`,
@@ -75,4 +75,4 @@ def _given(path: str) -> Mapping[str, str]:
         log.info("Properties file not found in location: %s, using defaults", path)
         return {}
     except (OSError, ValueError) as error:
-        raise ConfigError(f"can't be read: {error}", where=path) from None
+        raise ConfigError(f"can't be read: {error}", origin=path) from None

@@ -42,7 +42,7 @@ def cluster_config(settings: Mapping[str, str], role: str) -> ClusterConfig:
     fields = given((SOURCE_SERVERS, SECURITY_PROTOCOL))
     servers = fields.get(SOURCE_SERVERS.field)
     if not isinstance(servers, tuple):
-        raise ConfigError("is missing: write host:9092", where=WHERE, key=SOURCE_SERVERS.name)
+        raise ConfigError("is missing: write host:9092", origin=WHERE, key=SOURCE_SERVERS.name)
     cluster = ClusterConfig.model_validate({"alias": "asked by MirrorClient", **fields})
     ssl = SslConfig.model_validate(given(SSL_SETTINGS) if cluster.encrypted else {})
     sasl = SaslConfig.model_validate(given(SASL_SETTINGS) if cluster.signs_in else {})
@@ -51,7 +51,7 @@ def cluster_config(settings: Mapping[str, str], role: str) -> ClusterConfig:
         try:
             read_login(with_secrets(cluster).sasl)
         except LoginError as error:
-            raise ConfigError(error.reason, where=WHERE, key=f"sasl.{error.setting}") from None
+            raise ConfigError(error.reason, origin=WHERE, key=f"sasl.{error.setting}") from None
     return cluster
 
 
@@ -68,7 +68,7 @@ def replication_policy(settings: Mapping[str, str]) -> ReplicationPolicy:
             internal_separator_enabled=Boolean().parse(settings.get(_INTERNAL, "true")),
         )
     except ValueError as error:
-        raise ConfigError(str(error), where=WHERE, key="replication.policy") from None
+        raise ConfigError(str(error), origin=WHERE, key="replication.policy") from None
 
 
 def _given(
@@ -83,5 +83,5 @@ def _given(
                 resolved = resolve(text, providers)
                 values[setting.field] = setting.kind.parse(text if setting.secret else resolved)
             except ValueError as error:
-                raise ConfigError(str(error), where=WHERE, key=key) from None
+                raise ConfigError(str(error), origin=WHERE, key=key) from None
     return values

@@ -1,8 +1,8 @@
 """Proof at a cluster that a leader accepts an idempotent batch only in sequence.
 
 Exactness rests on this check of the leader. The proof appends to a scratch topic, which exists for a moment only
-(`scratch_topic`), with new producer ids, and expects Apache Kafka's behaviour (`exactness.md` section 1). Each check
-has separate producers, so that the failure of a check does not make another check fail. Blocking: some 60 small
+(`scratch_topic`), with new producer ids, and expects Apache Kafka's behaviour (`exactness.md`, the append check). Each
+check has separate producers, so that the failure of a check does not make another check fail. Blocking: some 60 small
 requests, 0.15 s at a broker nearby.
 """
 

@@ -16,7 +16,10 @@ LATEST = -1
 CONSUMER = -1
 """Value of `replica_id` for which the log end is the high watermark."""
 DEBUG_CONSUMER = -2
-"""Value of `replica_id` for the leader's own log end (`exactness.md` section 3)."""
+"""Value of `replica_id` for the leader's own log end.
+
+Source: `exactness.md`, reading the position.
+"""
 
 
 class ListedOffset(NamedTuple):

@@ -1,7 +1,7 @@
 """Producer ids, and DescribeProducers: a leader's last sequence of each producer.
 
-Any replica answers DescribeProducers without an error, so the caller must ask the leader (`exactness.md` section 3).
-The request needs READ on the topic.
+Any replica answers DescribeProducers without an error, so the caller must ask the leader (`exactness.md`, reading the
+position). The request needs READ on the topic.
 """
 
 from __future__ import annotations

@@ -174,4 +174,4 @@ def _content(body: str) -> bytes:
 
 def store_error(config: ClusterConfig, name: str, reason: str) -> ConfigError:
     """Return an error that names cluster and key; `reason` must not hold a secret."""
-    return ConfigError(reason, where=f"cluster {config.alias}", key=f"ssl.{name}")
+    return ConfigError(reason, origin=f"cluster {config.alias}", key=f"ssl.{name}")

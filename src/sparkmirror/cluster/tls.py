@@ -31,7 +31,7 @@ def ssl_context(config: ClusterConfig) -> ssl.SSLContext | None:
     try:
         config = with_secrets(config)
     except ValueError as error:
-        raise ConfigError(str(error), where=f"cluster {config.alias}", key="ssl") from None
+        raise ConfigError(str(error), origin=f"cluster {config.alias}", key="ssl") from None
     trusted = store_bytes(config, "truststore", config.ssl.truststore_location)
     own = store_bytes(config, "keystore", config.ssl.keystore_location)
     return _context(config, trusted, own)

@@ -31,7 +31,7 @@ def read_cluster(lookup: Lookup, servers: Setting, alias: str, pair: Pair) -> Cl
         if lookup.entry(servers, pair) is None:
             key = f"{alias}.{servers.name}"
             reason = f"is missing: write {key} = host:9092{in_other_case(key, lookup.properties)}"
-            lookup.mistakes.add(ConfigError(reason, where=lookup.path, key=key))
+            lookup.mistakes.add(ConfigError(reason, origin=lookup.path, key=key))
         fields[servers.field] = ()
     cluster = ClusterConfig.model_validate(fields)
     admin = _secured(lookup, cluster, ADMINS[servers.place], pair)
@@ -75,4 +75,4 @@ def _check_login(lookup: Lookup, cluster: ClusterConfig, settings: tuple[Setting
         if entry is not None:
             raise entry.error(error.reason) from None
         key = f"{cluster.alias}.{blamed.name}"
-        raise ConfigError(error.reason, where=lookup.path, key=key) from None
+        raise ConfigError(error.reason, origin=lookup.path, key=key) from None

@@ -62,7 +62,7 @@ class Entry:
 
     def error(self, reason: str) -> ConfigError:
         """Return an error that names this key; `reason` must not hold a secret."""
-        return ConfigError(reason, where=self.spot, key=self.written or self.key)
+        return ConfigError(reason, origin=self.spot, key=self.written or self.key)
 
     def note(self, text: str) -> str:
         """Return a warning that names this key; `text` must not hold a secret."""
@@ -77,17 +77,17 @@ def read_entries(path: str) -> list[Entry]:
     try:
         content = Path(path).read_bytes()
     except FileNotFoundError:
-        raise ConfigError("there is no such file", where=path) from None
+        raise ConfigError("there is no such file", origin=path) from None
     except IsADirectoryError:
-        raise ConfigError("is a directory, not a properties file", where=path) from None
+        raise ConfigError("is a directory, not a properties file", origin=path) from None
     except OSError as error:
-        raise ConfigError(f"can't be read: {error.strerror}", where=path) from None
+        raise ConfigError(f"can't be read: {error.strerror}", origin=path) from None
     if b"\0" in content:
-        raise ConfigError("is not a plain properties file: save it as ASCII or Latin-1 text", where=path)
+        raise ConfigError("is not a plain properties file: save it as ASCII or Latin-1 text", origin=path)
     try:
         entries = list(_numbered(path, javaproperties.parse(BytesIO(content.removeprefix(MARK)))))
     except javaproperties.InvalidUEscapeError:
-        raise ConfigError(r"has a \u that four hexadecimal digits don't follow", where=path) from None
+        raise ConfigError(r"has a \u that four hexadecimal digits don't follow", origin=path) from None
     if content.startswith(MARK) and re.match(rb"[^\s#!]|\\\s", content.removeprefix(MARK)):
         entries[:1] = [replace(entry, aside=_MARKED) for entry in entries[:1]]
     return entries

@@ -86,7 +86,7 @@ class _Renamed(Entry):
     """Entry under another key than the user wrote; messages name the user's key."""
 
     def error(self, reason: str) -> ConfigError:
-        return ConfigError(self._ours_out(reason), where=self.spot, key=self.written)
+        return ConfigError(self._ours_out(reason), origin=self.spot, key=self.written)
 
     def note(self, text: str) -> str:
         return f"{self.where}: {self.written}: {self._ours_out(text)}"
@@ -160,8 +160,8 @@ def _required(entries: Iterable[Entry], key: str, path: str, example: str) -> st
     for old in ("zookeeper.connect", "metadata.broker.list"):
         if key == "bootstrap.servers" and any(entry.key == old for entry in entries):
             reason = f"is of clients before Kafka 0.9; brokers are asked directly: write {key} = {example}"
-            raise ConfigError(reason, where=path, key=old)
-    raise ConfigError(f"is missing: write {key} = {example}", where=path, key=key)
+            raise ConfigError(reason, origin=path, key=old)
+    raise ConfigError(f"is missing: write {key} = {example}", origin=path, key=key)
 
 
 def _notes(entries: Iterable[Entry], reasons: Mapping[str, str]) -> Iterator[str]:
@@ -177,7 +177,7 @@ def _refresh(consumer: Sequence[Entry], path: str) -> Entry:
     text = ages[-1].value.strip() if ages else str(METADATA_MAX_AGE_MS)
     if not re.fullmatch(r"[0-9]{1,15}", text):
         raise ConfigError(
-            f"{text!r} is not allowed, it must be a whole number of milliseconds", where=path, key=written
+            f"{text!r} is not allowed, it must be a whole number of milliseconds", origin=path, key=written
         )
     return _Renamed("refresh.topics.interval.seconds", str(max(int(text) // 1000, 1)), path, written=written)
 

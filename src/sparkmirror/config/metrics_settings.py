@@ -67,7 +67,7 @@ def read_metrics(lookup: Lookup) -> MetricsConfig:
     encrypted = [listener for listener in config.listeners if listener.lower().startswith("https:")]
     if encrypted and not https.keystore_location and not https.keystore_key.get_secret_value():
         reason = "is missing: https listeners need a key and a certificate"
-        lookup.mistakes.add(ConfigError(reason, where=lookup.path, key=f"{HTTPS}ssl.keystore.location"))
+        lookup.mistakes.add(ConfigError(reason, origin=lookup.path, key=f"{HTTPS}ssl.keystore.location"))
     return config
 
 

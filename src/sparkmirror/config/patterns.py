@@ -24,7 +24,7 @@ from sparkmirror.policy.java_regex import compile_java
 
 _BY_NAME = {setting.name: setting for setting in (*FLOW_SETTINGS, *GROUP_SETTINGS, CONFIG_EXCLUDE)}
 _LONGEST = 60
-"""Most characters of a proposal; nobody would read a longer proposal."""
+"""Most characters of a proposal; the user would not read a longer proposal."""
 
 _SPLITS = "splits the list, as it does for MirrorMaker 2"
 _ATOM = re.compile(r"(?:\[(?:[^\]\\]|\\.)*\]|\([^()]*\)|\\[pP]\{\w+\}|\\.|[^\\])\Z", re.DOTALL)

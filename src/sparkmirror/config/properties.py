@@ -121,7 +121,7 @@ def _aliases(path: str, entries: Sequence[Entry], providers: Sequence[ProviderCo
     if stated is None or not text or text.startswith("#"):
         suggested = ", ".join(seen_aliases(entries)) or "source, target"
         reason = f"names no clusters: write {CLUSTERS_KEY} = {suggested}"
-        raise ConfigError(reason, where=stated.spot if stated else path, key=CLUSTERS_KEY)
+        raise ConfigError(reason, origin=stated.spot if stated else path, key=CLUSTERS_KEY)
     try:
         text = resolve(text, providers or ())
         return [NAME_CHARACTERS.parse(alias) for alias in dict.fromkeys(Names().parse(text))]
@@ -190,7 +190,7 @@ class _PropertiesReader:
         for alias in strangers if self._aliases else ():
             meant = get_close_matches(alias, self._aliases, n=1)
             hint = f"did you mean {meant[0]}?" if meant else f"there are {', '.join(self._aliases)}"
-            mistakes.add(ConfigError(f"{alias} is not among the file's clusters: {hint}", where="--clusters"))
+            mistakes.add(ConfigError(f"{alias} is not among the file's clusters: {hint}", origin="--clusters"))
         enabled = [pair for pair in permutations(self._aliases, 2) if self._lookup.value(ENABLED, pair)]
         pairs = [pair for pair in enabled if not clusters or pair[1] in clusters]
         if pairs or any(is_stated(self._lookup, pair) for pair in heartbeat_pairs(self._aliases, enabled, clusters)):
@@ -202,7 +202,7 @@ class _PropertiesReader:
         if not strangers:
             there = ", ".join(f"{source}->{target}" for source, target in enabled)
             reason = f"no enabled flow leads into {', '.join(clusters)}: {there}"
-            mistakes.add(ConfigError(reason, where="--clusters"))
+            mistakes.add(ConfigError(reason, origin="--clusters"))
         return enabled
 
     def _nothing_enabled(self) -> None:
@@ -219,7 +219,7 @@ class _PropertiesReader:
         if not odd:
             case = next(filter(None, (in_other_case(key, self._lookup.properties) for key in keys)), "")
             reason = f"no flow is enabled: write {self._example_flow()}{case}"
-            self._lookup.mistakes.add(ConfigError(reason, where=self._lookup.path))
+            self._lookup.mistakes.add(ConfigError(reason, origin=self._lookup.path))
 
     def _example_flow(self) -> str:
         if len(self._aliases) == 1:

@@ -78,7 +78,7 @@ def jaas_file(environment: Mapping[str, str] = os.environ) -> str | None:
     try:
         words = shlex.split(environment.get("KAFKA_OPTS", ""))
     except ValueError:
-        raise ConfigError("has a quote or a backslash that nothing follows", where="KAFKA_OPTS") from None
+        raise ConfigError("has a quote or a backslash that nothing follows", origin="KAFKA_OPTS") from None
     flags = [word for word in words if word.startswith(_FLAG)]
     return flags[-1].removeprefix(_FLAG) if flags else None
 
@@ -90,24 +90,24 @@ def read_users(jaas: str | None, worker_file: str) -> Users:
     """
     if jaas is None:
         reason = f"asks for users, but no JAAS file is named: set KAFKA_OPTS={_FLAG}FILE, or --jaas FILE"
-        raise ConfigError(reason, where=worker_file, key="rest.extension.classes")
+        raise ConfigError(reason, origin=worker_file, key="rest.extension.classes")
     text = re.sub(r"//[^\n]*|/\*.*?\*/", "", _text(jaas, worker_file), flags=re.DOTALL)
     section = re.search(rf"\b{_SECTION}\s*\{{(.*?)\}}", text, re.DOTALL)
     if section is None:
-        raise ConfigError(f"has no section {_SECTION} {{ … }};", where=jaas)
+        raise ConfigError(f"has no section {_SECTION} {{ … }};", origin=jaas)
     if _MODULE not in section[1]:
-        raise ConfigError(f"its {_SECTION} names another login module: only {_MODULE} is known here", where=jaas)
+        raise ConfigError(f"its {_SECTION} names another login module: only {_MODULE} is known here", origin=jaas)
     named = re.search(r"""\bfile\s*=\s*["']?([^"';\s]+)""", section[1])
     if named is None:
-        raise ConfigError(f'its {_SECTION} names no file: write file="/path/to/credentials.properties"', where=jaas)
+        raise ConfigError(f'its {_SECTION} names no file: write file="/path/to/credentials.properties"', origin=jaas)
     try:
         return Users(javaproperties.loads(_text(named[1], jaas)))
     except javaproperties.InvalidUEscapeError:
-        raise ConfigError(r"has a \u that four hexadecimal digits don't follow", where=named[1]) from None
+        raise ConfigError(r"has a \u that four hexadecimal digits don't follow", origin=named[1]) from None
 
 
 def _text(path: str, named_in: str) -> str:
     try:
         return Path(path).read_text("latin-1")
     except OSError as error:
-        raise ConfigError(f"{path} can't be read: {error.strerror}", where=named_in) from None
+        raise ConfigError(f"{path} can't be read: {error.strerror}", origin=named_in) from None

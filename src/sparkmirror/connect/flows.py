@@ -139,7 +139,7 @@ def _connector(spec: ConnectorSpec, loadable: Loadable) -> Connector:
     for key, value in spec.config.items():
         if refusal := loadable.refusal(key, loadable.resolved(value)):
             shown = "" if is_secret(key) else f"{value}: "
-            raise ConfigError(shown + refusal, where=place, key=key)
+            raise ConfigError(shown + refusal, origin=place, key=key)
     settings = {
         key: Entry(key, value, place)
         for key, value in spec.config.items()
@@ -150,13 +150,13 @@ def _connector(spec: ConnectorSpec, loadable: Loadable) -> Connector:
     role = next((role for role in ConnectorRole if short in (role.value, role.value.removesuffix("Connector"))), None)
     if role is None:
         known = ", ".join(PACKAGE + role.value for role in ConnectorRole)
-        raise ConfigError(f"is none of MirrorMaker 2's: write one of {known}", where=place, key="connector.class")
+        raise ConfigError(f"is none of MirrorMaker 2's: write one of {known}", origin=place, key="connector.class")
     connector = Connector(role, spec.name, settings, place)
     if not connector.flow[0]:
-        raise ConfigError("is missing: write the source's alias", where=place, key="source.cluster.alias")
+        raise ConfigError("is missing: write the source's alias", origin=place, key="source.cluster.alias")
     for end, alias in zip(("source", "target"), connector.flow, strict=True):
         if not alias.isprintable():  # aliases are part of output that is printed line by line
-            raise ConfigError(f"{alias!r} holds what is no text", where=place, key=f"{end}.cluster.alias")
+            raise ConfigError(f"{alias!r} holds what is no text", origin=place, key=f"{end}.cluster.alias")
     return connector
 
 
@@ -247,7 +247,7 @@ class _Reading:
         config, _ = explain_entries(connectors[0].path, list(self._with_target(entries, connectors[0])), notes=notes)
         flow = next(iter((*config.flows, *config.beats)), None)
         if flow is None:
-            raise ConfigError("asks for nothing to be done", where=connectors[0].path, key="enabled")
+            raise ConfigError("asks for nothing to be done", origin=connectors[0].path, key="enabled")
         # A flow whose classes or filters can't be built must not occupy the pair.
         self._loadable.check(flow)
         topic_rules(flow, flow.originals)

@@ -73,7 +73,7 @@ class Loadable:
         """Raise `ConfigError` for a forbidden class, named directly or by a reference."""
         for key, name in _classes_of(flow):
             if self._refuses(name):
-                raise ConfigError(f"{name}: {_NOT_LISTED}", where=f"flow {flow.name}", key=key)
+                raise ConfigError(f"{name}: {_NOT_LISTED}", origin=f"flow {flow.name}", key=key)
 
     def _refuses(self, name: str) -> bool:
         return is_python_class(name) and name not in self.classes

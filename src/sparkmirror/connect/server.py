@@ -53,7 +53,7 @@ class ConnectServer:
                 "asks for users, but none were read, so that everybody would be let in:"
                 " name a JAAS file in KAFKA_OPTS, or with --jaas"
             )
-            raise ConfigError(reason, where=config.path, key="rest.extension.classes")
+            raise ConfigError(reason, origin=config.path, key="rest.extension.classes")
         self._config = config
         self._worker = worker
         self._users = users

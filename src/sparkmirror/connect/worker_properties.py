@@ -174,7 +174,7 @@ class _WorkerReader:
         self._refuse_others()
         for key, what in _NEEDED.items():
             if not self._text(key):
-                lookup.mistakes.add(ConfigError(f"is missing: write {key}, {what}", where=lookup.path, key=key))
+                lookup.mistakes.add(ConfigError(f"is missing: write {key}, {what}", origin=lookup.path, key=key))
         lookup.mistakes.stop()
         listeners = self._listeners()
         encrypted = any(listener.scheme == "https" for listener in listeners)
@@ -310,7 +310,7 @@ class _WorkerReader:
         if "keystore_location" not in fields and "keystore_key" not in fields:
             key = (prefix or _HTTPS) + "ssl.keystore.location"
             raise ConfigError(
-                "is missing: https listeners need a key and a certificate", where=self._lookup.path, key=key
+                "is missing: https listeners need a key and a certificate", origin=self._lookup.path, key=key
             )
         return SslConfig.model_validate(fields)
 

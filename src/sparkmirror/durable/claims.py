@@ -371,7 +371,7 @@ def _read(key: bytes, value: bytes | None) -> Segment | Identity | Retracted | N
 
 
 def segments_topic(source_alias: str) -> str:
-    """Its name ends so that no MirrorMaker 2 mirrors it (design section 6)."""
+    """Its name ends so that no MirrorMaker 2 mirrors it."""
     return f"mm2-sparkmirror-segments.{source_alias}.internal"
 
 

@@ -95,7 +95,7 @@ TargetPartition = tuple[str, int]
 
 
 def losses_topic(source_alias: str) -> str:
-    """Its name ends so that no MirrorMaker 2 mirrors it (design section 6)."""
+    """Its name ends so that no MirrorMaker 2 mirrors it."""
     return f"mm2-sparkmirror-losses.{source_alias}.internal"
 
 

@@ -157,7 +157,7 @@ class FlowDriver:
         if source_id == target_id:
             raise ConfigError(
                 f"both aliases are the same cluster ({source_id}): records would be copied for ever",
-                where=f"flow {self.name}",
+                origin=f"flow {self.name}",
             )
         self.cluster_ids = {self.flow.source.alias: source_id, self.flow.target.alias: target_id}
         with closing(ClusterClient(self.flow.source, f"{self.name}|sparkmirror-driver")) as source_client:

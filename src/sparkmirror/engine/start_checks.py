@@ -22,7 +22,7 @@ def see_that_flows_fit(flows: Sequence[FlowConfig], place: Place, running: Colle
         if trouble.kind not in SAID_BY_RUN or not {*trouble.flows} & {*running}:
             continue
         file, key = place(trouble)
-        error = ConfigError(trouble.line, where=file, key=key)
+        error = ConfigError(trouble.line, origin=file, key=key)
         if trouble.kind in FATAL:
             raise error
         lines.append(str(error))

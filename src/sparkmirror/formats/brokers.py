@@ -55,5 +55,5 @@ def _missing(connector: Connector, end: str, alias: str) -> ConfigError:
         prefix = entry.key.removesuffix(_SERVERS)
         if prefix != entry.key and prefix.startswith((f"{alias}.", *_ABBREVIATED[end])):
             reason = f"is read by no connector: write {key}"
-            return ConfigError(reason, where=place(connector.path, entry.line), key=entry.key)
-    return ConfigError(f"is missing in {connector.name}: write the brokers, host:9092", where=connector.path, key=key)
+            return ConfigError(reason, origin=place(connector.path, entry.line), key=entry.key)
+    return ConfigError(f"is missing in {connector.name}: write the brokers, host:9092", origin=connector.path, key=key)

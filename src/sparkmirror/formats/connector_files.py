@@ -55,14 +55,14 @@ def read_connect(files: Sequence[File], wrong: Mistakes) -> tuple[tuple[ConnectC
             wrong.add(
                 ConfigError(
                     f"is a second worker's file here, beside {workers[0].path}: give one Connect cluster at a time",
-                    where=worker.path,
+                    origin=worker.path,
                 )
             )
         clusters.append(ConnectCluster(tuple(connectors), read_worker(workers[0]) if workers else None))
     if not any(cluster.connectors for cluster in clusters):
         wrong.stop()
         reason = "says how Connect's workers run, but not what: give the connectors' files, too"
-        raise ConfigError(reason, where=files[0].path)
+        raise ConfigError(reason, origin=files[0].path)
     return tuple(clusters), notes
 
 
@@ -76,7 +76,7 @@ def _refuse_second(connector: Connector, first: Connector) -> None:
         raise ConfigError(
             f"{connector.name} is a second {connector.role.value} of {'->'.join(connector.flow)}; the first is"
             f" {first.name} in {first.path}",
-            where=place(connector.path, connector.settings["connector.class"].line),
+            origin=place(connector.path, connector.settings["connector.class"].line),
             key="connector.class",
         )
 
@@ -108,7 +108,7 @@ class _ConnectorsFile:
     def _of_properties(self) -> Connector:
         """Return the connector of a file for `connect-standalone.sh`."""
         if self._file.kind is FileKind.OTHER:
-            raise ConfigError("is neither a connector's file nor a worker's", where=self._path)
+            raise ConfigError("is neither a connector's file nor a worker's", origin=self._path)
         settings = {entry.key: entry for entry in self._file.entries}
         name = settings["name"].value.strip() if "name" in settings else Path(self._path).stem
         return Connector(_role(self._path, settings), name, settings, self._path)
@@ -137,7 +137,7 @@ class _ConnectorsFile:
             at = spot(self._text, key, shape.config_start)
             if not is_setting(value):
                 reason = "must be text, a number or a list of these: a connector's values are text"
-                mistakes.add(ConfigError(reason, where=place(self._path, self._entry(key, "", at).line), key=key))
+                mistakes.add(ConfigError(reason, origin=place(self._path, self._entry(key, "", at).line), key=key))
             elif value is not None:
                 yield key, self._entry(key, value, at)
         mistakes.stop()
@@ -159,7 +159,7 @@ class _ConnectorsFile:
             state = stated.value.lower()
             if state not in STATES:
                 raise ConfigError(
-                    "must be RUNNING, PAUSED or STOPPED", where=place(self._path, stated.line), key=stated.key
+                    "must be RUNNING, PAUSED or STOPPED", origin=place(self._path, stated.line), key=stated.key
                 )
         else:
             # A connector in another state, such as FAILED, is to run.
@@ -180,10 +180,10 @@ class _ConnectorsFile:
 def _role(path: str, settings: Mapping[str, Entry]) -> ConnectorRole:
     stated = settings.get("connector.class")
     if stated is None:
-        raise ConfigError(f"names no connector: write one of {_CLASSES}", where=path, key="connector.class")
+        raise ConfigError(f"names no connector: write one of {_CLASSES}", origin=path, key="connector.class")
     word = stated.value.strip().rpartition(".")[2]
     word = word if word.endswith("Connector") else f"{word}Connector"
     for role in ConnectorRole:
         if word == role.value:
             return role
-    raise ConfigError(f"is none of MirrorMaker 2's: {_CLASSES}", where=place(path, stated.line), key="connector.class")
+    raise ConfigError(f"is none of MirrorMaker 2's: {_CLASSES}", origin=place(path, stated.line), key="connector.class")

@@ -62,7 +62,7 @@ def _expanded(path: str, text: str, tree: dict[str, Any]) -> Iterator[Shape]:
         if not isinstance(answer.get("info"), dict):
             raise ConfigError(
                 "has no configurations: ask Connect with GET /connectors?expand=info&expand=status",
-                where=path,
+                origin=path,
                 key=name,
             )
         shape = _shape(path, text, answer["info"], spot(text, "info", start))
@@ -74,11 +74,11 @@ def _expanded(path: str, text: str, tree: dict[str, Any]) -> Iterator[Shape]:
 def _shape(path: str, text: str, item: Any, start: int) -> Shape:
     if isinstance(item, str):
         raise ConfigError(
-            "holds connectors' names only: ask Connect with GET /connectors?expand=info&expand=status", where=path
+            "holds connectors' names only: ask Connect with GET /connectors?expand=info&expand=status", origin=path
         )
     config = item.get("config", item) if isinstance(item, dict) else None
     if not isinstance(config, dict):
-        raise ConfigError("is no connector's configuration: write a map of keys and values", where=path)
+        raise ConfigError("is no connector's configuration: write a map of keys and values", origin=path)
     wrapped = config is not item
     return Shape(item if wrapped else {}, config, start, spot(text, "config", start) if wrapped else start)
 

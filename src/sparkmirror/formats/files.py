@@ -76,7 +76,7 @@ def files_below(path: str) -> list[str]:
         str(file) for file in below if not any(part.startswith(".") for part in file.relative_to(path).parts)
     )
     if not names:
-        raise ConfigError(f"is a directory without any file of {', '.join(SUFFIXES)}", where=path)
+        raise ConfigError(f"is a directory without any file of {', '.join(SUFFIXES)}", origin=path)
     return names
 
 
@@ -109,11 +109,11 @@ def _json(path: str, text: str, fill: Fill | None) -> File:
     try:
         tree = json.loads(text)
     except json.JSONDecodeError as error:
-        raise ConfigError(f"is no JSON: {error.msg}", where=f"{path}, line {error.lineno}") from None
+        raise ConfigError(f"is no JSON: {error.msg}", origin=f"{path}, line {error.lineno}") from None
     except RecursionError:
-        raise ConfigError("is nested too deeply to be read", where=path) from None
+        raise ConfigError("is nested too deeply to be read", origin=path) from None
     except ValueError:  # an integer of thousands of digits
-        raise ConfigError("is no JSON: a number in it is too long", where=path) from None
+        raise ConfigError("is no JSON: a number in it is too long", origin=path) from None
     if isinstance(tree, dict) and isinstance(tree.get("kind"), str) and "apiVersion" in tree:
         return _kubernetes(path, text, fill)
     kind = FileKind.CONNECTORS if '"connector.class"' in text else FileKind.OTHER

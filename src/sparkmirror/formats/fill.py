@@ -49,7 +49,7 @@ class Filling:
     def _value(self, path: str, text: str, match: re.Match[str]) -> str:
         name = match[1]
         if name not in self._environment:
-            self._missing.add(ConfigError("is not set in the environment", where=path, key=match[0]))
+            self._missing.add(ConfigError("is not set in the environment", origin=path, key=match[0]))
             return match[0]
         value = self._filled[name] = self._environment[name]
         before = text[: match.start()].replace('\\"', "")
@@ -71,7 +71,9 @@ class Filling:
     def hidden_error(self, error: ConfigError) -> ConfigError:
         """Return the same error without the filled-in values."""
         each = [
-            ConfigError(self.hidden(mistake.reason), where=mistake.where, key=mistake.key and self.hidden(mistake.key))
+            ConfigError(
+                self.hidden(mistake.reason), origin=mistake.origin, key=mistake.key and self.hidden(mistake.key)
+            )
             for mistake in error.mistakes
         ]
         return each[0] if len(each) == 1 else ConfigErrors(each)

@@ -69,14 +69,14 @@ def as_mm2(
         for connector in cluster.connectors:
             if not connector.flow[0]:
                 reason = f"{connector.name} has no {SOURCE_ALIAS}"
-                merged.mistakes.add(ConfigError(reason, where=connector.path, key=SOURCE_ALIAS))
+                merged.mistakes.add(ConfigError(reason, origin=connector.path, key=SOURCE_ALIAS))
                 continue
             first = flows.setdefault(connector.flow, {}).setdefault(connector.role, connector)
             if first is not connector:
                 reason = (
                     f"{connector.name} is a second {connector.role.value} of {'->'.join(connector.flow)}; the first is"
                 )
-                merged.mistakes.add(ConfigError(f"{reason} {first.name}", where=connector.path))
+                merged.mistakes.add(ConfigError(f"{reason} {first.name}", origin=connector.path))
     aliases = dict.fromkeys(alias for flow in flows for alias in flow)
     merged.put("clusters", ", ".join(aliases))
     merged.put("emit.heartbeats.enabled", "false")
@@ -166,7 +166,7 @@ class _Merged:
             raise ConfigError(
                 f"{checkpoint.name} is alone: {flow} has no MirrorSourceConnector here, and groups of topics without a"
                 " copy can't be translated; give the source connector's file, too",
-                where=checkpoint.path,
+                origin=checkpoint.path,
             )
         reason = (
             f"is alone: {flow} has no MirrorSourceConnector here, so nothing is copied, and groups are translated by"

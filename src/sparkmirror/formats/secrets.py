@@ -52,7 +52,7 @@ class Secrets:
         self._missing: dict[str, bool] = {}
         self._directory = None if directory is None else Path(directory).absolute()
         if self._directory is not None and not self._directory.is_dir():
-            raise ConfigError("is no directory", where="--secrets", key=directory)
+            raise ConfigError("is no directory", origin="--secrets", key=directory)
         self._manifests: dict[tuple[str, str], dict[str, str | None]] = {}
         for document in manifests:
             name = str((document.get("metadata") or {}).get("name") or "")

@@ -115,7 +115,7 @@ def read_strimzi(
     if not mirrors:
         kinds = ", ".join(dict.fromkeys(str(document.tree.get("kind") or "none") for document in documents))
         there = f"; there is {kinds}" if kinds else ""
-        raise ConfigError(f"holds no resource of kind {KIND}{there}", where=files[0].path)
+        raise ConfigError(f"holds no resource of kind {KIND}{there}", origin=files[0].path)
     manifests: list[Mapping[str, Any]] = []
     with mistakes.gathered():
         manifests += _manifests(documents, secrets_directory, mistakes)

@@ -150,7 +150,7 @@ class StatusFile:
             beside.replace(self._path)
         except OSError as error:
             raise ConfigError(
-                f"can't be written: {error.strerror}", where="--status-file", key=str(self._path)
+                f"can't be written: {error.strerror}", origin="--status-file", key=str(self._path)
             ) from None
         self._written = text
 

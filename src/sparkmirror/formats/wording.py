@@ -36,8 +36,8 @@ class Wording:
 
     def _each(self, error: ConfigError) -> ConfigError:
         alias, dot, _ = (error.key or "").partition(".")
-        path = self.files.get(alias, error.where) if dot else error.where
-        return ConfigError(self.text(error.reason), where=path, key=error.key and self.key(error.key))
+        path = self.files.get(alias, error.origin) if dot else error.origin
+        return ConfigError(self.text(error.reason), origin=path, key=error.key and self.key(error.key))
 
     def value(self, value: EffectiveValue, written: Mapping[str, str]) -> EffectiveValue:
         """Return the same value, with its origin in the user's words.
@@ -112,13 +112,13 @@ def in_order(errors: Iterable[ConfigError]) -> ConfigError:
     each = list({str(error): error for error in errors}.values())
     if len(each) == 1:
         return each[0]
-    files = list(dict.fromkeys(error.where.rpartition(", line ")[0] or error.where for error in each))
+    files = list(dict.fromkeys(error.origin.rpartition(", line ")[0] or error.origin for error in each))
     return ConfigErrors(sorted(each, key=partial(_spot, files)))
 
 
 def _spot(files: Sequence[str], error: ConfigError) -> tuple[int, int]:
-    path, _, line = error.where.rpartition(", line ")
-    return (files.index(path), int(line)) if path and line.isdigit() else (files.index(error.where), 0)
+    path, _, line = error.origin.rpartition(", line ")
+    return (files.index(path), int(line)) if path and line.isdigit() else (files.index(error.origin), 0)
 
 
 def places(entries: Iterable[Entry]) -> dict[str, str]:

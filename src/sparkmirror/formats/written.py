@@ -16,7 +16,7 @@ class Written(Entry):
 
     def error(self, reason: str) -> ConfigError:
         """Return an error that names the key as written."""
-        return ConfigError(reason, where=self.spot, key=self.written)
+        return ConfigError(reason, origin=self.spot, key=self.written)
 
     def note(self, text: str) -> str:
         """Return a warning that names the key as written."""

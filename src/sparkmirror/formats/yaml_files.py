@@ -51,7 +51,7 @@ class Document:
 
         `field` is the name of the place, if `steps` would not be right.
         """
-        return ConfigError(reason, where=f"{self.path}, line {self.line(*steps)}", key=field or shown(steps) or None)
+        return ConfigError(reason, origin=f"{self.path}, line {self.line(*steps)}", key=field or shown(steps) or None)
 
 
 def shown(steps: Iterable[str | int]) -> str:
@@ -67,13 +67,13 @@ def read_text(path: str) -> str:
     try:
         return Path(path).read_text("utf-8-sig")
     except FileNotFoundError:
-        raise ConfigError("there is no such file", where=path) from None
+        raise ConfigError("there is no such file", origin=path) from None
     except IsADirectoryError:
-        raise ConfigError("is a directory", where=path) from None
+        raise ConfigError("is a directory", origin=path) from None
     except OSError as error:
-        raise ConfigError(f"can't be read: {error.strerror}", where=path) from None
+        raise ConfigError(f"can't be read: {error.strerror}", origin=path) from None
     except UnicodeDecodeError:
-        raise ConfigError("is no text in UTF-8", where=path) from None
+        raise ConfigError("is no text in UTF-8", origin=path) from None
 
 
 def documents_of(path: str, text: str, fill: Fill | None = None) -> list[Document]:
@@ -87,13 +87,13 @@ def documents_of(path: str, text: str, fill: Fill | None = None) -> list[Documen
         nodes = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
         return [item for document in _documents(path, nodes, fill) for item in _items(document)]
     except RecursionError:
-        raise ConfigError("is nested too deeply to be read", where=path) from None
+        raise ConfigError("is nested too deeply to be read", origin=path) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         location = f"{path}, line {mark.line + 1}" if mark else path
-        raise ConfigError(f"is no YAML: {error.problem or 'it can not be read'}", where=location) from None
+        raise ConfigError(f"is no YAML: {error.problem or 'it can not be read'}", origin=location) from None
     except yaml.YAMLError as error:
-        raise ConfigError(f"is no YAML: {' '.join(str(error).split())}", where=path) from None
+        raise ConfigError(f"is no YAML: {' '.join(str(error).split())}", origin=path) from None
 
 
 def _items(document: Document) -> Iterator[Document]:
@@ -122,7 +122,7 @@ def _documents(path: str, nodes: list[Any], fill: Fill | None) -> Iterator[Docum
         lines: dict[Path_, int] = {}
         tree = _value(path, node, (), lines, fill)
         if not isinstance(tree, dict):
-            raise ConfigError("is not a mapping", where=f"{path}, line {node.start_mark.line + 1}")
+            raise ConfigError("is not a mapping", origin=f"{path}, line {node.start_mark.line + 1}")
         yield Document(path, tree, lines)
 
 
@@ -130,12 +130,12 @@ def _value(path: str, node: yaml.Node, steps: Path_, lines: dict[Path_, int], fi
     lines.setdefault(steps, node.start_mark.line + 1)
     if len(lines) > MOST_VALUES:
         raise ConfigError(
-            f"stands for more than {MOST_VALUES:,} values: is there an alias for aliases of aliases?", where=path
+            f"stands for more than {MOST_VALUES:,} values: is there an alias for aliases of aliases?", origin=path
         )
     if len(steps) > DEEPEST:
         raise ConfigError(
             f"is nested more than {DEEPEST} deep: is there an alias within what its anchor names?",
-            where=f"{path}, line {node.start_mark.line + 1}",
+            origin=f"{path}, line {node.start_mark.line + 1}",
             key=shown(steps[:3]),
         )
     if isinstance(node, yaml.MappingNode):
@@ -144,7 +144,7 @@ def _value(path: str, node: yaml.Node, steps: Path_, lines: dict[Path_, int], fi
             key = fill(str(key_node.value)) if fill else str(key_node.value)
             line = key_node.start_mark.line + 1
             if key in mapping:
-                raise ConfigError("is there twice", where=f"{path}, line {line}", key=key)
+                raise ConfigError("is there twice", origin=f"{path}, line {line}", key=key)
             lines[*steps, key] = line
             mapping[key] = _value(path, value_node, (*steps, key), lines, fill)
         return mapping

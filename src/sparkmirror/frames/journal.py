@@ -34,7 +34,7 @@ class Journal:
         except UnicodeDecodeError as error:
             raise self._not_one(1) from error
         except OSError as error:
-            raise ConfigError(error.strerror or str(error), where=str(self._path)) from error
+            raise ConfigError(error.strerror or str(error), origin=str(self._path)) from error
         first = lines[0] if lines else ""
         if not (first.startswith(_BEGINS) or (len(lines) == 1 and _BEGINS.startswith(first)) or not any(lines)):
             raise self._not_one(1)
@@ -87,7 +87,7 @@ class Journal:
         try:
             return self._path.open(mode)
         except OSError as error:
-            raise ConfigError(error.strerror or str(error), where=str(self._path)) from error
+            raise ConfigError(error.strerror or str(error), origin=str(self._path)) from error
 
     def _write(self, kind: str, value: Any) -> None:
         if self._file is not None:
@@ -95,10 +95,10 @@ class Journal:
             self._file.write("\n")
 
     def _not_one(self, line: int) -> ConfigError:
-        return ConfigError(f"line {line} is not of a verification's journal; name another file", where=str(self._path))
+        return ConfigError(f"line {line} is not of a verification's journal; name another file", origin=str(self._path))
 
     def _check(self, scope: object) -> None:
         if scope != self._scope:
             raise ConfigError(
-                "it is the journal of a verification of something else; name another file", where=str(self._path)
+                "it is the journal of a verification of something else; name another file", origin=str(self._path)
             )

@@ -206,7 +206,7 @@ class FlowSurvey:
                 raise ConfigError(
                     f"{target.topic}-{partition}: {why}, so nothing tells which of its offsets belong to a part of the "
                     "source: leave the range out",
-                    where=f"flow {self._flow.name}",
+                    origin=f"flow {self._flow.name}",
                 )
             notes.append(f"{why}: compared by content alone, as one range")
         taken_over, others = (copied.taken_over, copied.others) if copied else (False, ())

@@ -88,16 +88,16 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.sample is not None and not 0 < self.sample <= 1:
-            raise ConfigError("a share must be above 0 and at most 1", where="--sample", key=str(self.sample))
+            raise ConfigError("a share must be above 0 and at most 1", origin="--sample", key=str(self.sample))
         if (self.from_offset is not None or self.to_offset is not None) and (self.from_time or self.to_time):
-            raise ConfigError("give offsets or times, not both", where="--from-offset, --from-time")
+            raise ConfigError("give offsets or times, not both", origin="--from-offset, --from-time")
 
     def scope(self) -> Scope:
         """Return the options as a scope for the survey."""
         try:
             topics = NamePatterns(self.topics or (".*",))
         except ValueError as error:
-            raise ConfigError(str(error), where="--topics") from error
+            raise ConfigError(str(error), origin="--topics") from error
         return Scope(
             topics.accepts, Window(self.from_offset, self.to_offset), _millis(self.from_time), _millis(self.to_time)
         )
@@ -205,7 +205,7 @@ class _VerifyRun:
                 plans += survey.plan(sum(len(plan.ranges) for plan in plans))
         if not plans:
             raise ConfigError(
-                "no topic of the source is among what the flows copy", where="--topics, or the file's topics"
+                "no topic of the source is among what the flows copy", origin="--topics, or the file's topics"
             )
         return plans
 

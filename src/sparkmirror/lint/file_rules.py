@@ -44,9 +44,9 @@ POLLING = (
 def unusable(subject: Subject) -> Iterator[Spot]:
     """Yield each mistake that stops the reading of the files."""
     for error in subject.error.mistakes if subject.error else ():
-        path, _, line = error.where.rpartition(", line ")
+        path, _, line = error.origin.rpartition(", line ")
         number = int(line) if path and line.isdigit() else _line_of(subject, error.key)
-        yield Spot(path or error.where, number, error.key or "", error.reason)
+        yield Spot(path or error.origin, number, error.key or "", error.reason)
 
 
 def _line_of(subject: Subject, key: str | None) -> int:

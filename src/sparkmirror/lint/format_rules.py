@@ -13,8 +13,8 @@ from sparkmirror.lint.subject import Subject
 
 def wrong_file(subject: Subject) -> Iterator[Spot]:
     for error in subject.reading.wrong:
-        path, _, line = error.where.rpartition(", line ")
-        yield Spot(path or error.where, int(line) if path else 0, error.key or "", error.reason)
+        path, _, line = error.origin.rpartition(", line ")
+        yield Spot(path or error.origin, int(line) if path else 0, error.key or "", error.reason)
 
 
 def missing_secret(subject: Subject) -> Iterator[Spot]:

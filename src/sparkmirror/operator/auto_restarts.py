@@ -1,6 +1,7 @@
-"""Restarts of connectors that have failed, where the resource's `autoRestart` asks for them; Strimzi's pauses.
+"""Automatic restarts of failed connectors, by the resource's `autoRestart`.
 
-What fails is tried again without them. A restart does more: it begins the connector's flow anew.
+The pauses are Strimzi's. sparkmirror retries failures without restarts, too; a restart begins the connector's flow
+anew.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _LONGEST_PAUSE = timedelta(minutes=60)
 
 @dataclass(frozen=True, slots=True)
 class AutoRestart:
-    """How often a connector was restarted since it failed first, and when last."""
+    """Number of a connector's restarts since its first failure, and time of the last."""
 
     connector: str
     count: int
@@ -26,12 +27,15 @@ class AutoRestart:
 
     @property
     def pause(self) -> timedelta:
-        """How long the next one waits, and how long a connector must have worked for all to be forgotten."""
+        """Pause before the next restart.
+
+        After as long a time without a failure the restarts are forgotten.
+        """
         return min(timedelta(minutes=self.count**2 + self.count), _LONGEST_PAUSE)
 
     @property
     def shown(self) -> dict[str, Any]:
-        """As it stands in the status."""
+        """Entry of `autoRestartStatuses` in the status."""
         return {"connectorName": self.connector, "count": self.count, "lastRestartTimestamp": self.at.strftime(TIME)}
 
 
@@ -41,9 +45,9 @@ def auto_restarts(
     before: Mapping[str, Any],
     now: datetime,
 ) -> Iterator[tuple[AutoRestart, Call | None]]:
-    """What is remembered from now on, with the request for each connector that is due.
+    """Yield the restarts to remember, each with a request if the restart is due now.
 
-    `asked`: each connector's `autoRestart`; `connectors`: their statuses; `before`: the resource's status.
+    `asked`: each connector's `autoRestart`; `connectors`: the connectors' statuses; `before`: the resource's status.
     """
     earlier = {item.connector: item for item in _read(before)}
     for status in connectors:

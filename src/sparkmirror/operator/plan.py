@@ -85,7 +85,7 @@ def make_plan(resource: Mapping[str, Any], key: Key, contents: Contents) -> Plan
             return _read(file, tree, str(secrets))
         except ConfigError as error:
             words = "; ".join(f"{item.key}: {item.reason}" if item.key else item.reason for item in error.mistakes)
-            raise ConfigError(_without_paths(words, str(secrets)), where=str(key)) from None
+            raise ConfigError(_without_paths(words, str(secrets)), origin=str(key)) from None
 
 
 def _read(file: Path, tree: dict[str, Any], secrets: str) -> Plan:

@@ -55,7 +55,7 @@ def mounted_references(spec: Mapping[str, Any], namespace: str) -> tuple[ObjectR
             if other not in ("", namespace):
                 kind = providers[provider]
                 reason = f"{kind} {name} is in namespace {other}, and pods can mount their own namespace's only"
-                raise ConfigError(reason, where=namespace, key=path)
+                raise ConfigError(reason, origin=namespace, key=path)
             result[ObjectReference(providers[provider], name)] = None
     return tuple(result)
 

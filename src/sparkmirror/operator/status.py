@@ -16,7 +16,7 @@ from sparkmirror.formats.strimzi_status import FAILED_MESSAGE
 from sparkmirror.operator.names import Key, rest_url, selector
 
 TIME = "%Y-%m-%dT%H:%M:%SZ"
-"""How a status writes a time."""
+"""Format of times in a status."""
 
 
 class ResourceTrouble(NamedTuple):
@@ -41,7 +41,7 @@ class SeenResource:
     """Reason why the resource is not ready; None if it is."""
     warnings: Sequence[ResourceTrouble] = field(default=())
     restarts: Sequence[Mapping[str, Any]] | None = None
-    """Restarts that `autoRestart` asked for; None where no connector was asked how it is."""
+    """Restarts by `autoRestart`; None if the connectors' states are unknown."""
     paused: bool = False
 
 

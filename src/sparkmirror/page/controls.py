@@ -51,12 +51,12 @@ class FlowControls:
     def pause(self, flow: str, topics: Sequence[str]) -> str:
         """Implement `Controls.pause`."""
         if not topics:
-            raise ConfigError("name the topics to pause", where="pause")
+            raise ConfigError("name the topics to pause", origin="pause")
         for pattern in topics:
             try:
                 re.compile(pattern)
             except re.error as error:
-                raise ConfigError(f"not a regular expression: {error}", where="pause", key=pattern) from error
+                raise ConfigError(f"not a regular expression: {error}", origin="pause", key=pattern) from error
         with self._log(flow) as log:
             paused = _paused(log)
             Control(log).pause([*paused, *(pattern for pattern in dict.fromkeys(topics) if pattern not in paused)])
@@ -69,7 +69,7 @@ class FlowControls:
             if unknown := [pattern for pattern in topics if pattern not in paused]:
                 raise ConfigError(
                     f"is not paused; paused {'is ' + ', '.join(paused) if paused else 'is nothing'}",
-                    where="resume",
+                    origin="resume",
                     key=unknown[0],
                 )
             Control(log).pause([pattern for pattern in paused if topics and pattern not in topics])
@@ -86,7 +86,9 @@ class FlowControls:
     def _log(self, name: str) -> Iterator[TopicLog]:
         flows = {flow.name: flow for flow in self._flows()}
         if name not in flows:
-            raise ConfigError(f"no such flow works here; there is {', '.join(flows) or 'none'}", where="flow", key=name)
+            raise ConfigError(
+                f"no such flow works here; there is {', '.join(flows) or 'none'}", origin="flow", key=name
+            )
         flow = flows[name]
         client = ClusterClient(flow.target, f"{name}|sparkmirror-page")
         try:

@@ -129,7 +129,7 @@ def _match(announced: AnnouncedBatch, sequence: int, downstream: int, shelf: _Sh
 
 
 def _compare(announced: AnnouncedBatch, there: StoredBatch) -> Match:
-    """What brokers do to batches: `exactness.md` section 1; a cleaner drops records, or notes when it may."""
+    """What brokers do to batches: `exactness.md`, the append check; a cleaner drops records, or notes when it may."""
     if there.records != there.span or there.attributes & DELETE_HORIZON_BIT:
         return Match.POSSIBLE
     if there.attributes & CODEC_MASK == announced.codec:

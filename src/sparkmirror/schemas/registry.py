@@ -173,14 +173,14 @@ class Registry:
         user = _secret(config, side, "basic.auth.user.info", config.basic_auth_user_info.get_secret_value())
         token = _secret(config, side, "bearer.auth.token", config.bearer_auth_token.get_secret_value())
         if user and token:
-            raise ConfigError("write one of basic.auth.user.info and bearer.auth.token", where=f"registry {side}")
+            raise ConfigError("write one of basic.auth.user.info and bearer.auth.token", origin=f"registry {side}")
         if user and ":" not in user:
             reason = "is not written as user:password"
-            raise ConfigError(reason, where=f"registry {side}", key=f"{self._prefix}basic.auth.user.info")
+            raise ConfigError(reason, origin=f"registry {side}", key=f"{self._prefix}basic.auth.user.info")
         if user:
             return {"Authorization": "Basic " + base64.b64encode(user.encode()).decode()}
         if token and not (token.isascii() and token.isprintable()):
-            raise ConfigError("is no token", where=f"registry {side}", key=f"{self._prefix}bearer.auth.token")
+            raise ConfigError("is no token", origin=f"registry {side}", key=f"{self._prefix}bearer.auth.token")
         return {"Authorization": f"Bearer {token}"} if token else {}
 
 
@@ -188,7 +188,7 @@ def _secret(config: RegistryConfig, side: Side, name: str, text: str) -> str:
     try:
         return resolve(text, config.providers).strip()
     except ValueError as error:
-        raise ConfigError(str(error), where=f"registry {side}", key=f"{SCHEMAS}{side}.{name}") from None
+        raise ConfigError(str(error), origin=f"registry {side}", key=f"{SCHEMAS}{side}.{name}") from None
 
 
 def _tls(config: RegistryConfig, side: Side) -> ssl.SSLContext:

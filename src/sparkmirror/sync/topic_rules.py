@@ -165,4 +165,4 @@ def _built(flow: FlowConfig, key: str, build: Callable[[], _Built]) -> _Built:
     try:
         return build()
     except ValueError as error:
-        raise ConfigError(str(error), where=f"flow {flow.name}", key=key) from error
+        raise ConfigError(str(error), origin=f"flow {flow.name}", key=key) from error

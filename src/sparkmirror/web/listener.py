@@ -47,7 +47,7 @@ def listening(listener: Listener, path: str, key: str = "listeners") -> Iterator
             bound.bind((listener.host, listener.port))
             bound.listen(_BACKLOG)
         except OSError as error:
-            raise ConfigError(f"can't listen on {listener.url}: {error.strerror}", where=path, key=key) from None
+            raise ConfigError(f"can't listen on {listener.url}: {error.strerror}", origin=path, key=key) from None
         yield bound
 
 

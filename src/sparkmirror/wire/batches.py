@@ -2,7 +2,7 @@
 
 This module never looks at a record. A batch that sparkmirror forwards whole needs four header changes: base offset 0;
 sparkmirror's producer id, epoch and sequence; attributes without all bits but the codec; and the CRC-32C over the
-changed bytes (docs/design.md; `exactness.md` section 1, "broker changes to a batch").
+changed bytes (docs/design.md; `exactness.md`, the append check, "broker changes to a batch").
 """
 
 from __future__ import annotations

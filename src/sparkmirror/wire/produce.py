@@ -1,7 +1,8 @@
 """The Produce request, whose batches are sent from their place in memory.
 
 A partition is a key of the request, so no request can list a partition twice: of two batches for the same partition in
-one request the first would vanish without an error (`exactness.md` section 1). The module also reads the answer.
+one request the first would vanish without an error (`exactness.md`, the append check). The module also reads the
+answer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Aborted batches of a read_committed Fetch answer (`exactness.md` section 8)."""
+"""Aborted batches of a read_committed Fetch answer (`exactness.md`, fetching)."""
 
 from __future__ import annotations
 
