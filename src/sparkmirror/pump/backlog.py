@@ -24,7 +24,7 @@ class Outcome(Enum):
 
     DONE = "nothing is left to make ready"
     MORE = "something is left"
-    UNWANTED = "what comes next may not be sent"
+    UNWANTED = "the next batch may not be sent"
 
 
 class _Answer:

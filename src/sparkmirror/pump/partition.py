@@ -59,11 +59,11 @@ _FIRST_PARK_S, _LONGEST_PARK_S = 5.0, 300.0
 class Stage(Enum):
     """Stage of a partition's copy."""
 
-    SEEKING = "its position must be read"
-    RUNNING = "it is copied"
-    DRAINING = "what is in flight comes back before its position is read"
-    PARKED = "it can't be copied now"
-    DONE = "all that was asked for is copied"
+    SEEKING = "the position must be read"
+    RUNNING = "the partition is copied"
+    DRAINING = "batches in flight come back before the position is read"
+    PARKED = "the partition can't be copied now"
+    DONE = "all records up to the goal are copied"
 
 
 class PartitionCopy:
@@ -266,7 +266,7 @@ class PartitionCopy:
         if bearings.target_topic_id != topic_id:
             end = -1
             if topic_id and self._from_latest and position.source_topic_id is None:
-                reason = "its target topic is a new one: where the copy into the old one began is looked up"
+                reason = "its target topic is a new one: the start of the copy into the old topic is looked up"
                 self.refuse(Refusal(reason, transient=True), now)
                 return False
         if reason := self._is_not_known(position.end, end) if position.supposed else "":
@@ -283,7 +283,7 @@ class PartitionCopy:
         reason means that the end is believed.
         """
         if appended < 0:
-            return "nobody has noted how many of its offsets were markers of a fence" if self._was_fenced else ""
+            return "no note tells how many of its offsets were markers of a fence" if self._was_fenced else ""
         if appended < end:
             return f"offsets {appended} to {end - 1} may have been somebody else's"
         return ""
@@ -538,7 +538,7 @@ class PartitionCopy:
         self._pass_over(now)
         if verify and self.stage is Stage.RUNNING:
             why = "the target had lost records" if heals else "its acknowledgements can't tell a rival's batch"
-            self.doubt(f"{why}: what was appended is looked up", now)
+            self.doubt(f"{why}: the appended batch is looked up", now)
             self.seek_at, self._failures, self._verifying = now, 0, True
 
     def _on_error(self, batch: Batch, ack: Ack, now: float) -> None:

@@ -18,9 +18,9 @@ from enum import Enum
 class ErrorAction(Enum):
     """Action for an error code."""
 
-    SEEK = "our view is out of date: read leaders and position again, at once"
+    SEEK = "the pump's view is out of date: read leaders and position again, at once"
     RETRY = "it may pass by itself: the same after a pause"
-    PARK = "leave the partition until somebody acts, look again with growing pauses"
+    PARK = "leave the partition until an operator acts, look again with growing pauses"
     STOP = "never write again with this producer id and epoch"
 
 
@@ -31,7 +31,7 @@ _SEEK = {
     6: "the leader has moved",
     9: "the replica is not there",
     13: "a network error at the broker",
-    45: "another sequence was due: somebody else has appended, or a batch before this one was refused",
+    45: "another sequence was due: a rival pump has appended, or a batch before this one was refused",
     46: "the batch is there already",
     59: "the leader has no state of this producer",
     72: "the listener is not known at the broker",
