@@ -46,7 +46,7 @@ class _Answer:
 class Backlog:
     """Fetched and unsent batches of one partition.
 
-    `until` is the first upstream offset that is not wanted; None means that all offsets are.
+    The copy ends before the upstream offset `until`; None means no end.
     """
 
     def __init__(self, identity: Identity, intake: Intake, claimer: Claimer, until: int | None) -> None:

@@ -19,7 +19,7 @@ class Leg(ABC):
     """Connection to one broker, for one use.
 
     `peer` names the broker for people. `dial` asks for a channel, and `renew` asks for a new sign-in over the present
-    channel; a failure of either is answered by `failed`. A leg without its channel is never used again.
+    channel; the dialer calls `failed` if either fails. A leg that has lost its channel is never used again.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ from sparkmirror.clock import now_s
 from sparkmirror.wire.channel import Channel
 
 SUSPENDED_S = 2.0
-"""Excess over a turn's longest time that shows a suspended process.
+"""Excess over a turn's longest time that shows a suspended or busy process.
 
 After such a turn, unsent data is too old to be sent (R6).
 """

@@ -32,7 +32,7 @@ class QuietRule:
     def allows_position(self, sequence: int, read_at: float, now: float, *, guarded: bool) -> bool:
         """True if the records after a position read at `read_at` may be sent.
 
-        Else the wait goes on, or begins anew because the position has moved.
+        Else the wait goes on, or begins; a moved position begins the wait anew.
         """
         if not self._holds or (guarded and self._sequence is None):
             return True

@@ -203,7 +203,8 @@ class TargetLeg(Leg):
     def _take(self, acks: Iterable[Ack]) -> None:
         """Hand out the acknowledgements of the oldest request.
 
-        Raises `Garbled` for a partition answered twice or not at all; then all batches in flight are in doubt.
+        Raises `Garbled` unless the broker answers each partition of the request exactly once; then all batches in
+        flight are in doubt.
         """
         if not self._requests:
             raise Garbled("an answer to a Produce that was not sent")
