@@ -1,4 +1,5 @@
-"""Messages between the driver and its pumps: orders, the control topic, receipts and figures.
+"""Messages between the driver and the pumps.
 
-`pump` and `sync` import it, and everything above. Start with `orders`.
+These are orders, the control topic, receipts and figures. `pump`, `sync` and all packages above import this package.
+Start with `orders`.
 """

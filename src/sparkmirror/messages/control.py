@@ -1,18 +1,18 @@
-"""The control topic: what the driver and operators tell running pumps.
+"""Control topic: words of the driver and of operators to running pumps.
 
-One small compacted topic a flow, on its target, one partition; key and value are JSON text:
+Each flow has a small compacted topic with one partition at the target. The key is plain text, the value is JSON:
 
-    leader    {"incarnation": …, "host": …, "pid": …}     who works; its offset is its rank
+    leader    {"incarnation": …, "host": …, "pid": …}     driver at work; the record's offset is the driver's rank
     epoch     {"incarnation": …, "number": n, "phase": "running" | "ending" | "ended"}
-              written again every few seconds while the driver lives
+              repeated every `TICK_S` while the driver lives
     routes    {"incarnation": …, "epoch": n, "routes": {task: […]}, "shares": {task: …}}
-              partitions for tasks that run already (`orders.AddedRoutes`)
+              more partitions for running tasks (`orders.AddedRoutes`)
     pause     {"topics": [regex, …]}                       source topics to leave alone; [] for none
     done:TOPIC  {"source_topic_id": …, "ends": {partition: offset}, "reached": {partition: offset}}
-              a source topic whose writers have moved to its copy (`DoneTopic`)
+              source topic with writers moved to the copy (`DoneTopic`)
     throttle  {"bytes_per_second": n | null,               for the whole flow
-               "backfill_bytes_per_second": n | null}      for partitions that are far behind
-    log:PACKAGE  {"level": "DEBUG"} or {}                  from which level on the package is logged; {}: as it was
+               "backfill_bytes_per_second": n | null}      for partitions far behind
+    log:PACKAGE  {"level": "DEBUG"} or {}                  lowest level logged; {}: the level at the process's start
 """
 
 from __future__ import annotations
@@ -38,14 +38,20 @@ log = logging.getLogger(__name__)
 Phase = Literal["running", "ending", "ended"]
 
 TICK_S = 2.0
-"""How often a living driver repeats its epoch record."""
+"""Interval at which a living driver repeats its epoch record."""
 
 SILENCE_S = 8.0
-"""Without a tick for so long a pump ends by itself: its driver is dead, stopped or cut off."""
+"""Longest silence of the driver before a pump ends by itself.
+
+A silent driver is dead, stopped or cut off.
+"""
 
 
 class Leader(BaseModel):
-    """Who works. `rank` is the record's offset: a higher one fences the lower."""
+    """Driver at work.
+
+    `rank` is the record's offset: a leader of a higher rank fences the pumps of lower ranks.
+    """
 
     model_config = ConfigDict(frozen=True)
     incarnation: str
@@ -55,7 +61,7 @@ class Leader(BaseModel):
 
 
 class Epoch(BaseModel):
-    """The driver's newest word on its epochs."""
+    """Newest word of a driver on its epochs."""
 
     model_config = ConfigDict(frozen=True)
     incarnation: str
@@ -64,23 +70,23 @@ class Epoch(BaseModel):
 
 
 class Pause(BaseModel):
-    """Source topics to leave alone: regular expressions, full match."""
+    """Source topics to leave alone, as regular expressions for full matches."""
 
     model_config = ConfigDict(frozen=True, strict=True)
     topics: list[str] = []
 
 
 class Throttle(BaseModel):
-    """The flow's bandwidth cap; None: no cap."""
+    """Bandwidth caps of the flow; None means no cap."""
 
     model_config = ConfigDict(frozen=True, strict=True)
     bytes_per_second: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     backfill_bytes_per_second: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """For the partitions that are far behind; the rest is the live tail's."""
+    """Cap for partitions far behind; the live tail gets the rest."""
 
 
 class LogLevel(BaseModel):
-    """From which level on a package is logged."""
+    """Lowest level at which a package is logged."""
 
     model_config = ConfigDict(frozen=True)
     level: str
@@ -94,47 +100,56 @@ class LogLevel(BaseModel):
 
 
 class DoneTopic(BaseModel):
-    """A source topic whose writers have moved to its copy. It is copied up to its ends, and then left alone."""
+    """Source topic with writers moved to the copy.
+
+    The pumps copy the topic up to `ends`, then the mirror leaves the topic alone.
+    """
 
     model_config = ConfigDict(frozen=True)
     source_topic_id: str = ""
-    """As hexadecimal digits; a topic that is created again is another one."""
+    """Topic id as hexadecimal digits; a topic created again has a new id."""
     ends: dict[int, int]
-    """Where each partition ended at the source when the operator said so."""
+    """End of each partition at the source when the operator gave the word."""
     reached: dict[int, int] = {}
-    """Where its copy ended at the target when the pump had got there."""
+    """End of each copy at the target once the pump had come to the source's end."""
 
     @property
     def released(self) -> bool:
-        """Whether all of it was copied: the mirror leaves the topic alone."""
+        """True if all partitions are copied, so that the mirror leaves the topic alone."""
         return self.ends.keys() <= self.reached.keys()
 
 
 def control_topic(source_alias: str) -> str:
-    """Its name ends so that no MirrorMaker 2 mirrors it."""
+    """Return the topic's name, with an ending that MirrorMaker 2 never mirrors.
+
+    See "Internal topics" in docs/design.md.
+    """
     return f"mm2-sparkmirror-control.{source_alias}.internal"
 
 
 class ControlState:
-    """All that the control topic says, newest first where it matters."""
+    """Present content of the control topic; newer records replace older records."""
 
     def __init__(self) -> None:
         self.leader: Leader | None = None
         self.epochs: dict[str, Epoch] = {}
-        """The newest epoch record of each incarnation."""
+        """Newest epoch record of each incarnation."""
         self.last_epoch: Epoch | None = None
         self.added: AddedRoutes | None = None
-        """The newest; it may be of another driver's epoch."""
+        """Newest added routes, perhaps for an epoch of another driver."""
         self.paused: tuple[re.Pattern[str], ...] = ()
         self.bytes_per_second: float | None = None
         self.backfill_bytes_per_second: float | None = None
         self.done: dict[str, DoneTopic] = {}
-        """By source topic."""
+        """Topics with moved writers, by source topic."""
         self.log_levels: dict[str, str] = {}
-        """By package."""
+        """Levels set by the operator, by package."""
 
     def apply(self, entries: Iterable[LogEntry]) -> bool:
-        """Take records in order; whether anything changed that a pump must act on."""
+        """Take records in order; return True if pumps must act on a change.
+
+        An unreadable record is left out with a warning.
+        """
         changed = False
         for offset, key, value in entries:
             if key is None:
@@ -184,40 +199,41 @@ class ControlState:
 
     @property
     def unclean(self) -> bool:
-        """Whether pumps may still be alive: a driver did not say that its last epoch had ended.
+        """True if pumps may still be alive, as a driver did not report its epoch's end.
 
-        Asked is the one that leads, too: what a driver says that woke up late stands behind the leader's word.
+        Both the newest epoch record and the leader's count: words of a driver that woke up late may stand behind the
+        leader's.
         """
         leading = self.epochs.get(self.leader.incarnation) if self.leader else None
         return any(epoch is not None and epoch.phase != "ended" for epoch in (self.last_epoch, leading))
 
     def added_to(self, incarnation: str, epoch: int) -> AddedRoutes | None:
-        """What was added since that epoch of that driver began, if anything was."""
+        """Return the routes added since the given driver's epoch began, if any."""
         mine = self.added is not None and (self.added.incarnation, self.added.epoch) == (incarnation, epoch)
         return self.added if mine else None
 
     def end_of(self, topic: str, partition: int) -> int | None:
-        """Up to where a partition of the source is to be copied, if its writers have moved."""
+        """Return the end to be copied of a source partition with moved writers, or None."""
         done = self.done.get(topic)
         return done.ends.get(partition) if done is not None else None
 
     def is_paused(self, topic: str) -> bool:
-        """Whether a source topic is to be left alone."""
+        """True if pumps must leave a source topic alone."""
         return any(pattern.fullmatch(topic) for pattern in self.paused)
 
 
 class Control:
-    """Writing to the control topic."""
+    """Writer of the control topic."""
 
     def __init__(self, log: TopicLog) -> None:
         self._log = log
 
     def lead(self, leader: Leader) -> int:
-        """Announce that we work now; returns our rank."""
+        """Announce the driver as the leader; return the driver's rank."""
         return self._say("leader", leader.model_dump(exclude={"rank"}))
 
     def epoch(self, epoch: Epoch) -> None:
-        """Say (again) in what phase our epoch is."""
+        """Announce or repeat the phase of the driver's epoch."""
         self._say("epoch", epoch.model_dump())
 
     def add(self, added: AddedRoutes) -> None:
@@ -225,20 +241,29 @@ class Control:
         self._say("routes", added.model_dump())
 
     def pause(self, topics: Iterable[str]) -> None:
-        """Leave these source topics alone (regular expressions, full match); none: leave none alone."""
+        """Pause the given source topics, and no more than the given topics.
+
+        Topics are regular expressions for full matches; an empty list ends all pauses.
+        """
         self._say("pause", Pause(topics=list(topics)).model_dump())
 
     def done(self, topic: str, done: DoneTopic | None) -> None:
-        """Say that a source topic's writers have moved to its copy; None: they have not."""
+        """Announce that a source topic's writers have moved to the copy.
+
+        None takes the announcement back.
+        """
         self._say(_DONE + topic, {} if done is None else done.model_dump())
 
     def throttle(self, bytes_per_second: float | None, backfill_bytes_per_second: float | None = None) -> None:
-        """Cap the flow's bandwidth, and that of its backfill; None takes a cap away."""
+        """Cap the bandwidth of the flow and of the backfill; None takes a cap away."""
         throttle = Throttle(bytes_per_second=bytes_per_second, backfill_bytes_per_second=backfill_bytes_per_second)
         self._say("throttle", throttle.model_dump())
 
     def log_level(self, package: str, level: str | None) -> None:
-        """Have a package logged from that level on (`log_levels.LEVELS`); None: as when the process was started."""
+        """Have a package logged from a level on (`log_levels.LEVELS`).
+
+        None brings back the level at the process's start.
+        """
         self._say(_LOG + package, {} if level is None else LogLevel(level=level).model_dump())
 
     def _say(self, key: str, value: dict[str, Any]) -> int:

@@ -1,11 +1,11 @@
-"""What a pump measures, as it reports it: plain values that add up over pumps and epochs."""
+"""Figures measured by a pump, as plain values that add up over pumps and epochs."""
 
 from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
 LATENCY_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
-"""Upper bounds of the latency histogram's buckets; one more holds what took longer."""
+"""Upper bounds of the latency histogram's buckets; a last bucket has no bound."""
 
 
 class _Figures(BaseModel):
@@ -13,17 +13,17 @@ class _Figures(BaseModel):
 
 
 class LegTotals(_Figures):
-    """What went over the connections to one side, since the pump began."""
+    """Traffic over the connections to the source or the target since the pump began."""
 
     bytes: int = 0
-    """Of the source's answers, or of batches sent to the target."""
+    """Bytes of the source's answers, or of batches sent to the target."""
     requests: int = 0
     errors: int = 0
-    """Connections that broke, could not be made, or were given up."""
+    """Number of connections broken, given up, or impossible to make."""
     throttle_ms: int = 0
-    """How long brokers asked to be left alone."""
+    """Time for which brokers asked to be left alone."""
     waited_ms: int = 0
-    """From requests to their answers, all together."""
+    """Sum of the times from a request to the answer."""
 
     def __add__(self, other: LegTotals) -> LegTotals:
         return LegTotals(
@@ -36,10 +36,15 @@ class LegTotals(_Figures):
 
 
 class Latencies(_Figures):
-    """Records by the time from their timestamp to their acknowledgement (`LATENCY_BOUNDS_S`), and the sum of that."""
+    """Records by latency, the time from timestamp to acknowledgement.
+
+    All records of a batch count with the batch's newest timestamp.
+    """
 
     counts: tuple[int, ...] = (0,) * (len(LATENCY_BOUNDS_S) + 1)
+    """Number of records in each bucket (`LATENCY_BOUNDS_S`)."""
     sum_ms: int = 0
+    """Sum of all records' latencies."""
 
     def __add__(self, other: Latencies) -> Latencies:
         counts = tuple(a + b for a, b in zip(self.counts, other.counts, strict=True))
@@ -47,12 +52,12 @@ class Latencies(_Figures):
 
 
 class Totals(_Figures):
-    """All that only grows."""
+    """Counts that never fall while a pump lives."""
 
     source: LegTotals = LegTotals()
     target: LegTotals = LegTotals()
     latencies: Latencies = Latencies()
-    """Of all data but heartbeats."""
+    """Latencies of all records except heartbeats."""
     heartbeats: Latencies = Latencies()
 
     def __add__(self, other: Totals) -> Totals:
@@ -65,13 +70,16 @@ class Totals(_Figures):
 
 
 class PartitionFigures(_Figures):
-    """What was measured of one partition; each spread is (last, least, most, mean) of about the last minute."""
+    """Figures of one partition.
+
+    A spread is (last, least, most, mean) over about the last minute.
+    """
 
     source_topic: str
     partition: int
     latency_ms: tuple[float, float, float, float] | None = None
-    """From a record's timestamp to its acknowledgement."""
+    """Spread of the time from a record's timestamp to the acknowledgement."""
     age_ms: tuple[float, float, float, float] | None = None
-    """From a record's timestamp to when it was sent to the target."""
+    """Spread of the time from a record's timestamp to the sending to the target."""
     oldest_ms: int = -1
-    """Timestamp of the first record that is not acknowledged, if it was fetched."""
+    """Timestamp of the first fetched record without acknowledgement; -1: none."""

@@ -1,7 +1,7 @@
-"""What the driver tells a pump to do, and what the pump reports.
+"""Orders of the driver to pumps, and the pumps' receipts and reports.
 
-Both are plain values that travel as JSON: an order inside the Spark job, reports through the
-receipts topic while the epoch runs, and a receipt a partition when it ends.
+All are plain values that travel as JSON. Orders travel inside the Spark job. Reports travel through the receipts topic
+while an epoch runs, and one receipt for each partition goes back through Spark at the epoch's end.
 """
 
 from __future__ import annotations
@@ -24,24 +24,32 @@ class _OrderValue(BaseModel):
 
 
 class RouteOrder(_OrderValue):
-    """One partition to pump."""
+    """Order to copy one partition."""
 
-    model_config = ConfigDict(extra="ignore")  # another release's, in the control topic, may say more
+    model_config = ConfigDict(extra="ignore")  # an order of another release in the control topic may have more fields
 
     source_topic: str
     target_topic: str
     partition: int
     until: int | None = None
-    """Stop when everything below this upstream offset is copied; None: go on."""
+    """Upstream offset at which the copy is complete; None: copy without end."""
     done_at: int | None = None
-    """The topic's writers have moved to its copy: the partition's end at the source. None: go on."""
+    """Partition's end at the source if writers have moved to the copy, else None."""
     target_topic_id: str = ""
+    """Topic id at the target that `appended` is about, as hexadecimal digits."""
     appended: int = -1
-    """What an earlier epoch's receipt said: if the target has less now, it has lost records."""
+    """Target's offset after the last acknowledged record, as last known; -1: unknown.
+
+    A target with a lower end has lost records. The source of the number is a receipt of an earlier epoch, or the
+    progress that an earlier process has noted.
+    """
     passed: tuple[int, int] = (-1, -1)
-    """What was said last: when the copy ended at this downstream offset, nothing was left below this upstream one."""
+    """Next offsets, upstream and downstream, as last known; -1: unknown.
+
+    When the copy ended at the downstream offset, no record below the upstream offset was left to copy.
+    """
     refused: str = ""
-    """Why it must not be pumped now, if so: it is parked, with this reason."""
+    """Reason to park the partition instead of pumping; empty: pump."""
 
     @property
     def route(self) -> PartitionPair:
@@ -49,62 +57,72 @@ class RouteOrder(_OrderValue):
 
 
 class FlowOrder(_OrderValue):
-    """One flow's part of a task."""
+    """Order of one flow to one task."""
 
     flow: FlowConfig
     cluster_id: str
-    """Of the target."""
+    """Cluster id of the target."""
     producer_id: int
     producer_epoch: int
     routes: tuple[RouteOrder, ...]
     share: float = 1.0
-    """This task's part of the flow's bandwidth cap."""
+    """Share of the flow's bandwidth cap for this task."""
     leader_rank: int = -1
-    """Offset of our driver's leader record in the control topic; -1: no lease, nobody is fenced."""
+    """Offset of the driver's leader record in the control topic.
+
+    -1 means that the driver holds no lease: no later leader fences the pump.
+    """
     state_lifetime_ms: int = 86_400_000
     """`producer.id.expiration.ms` of the target (R4)."""
     unclean: bool = False
-    """The predecessor did not report its end: it may still be alive (R5)."""
+    """True if the predecessor did not report an end, so may still be alive (R5)."""
     former: tuple[Producer, ...] = ()
-    """Producers of the flow before this one (`durable.identity`)."""
+    """Earlier producers of the flow (`durable.identity`)."""
 
     @property
     def identity(self) -> Identity:
         return Identity(self.cluster_id, self.producer_id, self.producer_epoch, self.former)
 
     def again(self) -> FlowOrder:
-        """The same for a second attempt, which may meet the first one, still alive."""
+        """Return the order for a second attempt; the first attempt may still be alive."""
         return self.model_copy(update={"unclean": True})
 
 
 class AddedRoutes(_OrderValue):
-    """What was added to a flow's orders since an epoch began: all of it, each time something is added.
+    """All routes added to a flow's orders since an epoch began.
 
-    It travels through the control topic, so it holds no settings, and no secrets.
+    Each addition repeats the earlier additions of the epoch. The record travels through the control topic, so has no
+    settings and no secrets.
     """
 
     incarnation: str
-    """The driver's."""
+    """Random id of the driver."""
     epoch: int
     routes: dict[int, tuple[RouteOrder, ...]]
-    """By task."""
+    """Added routes by task."""
     shares: dict[int, float]
-    """Each task's part of the flow's bandwidth cap, from now on; those of tasks that got nothing, too."""
+    """Share of the flow's bandwidth cap by task, from now on.
+
+    Tasks without added routes have a share, too.
+    """
 
 
 class PumpOrder(_OrderValue):
-    """All that one Spark task does in one epoch."""
+    """Order to one Spark task for one epoch."""
 
     epoch: int
     task: int
     incarnation: str
-    """The driver's; a pump has a random one of its own for its claims."""
+    """Random id of the driver; a pump has another random id for claims."""
     seconds: float
-    """After which the epoch ends by itself."""
+    """Longest duration of the epoch; then the epoch ends by itself."""
     flows: tuple[FlowOrder, ...]
 
     def to_json(self) -> str:
-        """The order as it travels, secrets in clear: to be kept from others' eyes (`engine.session`)."""
+        """Return the order as JSON with secrets in clear, to be kept secret by the caller.
+
+        See `engine.session`.
+        """
         return self.model_dump_json(context=REVEAL)
 
 
@@ -112,7 +130,10 @@ PartitionState = Literal["running", "done", "parked", "waiting"]
 
 
 class Receipt(_OrderValue):
-    """What became of one partition in one epoch. Offsets are the next ones, -1 where unknown."""
+    """Result of one partition in one epoch, so far.
+
+    Unless noted, an offset is the next offset, and -1 means unknown.
+    """
 
     flow: str
     source_topic: str
@@ -126,25 +147,31 @@ class Receipt(_OrderValue):
     downstream: int = -1
     source_end: int = -1
     in_doubt: bool = False
-    """Something may be appended later (R5): it was in flight when it ended, or somebody else works on this flow."""
+    """True if records may be appended later (R5).
+
+    Batches are in flight, or another pump may be at work on the flow.
+    """
     halted: LossKind | None = None
-    """The loss that halts it, while it is parked."""
+    """Loss that halts the parked partition, if any."""
     timestamp_ms: int = -1
-    """Of the last record that is known to be copied, by its own clock; -1: not known."""
+    """Own timestamp of the last record known to be copied; -1: unknown."""
     target_topic_id: str = ""
-    """Of `appended`; as hexadecimal digits."""
+    """Topic id at the target that `appended` is about, as hexadecimal digits."""
     appended: int = -1
-    """The target's offset after the last record that it has acknowledged; -1: none."""
+    """Target's offset after the last acknowledged record; -1: none."""
     last_upstream: int = -1
-    """Of the last record that was acknowledged; the next offset may be further on, behind a gap or a marker."""
+    """Upstream offset of the last acknowledged record.
+
+    The next offset may be further on, behind a gap or a marker.
+    """
     last_downstream: int = -1
-    """Of the same record."""
+    """Downstream offset of the same record."""
     cause: Cause = Cause.NONE
-    """What `reason` comes to."""
+    """Cause behind `reason`, out of the closed list."""
 
 
 class FlowReport(_OrderValue):
-    """One pump's live figures of one flow. Counts are since the pump started."""
+    """Live figures of one flow in one pump; counts begin with the pump."""
 
     epoch: int
     task: int
@@ -155,26 +182,29 @@ class FlowReport(_OrderValue):
     bytes: int = 0
     partitions: int = 0
     lag: int = 0
-    """Upstream offsets not acknowledged yet, all partitions."""
+    """Upstream offsets without acknowledgement, of all partitions together."""
     latency_ms: tuple[float, float] | None = None
-    """p50 and p99 of record timestamp to acknowledgement, over the last report's time."""
+    """p50 and p99 from record timestamp to acknowledgement, since the last report."""
     memory_bytes: int = 0
     waiting: str = ""
-    """Why the pump waits, if it does."""
+    """Reason of a partition that is not copied now, if any."""
     host: str = ""
     cpu_s: float = 0.0
-    """Processor time of the pump, all its flows together."""
+    """Processor time of the pump for all flows together."""
     in_flight: int = 0
-    """Records that were fetched and are not acknowledged."""
+    """Number of records fetched and not yet acknowledged."""
     fetch_ms: float | None = None
     """Mean time from a fetch request to its answer, since the last report."""
     connections: tuple[int, int] = (0, 0)
-    """Open ones to source and target over which records go."""
+    """Open connections for records, to the source and to the target."""
     totals: Totals = Totals()
     receipts: tuple[Receipt, ...] = ()
-    """Partitions that changed since the last report."""
+    """Receipts that have changed since the last report."""
     figures: tuple[PartitionFigures, ...] = ()
-    """What was measured of them."""
+    """Figures of the partitions in `receipts`."""
     ended: bool = False
     ended_because: str = ""
-    """Why it ended though nobody asked it to; the other flows of its task may go on."""
+    """Reason why the pump ended this flow without a request of the driver.
+
+    Other flows of the task may go on.
+    """

@@ -1,4 +1,4 @@
-"""The receipts topic: live figures from pumps, for any process that wants to watch."""
+"""Receipts topic: live figures of pumps, for any process that watches a flow."""
 
 from __future__ import annotations
 
@@ -11,17 +11,23 @@ from sparkmirror.messages.orders import FlowReport
 
 
 def receipts_topic(source_alias: str) -> str:
-    """Its name ends so that no MirrorMaker 2 mirrors it."""
+    """Return the topic's name, with an ending that MirrorMaker 2 never mirrors.
+
+    See "Internal topics" in docs/design.md.
+    """
     return f"mm2-sparkmirror-receipts.{source_alias}.internal"
 
 
 def publish(log: TopicLog, reports: Iterable[FlowReport]) -> None:
-    """Append reports; the key tells pumps apart."""
+    """Append reports, each under the pump's name as the key."""
     log.append(0, [(report.pump.encode(), report.model_dump_json().encode()) for report in reports])
 
 
 def read_reports(entries: Iterable[LogEntry]) -> Iterator[FlowReport]:
-    """Reports in order; what another version of sparkmirror wrote differently is left out."""
+    """Yield the reports in order, without reports of unreadable form.
+
+    Another version of sparkmirror may write another form.
+    """
     for _, _, value in entries:
         if value is not None:
             try:

@@ -1,6 +1,12 @@
-"""The name of the topic in which a flow's status is published; `engine.status_topic` writes and reads it."""
+"""Name of the topic with a flow's status.
+
+`engine.status_topic` writes and reads the topic.
+"""
 
 
 def status_topic(source_alias: str) -> str:
-    """Its name ends so that no MirrorMaker 2 mirrors it."""
+    """Return the topic's name, with an ending that MirrorMaker 2 never mirrors.
+
+    See "Internal topics" in docs/design.md.
+    """
     return f"mm2-sparkmirror-status.{source_alias}.internal"

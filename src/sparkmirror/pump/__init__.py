@@ -1,5 +1,5 @@
-"""A pump: the loop in a Spark task that copies the batches of its partitions.
+"""Pump, the loop in a Spark task that copies the batches of the task's partitions.
 
-`pump` runs the flows of one task, `flow_pump` one flow, `partition` one partition's state machine. `engine` and
-everything above import it. Start with `partition`.
+`pump` runs the flows of one task, `flow_pump` runs one flow, and `partition` is the state machine of one partition.
+`engine` and all packages above import this package. Start with `partition`.
 """

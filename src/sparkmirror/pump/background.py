@@ -1,4 +1,7 @@
-"""What must not block a pump's loop: connecting, reading positions, making claims durable. A thread for each."""
+"""Threads for blocking work, to keep a pump's loop free.
+
+Connecting, reading positions and making claims durable have a thread each.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,9 @@ Result = TypeVar("Result")
 
 
 class Background:
-    """One thread, the only one to ask `clients` anything; each piece of work in turn, its outcome handed back in the
-    loop.
+    """One thread that does pieces of work in turn, and hands each outcome to the loop.
+
+    No other thread asks `clients` anything.
     """
 
     def __init__(self, loop: Loop, name: str, clients: Iterable[ClusterClient]) -> None:
@@ -40,7 +44,7 @@ class Background:
         def run() -> None:
             try:
                 result = work()
-            except Exception as error:  # whatever it is, the loop decides
+            except Exception as error:  # any error goes to the loop, which decides
                 if not isinstance(error, OSError | KafkaError | SaslError | SparkMirrorError):
                     log.exception("%s failed", self._thread.name, extra=Event.BACKGROUND_WORK_FAILED.extra)
                 caught = error
@@ -55,7 +59,10 @@ class Background:
             work()
 
     def close(self) -> None:
-        """Take no more work; what runs now is left to its own timeouts, then its clients are closed."""
+        """Close the clients after the work asked for so far, and take no more work.
+
+        Returns at once; running work ends by its own timeouts.
+        """
 
         def hang_up() -> None:
             for client in self._clients:

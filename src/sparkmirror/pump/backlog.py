@@ -1,7 +1,7 @@
-"""What was fetched of one partition and is not sent: made ready, numbered, claimed.
+"""Backlog of one partition: fetched batches, made ready, numbered and claimed.
 
-An answer of compressed small records takes seconds to make ready: that is done in pieces, and what is ready is sent
-meanwhile.
+Making an answer of compressed small records ready takes seconds. So the work is done in pieces, and ready batches are
+sent in between.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from sparkmirror.wire.buffers import Frame
 
 
 class Outcome(Enum):
-    """What came of making ready."""
+    """Outcome of one turn of making batches ready."""
 
     DONE = "nothing is left to make ready"
     MORE = "something is left"
-    UNWANTED = "what comes next may not be sent"
+    UNWANTED = "the next batch may not be sent"
 
 
 class _Answer:
-    """One fetch answer on its way through the intake; its frame is held until it is closed."""
+    """Fetch answer on the way through the intake; holds the frame until `close`."""
 
     def __init__(
         self, intake: Intake, frame: Frame, records: memoryview, upstream: int, aborted: Sequence[tuple[int, int]]
@@ -38,27 +38,30 @@ class _Answer:
         self.items = intake.prepare(frame, records, upstream, aborted)
 
     def close(self) -> None:
-        """Nothing more is wanted of it."""
+        """Stop the intake and release the frame."""
         self.items.close()
         self._frame.release()
 
 
 class Backlog:
-    """One partition's. `until`: what begins there is not wanted, None: all is."""
+    """Fetched and unsent batches of one partition.
+
+    The copy ends before the upstream offset `until`; None means no end.
+    """
 
     def __init__(self, identity: Identity, intake: Intake, claimer: Claimer, until: int | None) -> None:
         self.queue: deque[Batch] = deque()
-        """What is ready to be sent."""
+        """Batches ready to be sent."""
         self.bytes = 0
-        """Of the queue."""
+        """Bytes of the queue's batches."""
         self.claims: deque[Claim] = deque()
-        """Claims that must be made durable, in this order."""
+        """Claims to be made durable, in this order."""
         self.upstream = -1
-        """The source offset behind all that is ready, or was passed over."""
+        """Source offset after all records that are ready or were passed over."""
         self.leader_epoch = -1
-        """That of the last batch before it; -1: not known."""
+        """Leader epoch of the last batch before `upstream`; -1: unknown."""
         self.obstacle = ""
-        """Why what comes after the queue can't be copied."""
+        """Reason why the records after the queue can't be copied; empty: no obstacle."""
         self._identity = identity
         self._intake = intake
         self._claimer = claimer
@@ -68,31 +71,34 @@ class Backlog:
         self._answer: _Answer | None = None
 
     def start(self, position: Position, upstream: int) -> None:
-        """Fetch from `upstream` on, and put it behind this position. What was here was dropped before."""
+        """Fetch from `upstream` on, and number the records from a position on.
+
+        The caller has dropped the former backlog.
+        """
         self.upstream = upstream
         self.leader_epoch = position.leader_epoch if upstream == position.upstream else -1
         self._sequence = position.sequence
         self._downstream = position.downstream
 
     def feed(self, frame: Frame, records: memoryview, aborted: Sequence[tuple[int, int]]) -> None:
-        """Take one fetch answer's batches; `prepare` makes them ready."""
+        """Take the batches of one fetch answer, for `prepare`."""
         self._drop_answer()
         self._answer = _Answer(self._intake, frame, records, self.upstream, aborted)
 
     @property
     def unprepared(self) -> bool:
-        """Whether `prepare` has something left to do."""
+        """True if `prepare` has work left."""
         return self._answer is not None
 
     @property
     def wants_more(self) -> bool:
-        """Whether what follows should be fetched."""
+        """True if the records after the backlog should be fetched."""
         return not self.obstacle and self._answer is None and (self.until is None or self.upstream < self.until)
 
     def prepare(self, may_be_sent: Callable[[Batch], bool], enough: Callable[[], bool]) -> Outcome:
-        """Make what was fetched ready and queue it, until nothing is left or it is `enough`; a step is always made.
+        """Make fetched batches ready and queue the batches, at least one step.
 
-        Raises ValueError where it can't be read.
+        Goes on until the answer has no more, or `enough` returns True. Raises ValueError for unreadable batches.
         """
         try:
             outcome = self._prepare(may_be_sent, enough)
@@ -143,17 +149,17 @@ class Backlog:
 
     @property
     def sequence(self) -> int:
-        """That of what is sent next."""
+        """Sequence of the next record to be sent."""
         return self.queue[0].sequence if self.queue else self._sequence
 
     def take(self) -> Batch:
-        """The head of the queue, which is sent now."""
+        """Remove and return the head of the queue, to be sent now."""
         batch = self.queue.popleft()
         self.bytes -= len(batch.view)
         return batch
 
     def drop(self) -> None:
-        """Forget all of it; it is fetched again when its turn comes."""
+        """Forget the whole backlog, to be fetched again later."""
         self._drop_answer()
         for batch in self.queue:
             batch.frame.release()

@@ -1,4 +1,4 @@
-"""A batch on its way from source to target, and the claim that must be durable before it is sent."""
+"""Batch on the way from source to target, with the claim to be durable before."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sparkmirror.wire.splice import Run
 
 
 class Claim:
-    """A segment on its way into the segments topic."""
+    """Segment on the way into the segments topic."""
 
     __slots__ = ("asked", "durable", "segment")
 
@@ -20,7 +20,10 @@ class Claim:
 
 
 class Batch:
-    """A batch that can be sent once it bears our producer id and sequence (`place`)."""
+    """Batch that is ready to be sent once `place` has set the sequence.
+
+    The header then has the flow's producer id and the sequence, too (`wire.batches.rewrite`).
+    """
 
     __slots__ = (
         "attributes",
@@ -54,26 +57,29 @@ class Batch:
         leader_epoch: int,
     ) -> None:
         self.frame = frame
-        """Holds `view`; the receiver's to release."""
+        """Frame that holds `view`, to be released by the batch's receiver."""
         self.view = view
         self.attributes = attributes
         self.runs = runs
-        """Where its records come from upstream."""
+        """Upstream offsets of the records."""
         self.count = count
         self.next_upstream = next_upstream
         self.base_timestamp = base_timestamp
         self.max_timestamp = max_timestamp
         self.leader_epoch = leader_epoch
-        """Of the source's partition when its leader took the batch; -1: not known."""
+        """Source partition's leader epoch when the leader took the batch; -1: unknown."""
         self.sequence = self.downstream = self.crc = self.follows = -1
         self.claim: Claim | None = None
-        """It must be durable before this batch is sent."""
+        """Claim to be durable before this batch is sent, if any."""
         self.completes: Claim | None = None
-        """Whose last announced batch this is."""
+        """Claim whose last announced batch is this batch, if any."""
         self.sent_at = 0.0
 
     def place(self, sequence: int, downstream: int, crc: int, follows: int) -> None:
-        """Where it belongs at the target; `follows` is the upstream offset after the record before it."""
+        """Set the batch's place at the target.
+
+        `follows` is the upstream offset after the record before the batch.
+        """
         self.sequence = sequence
         self.downstream = downstream
         self.crc = crc
@@ -81,11 +87,11 @@ class Batch:
 
     @property
     def upstream(self) -> int:
-        """Of its first record."""
+        """Upstream offset of the first record."""
         return self.runs[0].upstream
 
     @property
     def announced(self) -> AnnouncedBatch:
-        """As a claim announces it."""
+        """Announcement of the batch in a claim."""
         codec = self.attributes & CODEC_MASK
         return AnnouncedBatch(self.count, codec, self.crc, self.base_timestamp, self.max_timestamp)

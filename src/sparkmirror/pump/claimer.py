@@ -1,9 +1,9 @@
-"""Which batches need a claim before they are sent (invariant 3).
+"""Claims for batches that need a claim before they are sent (invariant 3).
 
-One that goes on where the record before it ended needs none: the segment that is open goes on without end. One
-after a gap, or with gaps inside, or of another leader epoch of the source (so that KIP-320 works over
-restarts), begins a new segment. What one fetch answer brings is claimed by one record, or by one for
-each piece in which it is made ready.
+A batch that continues the records before needs no claim, because the open segment goes on without end. A new segment
+begins with a batch after a gap, with gaps inside, or of another leader epoch of the source; the last case makes KIP-320
+work over restarts. One record claims the batches of one fetch answer, or of one piece in which the answer is made
+ready.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sparkmirror.wire.splice import Run
 
 
 class Claimer:
-    """One partition's claims, in the order of its batches."""
+    """Maker of one partition's claims, in the order of the batches."""
 
     def __init__(self, route: PartitionPair, identity: Identity, incarnation: int) -> None:
         self._route = route
@@ -27,16 +27,25 @@ class Claimer:
         self._bearings: Bearings | None = None
         self._due = True
         self._heals = False
-        """The target lost what was confirmed; the first claim says so, and announces one batch."""
+        """True if the target lost confirmed records.
+
+        Then the first claim says so, and announces a single batch.
+        """
         self._leader_epoch = -1
         self._draft: list[Batch] = []
         self._announced = 0
-        """Of the draft: so many batches, up to the last one that is no mere continuation."""
+        """Number of the draft's batches to announce.
+
+        The last announced batch is the last batch that needs a claim; later batches of the draft only continue.
+        """
         self.follows = -1
-        """The upstream offset after the last record noted."""
+        """Upstream offset after the last noted record."""
 
     def start(self, bearings: Bearings, upstream: int, *, due: bool) -> None:
-        """Go on from a position; `due`: what comes first is claimed, also if it goes on without a gap."""
+        """Go on from a position.
+
+        With `due` the first batch is claimed even if no gap is before the batch.
+        """
         self._bearings = bearings
         self._due = due
         self._heals = bearings.position.lost > 0
@@ -45,11 +54,11 @@ class Claimer:
         self.follows = upstream
 
     def claim_start(self, sequence: int, downstream: int) -> Claim:
-        """That the partition starts here, before there is anything to send."""
+        """Return a claim that the partition starts here, before any batch is known."""
         return Claim(self._segment(sequence, downstream, -1, (Run(self.follows, 0),), ()))
 
     def note(self, batch: Batch) -> Claim | None:
-        """A batch that is queued; returns the claim of those before it, if that has to end here."""
+        """Note a queued batch; return the claim of the batches before if it ends here."""
         finished = None
         if batch.leader_epoch != self._leader_epoch or (self._heals and self._draft):
             finished = self.finish()
@@ -66,7 +75,7 @@ class Claimer:
         return finished
 
     def finish(self) -> Claim | None:
-        """The claim that the batches noted since the last one need, if any."""
+        """Return the claim needed by the batches noted since the last claim, if any."""
         batches, self._draft = self._draft[: self._announced], []
         if not batches:
             return None
@@ -87,7 +96,7 @@ class Claimer:
         return claim
 
     def forget(self) -> None:
-        """What was noted is dropped, and will be noted again."""
+        """Forget the noted batches, which were dropped and will be noted again."""
         self._draft = []
 
     def _segment(
@@ -100,7 +109,7 @@ class Claimer:
         *,
         heals: bool = False,
     ) -> Segment:
-        assert self._bearings is not None  # noqa: S101 - start came first
+        assert self._bearings is not None  # noqa: S101 - start sets the bearings before
         self._incarnation += 1
         return Segment(
             target_topic_id=self._bearings.target_topic_id,

@@ -1,6 +1,7 @@
-"""The channels of one flow's legs, made and signed in to again in a thread of their own.
+"""Connection maker of one flow, with a separate thread to connect and to sign in.
 
-Apart from the readings: these would wait for a broker that doesn't answer, and connections for a long reading.
+Position readings have another thread: in a common thread, readings would wait for a broker that doesn't answer, and
+connections would wait for a long reading.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
 
 
 class Dialer:
-    """`source` and `target` are used for the addresses that they know only, which any thread may.
+    """Maker of channels for the legs of one flow.
 
-    `fetch_bytes`: what one fetch may bring now.
+    Takes only addresses from the clients `source` and `target`, as any thread may do. `fetch_bytes` returns the bytes
+    that one fetch may bring now.
     """
 
     def __init__(
@@ -76,7 +78,7 @@ class Dialer:
         self._background.do(dial, lambda made: leg.connected(*made), lambda error: leg.failed(str(error)))
 
     def renew(self, leg: Leg, channel: Channel) -> None:
-        """Sign in again over a channel that its leg does not use meanwhile."""
+        """Sign in again over a channel that the leg leaves alone meanwhile."""
 
         def failed(error: Exception) -> None:
             channel.close()

@@ -1,6 +1,6 @@
-"""Pumping one flow's partitions: the two sides' connections, and each partition's next step.
+"""Pump of one flow: connections to source and target, and each partition's steps.
 
-Everything here runs in the loop's thread; what blocks is handed to `Background`.
+All code runs in the loop's thread, and blocking work goes to `Background`.
 """
 
 from __future__ import annotations
@@ -45,32 +45,34 @@ from sparkmirror.wire.fetch import FetchedPartition
 from sparkmirror.wire.produce import Ack
 
 ANSWER_OVERHEAD_BYTES = 256 << 10
-"""What an answer may hold beside its records; a buffer that were too small by that would never be used again."""
+"""Room in a buffer beside the records; a larger answer's memory is never reused."""
 
 MOST_IN_FLIGHT = 5
-"""Brokers recognise repeats among a producer's last five batches (`exactness.md`, the append check)."""
+"""Brokers recognise a repeat only of the last five batches (docs/exactness.md)."""
 
 QUEUE_BYTES = 2 << 20
-"""A partition is not fetched while this much of it waits to be sent."""
+"""Bytes queued for sending at which fetching of a partition stops."""
 
 STAMPING = "message.timestamp.type"
 
 CONFIRM_S = 1.0
-"""How far behind confirmations of claims may be written."""
+"""Interval of writing confirmed claims, their greatest distance behind the copy."""
 
 SLOW_S = 5.0
-"""A position that takes longer to read, or a connection to be made, is a reason why nothing is copied."""
+"""Time after which a reading, connection or throttle is worth telling as a reason."""
 
 PREPARE_S = 0.2
-"""What was fetched is made ready for so long as it comes, and so long again when what is ready was sent: then comes
-another turn of the loop. A step that has begun, a batch mostly, is done with."""
+"""Time for making batches ready, as answers come and once more after sending.
+
+Then comes another turn of the loop. A step that has begun, mostly one batch, is finished.
+"""
 
 POLICIES_S = 300.0
-"""How often the source topics' cleanup policies are read again: one that becomes compacted needs R19."""
+"""Interval of reading cleanup policies again: a newly compacted topic needs R19."""
 
 
 class FlowPump:
-    """One flow's part of a task, from the order to the receipts."""
+    """Pump of one flow in one task, from the order to the receipts."""
 
     def __init__(self, order: FlowOrder, loop: Loop, *, memory_bytes: int) -> None:
         flow = order.flow
@@ -78,7 +80,7 @@ class FlowPump:
         self.name = flow.name
         self.tally = Tally()
         self.fenced = ""
-        """Why this pump may never write again, once that is so."""
+        """Reason why the pump may never write again; empty: the pump may write."""
         self._loop = loop
         self._memory_bytes = memory_bytes
         block = min(FETCH_BYTES, max(SMALLEST_FETCH_BYTES, memory_bytes // 2)) + ANSWER_OVERHEAD_BYTES
@@ -92,7 +94,7 @@ class FlowPump:
         claims_client = ClusterClient(flow.target, f"{self.name}|sparkmirror-claims")
         self._claims = SegmentLog(TopicLog(claims_client, segments_topic(flow.source.alias)))
         self._claiming = Background(loop, f"sparkmirror claims {self.name}", (claims_client,))
-        """Apart from the readings: a live tail with gaps waits for it."""
+        """Thread for claims only, since a live tail with gaps waits for claims."""
         clients = (self._source, self._target, segments_client)
         self._background = Background(loop, f"sparkmirror {self.name}", clients)
         self._dialer = Dialer(flow, loop, self._source, self._target, self._pool, self._fetch_bytes)
@@ -109,13 +111,13 @@ class FlowPump:
         self._policies_at = loop.now + POLICIES_S
         self._fetching: dict[PartitionCopy, SourceLeg] = {}
         self._unprepared: dict[PartitionCopy, None] = {}
-        """Those whose answers are not all made ready, in the order in which they get their turns."""
+        """Partitions with an answer not wholly made ready, in the order of their turns."""
         self._waking: set[Lane] = set()
-        """Those for which a timer runs until the caps allow a fetch."""
+        """Lanes with a running timer until the caps allow a fetch."""
         self._alarms: dict[PartitionCopy, float] = {}
-        """When each waiting partition is looked at again."""
-        self._control: ControlState | None = None
-        """None: not heard yet; nothing is fetched, as pauses and caps last over restarts."""
+        """Time of the next look at each waiting partition."""
+        self._control: ControlState | None = None  # pauses and caps last over restarts
+        """State of the control topic; None: not read, so nothing is fetched yet."""
         self._began = loop.now
         self._limits = Limits(self._pool, memory_bytes, order.share)
         self._ending = False
@@ -129,7 +131,7 @@ class FlowPump:
         self._take_on(order.routes)
 
     def add(self, routes: Iterable[RouteOrder], share: float) -> None:
-        """Copy these partitions too, those that it copies already left out; `share` is its part of the caps now."""
+        """Copy more partitions, if not copied yet; `share` is the new share of the caps."""
         self._limits.share = share
         if not self._ending:
             self._take_on([route for route in routes if route.route.source not in self._by_source])
@@ -164,7 +166,7 @@ class FlowPump:
     # --- one turn of the loop -------------------------------------------------------------------
 
     def flush(self) -> None:
-        """After each turn: hand out what has come up, and keep the connections busy."""
+        """Start the work that the last turn has brought up; keep the connections busy."""
         if self._to_read:
             copies, self._to_read = self._to_read, []
             self._read_positions(copies)
@@ -204,7 +206,7 @@ class FlowPump:
         )
 
     def check(self) -> None:
-        """Now and then: overdue answers, and topics that have become compacted."""
+        """Look now and then for overdue answers, and for newly compacted topics."""
         if self._loop.now >= self._policies_at:
             self._policies_at = self._loop.now + POLICIES_S
             self._background.do(self._reader.changed_policies, self._on_changed_policies, lambda _: None)
@@ -215,7 +217,7 @@ class FlowPump:
             target_leg.check(self.order.flow.produce.request_timeout_ms / 1000)
 
     def _settle(self, copy: PartitionCopy) -> None:
-        """Put a partition where its stage belongs."""
+        """Start the steps that a partition's stage asks for."""
         now = self._loop.now
         if copy.until is not None and copy.stage in (Stage.DONE, Stage.PARKED):
             self._unfinished.discard(copy)
@@ -260,7 +262,7 @@ class FlowPump:
             if leg is not None:
                 leg.hold_back(copy.route.source)
             return
-        assert copy.bearings is not None  # noqa: S101 - it has a fetch position
+        assert copy.bearings is not None  # noqa: S101 - a fetch position comes from bearings
         broker = copy.bearings.source_leader if copy.read_from is None else copy.read_from
         lane = Lane(broker, copy.backfilling)
         if leg is not None and leg.lane != lane:
@@ -296,7 +298,7 @@ class FlowPump:
                 self._settle(copy)
 
     def _confirm_only(self, copy: PartitionCopy, end: int) -> None:
-        """Of a partition's claims that were acknowledged: what reaches beyond a sequence may be lost since."""
+        """Keep for confirmation only claims up to `end`; records beyond may be lost since."""
         claims = self._to_confirm.pop(copy, ())
         if kept := [claim for claim in claims if claim.sequence + claim.announced <= end]:
             self._to_confirm[copy] = kept
@@ -314,19 +316,19 @@ class FlowPump:
             self._settle(copy)
 
     def _confirm(self) -> None:
-        """Behind the copy: write again, confirmed, what was acknowledged; lost confirmations cost a look at the log."""
+        """Write acknowledged claims again, confirmed; failures cost a look at the log."""
         segments = list(chain.from_iterable(self._to_confirm.values()))
         self._to_confirm.clear()
         self._confirm_at = self._loop.now + CONFIRM_S
         self._claiming.do(lambda: self._claims.claim(segments), lambda _: None, lambda _: None)
 
     def _ask_stamping(self, copy: PartitionCopy) -> None:
-        """Asked before the position is read again: the background does things in turn."""
+        """Ask for the timestamp type; the same thread reads the position afterwards."""
 
         topic = copy.route.target_topic
 
-        def then(found: Mapping[str, Mapping[str, str]]) -> None:
-            if found[topic].get(STAMPING) == "LogAppendTime":
+        def then(settings: Mapping[str, Mapping[str, str]]) -> None:
+            if settings[topic].get(STAMPING) == "LogAppendTime":
                 copy.stamped()
 
         self._background.do(lambda: topic_configs(self._target, (topic,), (STAMPING,)), then, lambda _: None)
@@ -334,7 +336,7 @@ class FlowPump:
     def _ask_limits(self, copy: PartitionCopy, why: Refused) -> None:
         self._background.do(
             lambda: topic_configs(self._target, (why.target_topic,), LIMITS[why.error]),
-            lambda found: copy.limited(why, found[why.target_topic]),
+            lambda settings: copy.limited(why, settings[why.target_topic]),
             lambda _: None,
         )
 
@@ -378,22 +380,22 @@ class FlowPump:
             copy.park(f"source: what was fetched can't be read: {error}", self._loop.now, Cause.UNREADABLE)
 
     def _may_prepare(self, copy: PartitionCopy) -> bool:
-        """Whether there is memory for what is made of its answer, which may be far more than was fetched."""
+        """True if memory allows making batches of the answer, which may be far larger."""
         idle = not copy.queue and not copy.in_flight
         if self._limits.may_prepare(backfill=copy.backfilling, idle=idle):
             return True
         return idle and not any(other.queue or other.in_flight for other in self.copies)
 
     def _prepare_more(self) -> None:
-        """Go on with what the last turns left: the live tail's first, but some of the backfill's in each turn."""
+        """Prepare more of the last answers: live tail first, some backfill in each turn."""
         until_s = min(now_s(), self._loop.now + PREPARE_S) + PREPARE_S
         went_on = self._go_on([copy for copy in self._unprepared if not copy.backfilling], until_s)
         went_on += self._go_on([copy for copy in self._unprepared if copy.backfilling], until_s)
         if went_on:
-            self._loop.at(self._loop.now, lambda: None)  # what is ready now goes out in a turn that waits for nothing
+            self._loop.at(self._loop.now, lambda: None)  # the next turn must not wait, to send the ready batches
 
     def _go_on(self, copies: Sequence[PartitionCopy], until_s: float) -> int:
-        """At least a step, if there is memory for it; returns how many went on."""
+        """Prepare at least a step if memory allows; return how many partitions went on."""
         number = 0
         for copy in copies:
             if number and now_s() >= until_s:
@@ -417,7 +419,7 @@ class FlowPump:
         self._settle(copy)
 
     def _on_fetch_refused(self, leg: SourceLeg, error: int) -> None:
-        """A whole request was refused, again and again: so is each of its partitions."""
+        """Apply the repeated refusal of whole requests to each partition of the leg."""
         for copy in [copy for copy, its_leg in self._fetching.items() if its_leg is leg]:
             copy.read_from = None
             copy.act_on(error, leg.refusal, self._loop.now)
@@ -433,22 +435,22 @@ class FlowPump:
 
     def _on_target_lost(self, leg: TargetLeg, reason: str, copies: list[PartitionCopy]) -> None:
         self._target_legs.pop(leg.broker, None)
-        # Another pump may look at the next leader's log before we do.
+        # Another pump may look at the next leader's log before this pump.
         for copy in [copy for copy in self._to_confirm if copy.is_led_by(leg.broker)]:
             del self._to_confirm[copy]
         for copy in copies:
             copy.lost_in_flight(self._loop.now, reason)
             self._settle(copy)
-        # Those that had nothing to send may have lost what they sent: their next leader need not have it.
+        # A partition with nothing to send may have lost acknowledged records: the next leader may lack these.
         for copy in self.copies:
             if copy.stage is Stage.RUNNING and copy.is_led_by(leg.broker) and not copy.in_flight:
                 copy.doubt(reason, self._loop.now, Cause.UNREACHABLE)
                 self._settle(copy)
 
     def _on_suspended(self, busy: bool) -> None:
-        """What was not all sent is too old by now; if it was only `busy`, what was sent is not."""
+        """Give up all target connections; if only `busy`, those with unsent bytes."""
         for leg in list(self._target_legs.values()):
-            if leg.unsent or not busy:
+            if leg.unsent or not busy:  # unsent bytes are too old by now
                 leg.failed("this process was too busy to send" if busy else "this process was suspended")
 
     # --- connections ----------------------------------------------------------------------------
@@ -495,7 +497,7 @@ class FlowPump:
     # --- limits ---------------------------------------------------------------------------------
 
     def _fetch_bytes(self) -> int:
-        """What one fetch may bring: the memory is shared by the brokers that are fetched from at once."""
+        """Return the bytes for one fetch; all source connections share the memory."""
         share = self._memory_bytes // 2 // max(len(self._source_legs), 1)
         return max(SMALLEST_FETCH_BYTES, min(self.order.flow.fetch.fetch_max_bytes, FETCH_BYTES, share))
 
@@ -505,7 +507,7 @@ class FlowPump:
         wait_s = self._limits.wait_s(backfill=lane.backfill)
         if wait_s and lane not in self._waking:
             self._waking.add(lane)
-            self._loop.at(self._loop.now + wait_s, lambda: self._waking.discard(lane))  # and then comes a flush
+            self._loop.at(self._loop.now + wait_s, lambda: self._waking.discard(lane))  # the flush afterwards fetches
         return not wait_s
 
     def _may_send(self) -> bool:
@@ -514,7 +516,7 @@ class FlowPump:
     # --- commands -------------------------------------------------------------------------------
 
     def control(self, state: ControlState) -> None:
-        """Act on what the control topic says: pauses and the throttle."""
+        """Act on the control topic: pauses, caps, and topics with moved writers."""
         self._control = state
         self._limits.set_rates(state.bytes_per_second, state.backfill_bytes_per_second)
         for leg in self._source_legs.values():
@@ -525,7 +527,7 @@ class FlowPump:
             self._settle(copy)
 
     def end(self, deadline_s: float) -> None:
-        """Fetch and send no more; what is in flight may come back until the deadline."""
+        """Fetch and send no more; wait for acknowledgements until the deadline."""
         if not self._ending:
             self._ending = True
             self._end_deadline = self._loop.now + deadline_s
@@ -535,18 +537,18 @@ class FlowPump:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing is in flight any more, or the deadline to wait for it has passed."""
+        """True if the flow is ending, with no request in flight or the deadline over."""
         return self._ending and (
             self._loop.now > self._end_deadline or not any(leg.in_flight for leg in self._target_legs.values())
         )
 
     @property
     def finished(self) -> bool:
-        """Whether nothing is left to do: all routes have ends (`until`) and are done, or parked."""
+        """True if all routes have an end (`until`), and all are done or parked."""
         return not self._unfinished
 
     def receipts(self) -> list[Receipt]:
-        """What became of each partition so far."""
+        """Return the present receipt of each partition."""
         return [self._receipt(copy) for copy in self.copies]
 
     def _receipt(self, copy: PartitionCopy) -> Receipt:
@@ -556,12 +558,12 @@ class FlowPump:
         return receipt_of(self.name, copy, STATES[copy.stage], reason, cause)
 
     def figures(self, receipts: Iterable[Receipt]) -> list[PartitionFigures]:
-        """What was measured of these partitions."""
-        copies = [self._by_source[one.source_topic, one.partition] for one in receipts]
+        """Return the figures of the receipts' partitions."""
+        copies = [self._by_source[receipt.source_topic, receipt.partition] for receipt in receipts]
         return [self.tally.figures(copy.route.source, copy.oldest_ms, self._loop.now) for copy in copies]
 
     def _waits_for(self, copy: PartitionCopy) -> tuple[str, Cause]:
-        """What takes long just now."""
+        """Return the reason and the cause of a long wait, if any."""
         if copy.asked_at is not None and self._loop.now - copy.asked_at > SLOW_S:
             return "its position is being read", Cause.POSITION
         if self._control is None and self._loop.now - self._began > SLOW_S:

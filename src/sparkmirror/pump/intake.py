@@ -1,7 +1,8 @@
-"""From what was fetched to what can be sent: most batches whole, the others spliced (design section 2, slow path).
+"""Intake: from fetched batches to batches that can be sent.
 
-Nothing here knows of sequences or claims. Transaction markers, aborted data and batches that compaction
-emptied are passed over.
+Most batches are sent whole, the rest is spliced (the slow path). See "Logs that are not clean" in docs/design.md. The
+module knows of no sequences and no claims. Transaction markers, aborted data and batches emptied by compaction are
+passed over.
 """
 
 from __future__ import annotations
@@ -38,17 +39,23 @@ from sparkmirror.wire.splice import (
 from sparkmirror.wire.transactions import Transactions
 
 TINY_BYTES = 4096
-"""Smaller batches may be merged."""
+"""Size of a batch below which the batch is tiny and may be merged."""
 
 MERGED_BYTES = 256 << 10
-"""Merged batches grow to this size at most."""
+"""Largest size of a merged batch."""
 
 REMADE_BYTES = 96 << 10
-"""So much of what must be made anew goes into one: larger pieces of memory are given back and fetched anew each time
-(malloc's threshold for mmap is 128 KiB), which costs more than the records do."""
+"""Most bytes of tiny batches that wait to become one new batch.
+
+Larger pieces of memory are given back and fetched anew each time (malloc's threshold for mmap is 128 KiB), which costs
+more than the records do.
+"""
 
 BACKLOG_BATCHES = 8
-"""So many tiny batches in a row in one fetch answer are a backlog; fewer keep their batches."""
+"""Number of tiny batches in a row in one fetch answer that make a backlog.
+
+Fewer batches are not merged.
+"""
 
 
 _RAISE = "raise max.message.bytes of the target topic"
@@ -56,17 +63,20 @@ _ANOTHER_CODEC = "a pump makes no larger one; set producer.compression.type to n
 
 
 class Skipped(NamedTuple):
-    """Nothing to send before this upstream offset."""
+    """Step without a batch: no further record to send below `next_upstream`."""
 
     next_upstream: int
 
 
 class Obstacle(ValueError):
-    """What the source has next can't be sent; the message says where and why."""
+    """Error for the source's next records if these can't be sent.
+
+    The message has the offset and the reason.
+    """
 
 
 class _Waiting:
-    """Tiny batches one after the other that may become one."""
+    """Consecutive tiny batches that may be merged into one."""
 
     def __init__(self) -> None:
         self.batches: list[tuple[BatchHeader, memoryview]] = []
@@ -77,15 +87,15 @@ class _Waiting:
         self.size += header.size
 
     def takes(self, header: BatchHeader, most: int) -> bool:
-        """Whether this batch may be in the same one, of `most` bytes."""
+        """True if the batch may join the waiting batches, up to `most` bytes in all."""
         fits = self.size + header.size <= most
         return not self.batches or (fits and self.batches[0][0].leader_epoch == header.leader_epoch)
 
 
 class Intake:
-    """Prepares one partition's batches.
+    """Preparation of one partition's batches.
 
-    `codec`: the number of the one to compress with; None keeps each batch's own.
+    `codec` is the number of the codec to compress with; None keeps the codec of each batch.
     """
 
     def __init__(self, *, read_committed: bool, codec: int | None, merge_tiny: bool) -> None:
@@ -93,10 +103,10 @@ class Intake:
         self._codec = codec
         self._merge_tiny = merge_tiny
         self._refused: int | None = None
-        """The size of the smallest batch that was larger than the target's max.message.bytes."""
+        """Smallest size of a batch refused for the target's max.message.bytes, or None."""
 
     def split(self, size: int) -> None:
-        """The target has refused a batch of this size: what comes is cut into halves of it."""
+        """Cut the following batches to half the size of a batch that the target refused."""
         self._refused = min(size, self._refused or size)
 
     @property
@@ -106,13 +116,16 @@ class Intake:
     def prepare(
         self, frame: Frame, records: memoryview, upstream: int, aborted: Sequence[tuple[int, int]]
     ) -> Generator[Batch | Skipped, None, None]:
-        """All of one answer from `upstream` on; each batch's frame is held once."""
+        """Yield the batches of one answer from `upstream` on, and steps without a batch.
+
+        Each batch's frame is held once, for the receiver to release. Raises `Obstacle`.
+        """
         waiting = _Waiting()
         transactions = Transactions(aborted) if self._read_committed else None
         headers = batch_headers(records)
         look_at, merged_to = 0, -1
-        while (found := next(headers, None)) is not None:
-            position, header = found
+        while (placed := next(headers, None)) is not None:
+            position, header = placed
             if not waiting.batches and position >= look_at and self._may_be_lone(header):
                 lone = joined_lone_records(records[position : position + MERGED_BYTES], upstream, TINY_BYTES)
                 if lone is not None and (lone.joined.records >= BACKLOG_BATCHES or position == merged_to):
@@ -121,7 +134,7 @@ class Intake:
                     upstream = lone.next_offset
                     yield _made(frame, made_of(lone.joined, 0, upstream, lone.leader_epoch))
                     continue
-                look_at = position + MERGED_BYTES  # each look copies so much
+                look_at = position + MERGED_BYTES  # looks are rare, as each look copies MERGED_BYTES
             if header.is_corrupt(records, position):
                 yield from self._flush(frame, waiting, upstream)
                 raise Obstacle(f"the batch at source offset {header.base_offset} is corrupt (its CRC does not match)")
@@ -157,7 +170,10 @@ class Intake:
         return self._merge_tiny and header.magic == MAGIC and header.size < TINY_BYTES
 
     def _may_be_lone(self, header: BatchHeader) -> bool:
-        """Whether a run of plain one-record batches may begin here; `joined_lone_records` tells."""
+        """True if a run of plain one-record batches may begin here.
+
+        `joined_lone_records` tells for sure.
+        """
         sent_as_they_are = self._codec is None and self._max_bytes is None
         return header.records == 1 and not header.attributes and sent_as_they_are and self._is_tiny(header)
 
@@ -205,8 +221,8 @@ class Intake:
             return
         except ValueError as error:
             raise Obstacle(f"the batch at source offset {batches[0][0].base_offset} can't be read: {error}") from error
-        for one in spliced:
-            yield _made(frame, one)
+        for new_batch in spliced:
+            yield _made(frame, new_batch)
         if obstacle is not None:
             raise obstacle
         last = batches[-1][0]
@@ -216,9 +232,10 @@ class Intake:
     def _within(
         self, make: Callable[..., list[Spliced]], max_bytes: int | None
     ) -> tuple[list[Spliced], Obstacle | None]:
-        """Made to that size, or to that of a larger record, which the target may take; not if it refused as much.
+        """Make batches of at most `max_bytes`, or larger for a single larger record.
 
-        Then with what follows those that could be made.
+        The target may take the larger record. If the target has refused a batch of that size or a smaller batch, the
+        result is the batches before the record, and an obstacle for the record.
         """
         try:
             return make(max_bytes=max_bytes), None
@@ -232,9 +249,9 @@ class Intake:
     def _in_pieces(
         self, frame: Frame, header: BatchHeader, view: memoryview, upstream: int
     ) -> Iterator[Batch | Skipped]:
-        """One batch that is too much to be unpacked at once: a new one of each piece.
+        """Yield new batches piece by piece, for a batch too large to unpack at once.
 
-        Where nothing comes of a part it says so, too: each is a step.
+        A part without a new batch yields a `Skipped`, as each part is a step.
         """
         codec = kept_codec(header, view) if self._codec is None else self._codec
         at = upstream
@@ -242,15 +259,15 @@ class Intake:
             for piece in pieces(header, view):
                 if isinstance(piece, LargeRecord):
                     wanted = piece.offset >= upstream
-                    for one in self._large(header, view, piece, codec) if wanted else map(_none, piece.body):
-                        at = at if one is None else one.next_upstream
-                        yield Skipped(at) if one is None else _made(frame, one)
+                    for new_batch in self._large(header, view, piece, codec) if wanted else map(_none, piece.body):
+                        at = at if new_batch is None else new_batch.next_upstream
+                        yield Skipped(at) if new_batch is None else _made(frame, new_batch)
                     continue
                 make = partial(splice_piece, header, piece, from_offset=upstream, codec=codec)
                 spliced, obstacle = self._within(make, self._max_bytes)
-                for one in spliced:
-                    at = one.next_upstream
-                    yield _made(frame, one)
+                for new_batch in spliced:
+                    at = new_batch.next_upstream
+                    yield _made(frame, new_batch)
                 if obstacle is not None:
                     raise obstacle
                 yield Skipped(at)

@@ -1,4 +1,8 @@
-"""A pump's side of one connection: its channel is asked for, watched, lent to whoever signs in again, and given up."""
+"""Pump's side of one connection.
+
+The leg asks for a channel, watches the channel, lends the channel to the dialer for signing in again, and gives the
+channel up.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,10 @@ from sparkmirror.wire.channel import Channel, ChannelClosed
 
 
 class Leg(ABC):
-    """`peer` names the broker for people. `dial` asks for a channel, `renew` for a sign-in over the one there is;
-    `failed` answers where that came to nothing. A leg that has lost its channel is not used again.
+    """Connection to one broker, for one use.
+
+    `peer` names the broker for people. `dial` asks for a channel, and `renew` asks for a new sign-in over the present
+    channel; the dialer calls `failed` if either fails. A leg that has lost its channel is never used again.
     """
 
     def __init__(
@@ -36,40 +42,43 @@ class Leg(ABC):
         self._throttled_until = 0.0
 
     def _throttle(self, ms: int) -> float:
-        """The broker asks to be left alone for so long: until when that is done."""
+        """Leave the broker alone as asked; return the time until which the leg does so.
+
+        At most `LONGEST_THROTTLE_S`.
+        """
         self.meter.throttle_ms += min(ms, int(LONGEST_THROTTLE_S * 1000))
         self._throttled_until = max(self._throttled_until, self._loop.now + min(ms / 1000, LONGEST_THROTTLE_S))
         return self._throttled_until
 
     @property
     def throttled_s(self) -> float:
-        """How long it is still left alone, as it asked; 0: it is not."""
+        """Seconds for which the broker is still left alone, as asked; 0: no throttle."""
         return max(self._throttled_until - self._loop.now, 0.0)
 
     @property
     def dialing_s(self) -> float:
-        """How long its channel has been asked for; 0: none is waited for."""
+        """Seconds since the channel was asked for; 0: the leg waits for no channel."""
         return 0.0 if self._dialing_since is None or self._lost else self._loop.now - self._dialing_since
 
     @abstractmethod
     def pump(self) -> None:
-        """Send what can be sent."""
+        """Send all that can be sent now."""
 
     @abstractmethod
     def on_readable(self) -> None:
-        """Take what has come."""
+        """Read the answers that have come."""
 
     @abstractmethod
     def _lose(self, reason: str) -> None:
-        """The connection is of no more use."""
+        """Give the connection up for good."""
 
     def failed(self, reason: str) -> None:
-        """There is no channel to be had now."""
+        """Take it that no channel can be had now."""
         if not self._lost:
             self._lose(reason)
 
     def renewed(self, channel: Channel) -> None:
-        """The channel may be used again."""
+        """Use the channel again after a new sign-in."""
         if channel is not self._channel:
             channel.close()
             return
@@ -91,7 +100,7 @@ class Leg(ABC):
             self._dial()
 
     def _take_channel(self, channel: Channel) -> bool:
-        """Whether there is still a use for the channel that was asked for."""
+        """Use a channel that was asked for; close it and return False if the leg is lost."""
         if self._lost:
             channel.close()
             return False
@@ -102,13 +111,19 @@ class Leg(ABC):
         return True
 
     def _start_renewal(self, channel: Channel) -> None:
-        """Nothing is in flight: the channel is left to whoever signs in, until `renewed` or `failed`."""
+        """Leave the channel to the dialer for a new sign-in, with no request in flight.
+
+        The leg does without the channel until `renewed` or `failed`.
+        """
         self._renewing = True
         self._loop.unwatch(channel)
         self._renew(self, channel)
 
     def _hang_up(self) -> None:
-        """Close the channel; one that is being renewed is another thread's, and `renewed` closes it."""
+        """Close the channel, unless the dialer's thread has it.
+
+        A channel in renewal is closed by `renewed`, or by the dialer if the sign-in fails.
+        """
         if self._channel is not None:
             self.meter.connections -= 1
             if not self._renewing:

@@ -1,8 +1,8 @@
-"""What a pump may fetch now: memory, and the flow's bandwidth caps, the live tail before the backfill.
+"""Limits of a pump's fetching: memory and bandwidth caps, the live tail first.
 
-Partitions that are far behind are fetched over connections of their own (lanes). They stop fetching at a lower mark
-of memory, take from the cap only what the live ones leave, and may have a cap of their own: a topic with a month of
-history does not delay today's records.
+Partitions far behind, the backfill, are fetched in a lane of separate connections. The backfill stops fetching at a
+lower mark of memory, takes from the cap only what the live tail leaves, and may have a cap for itself. So a topic with
+a month of history does not delay today's records.
 """
 
 from __future__ import annotations
@@ -14,36 +14,44 @@ from sparkmirror.clock import now_s
 from sparkmirror.wire.buffers import FramePool
 
 FETCH_BYTES = 4 << 20
-"""The most that one fetch asks for."""
+"""Most bytes that one fetch asks for."""
 
 SMALLEST_FETCH_BYTES = 64 * 1024
 
 MADE_BYTES = 16 << 20
-"""The largest batch that is made of one record which was unpacked piece by piece; of a larger batch, twice its size."""
+"""Largest batch made of one record that was unpacked piece by piece.
+
+Twice the size of the source's batch is the limit if that is more.
+"""
 
 STEP_S = 0.25
-"""Under a cap one fetch asks for what may pass in this time."""
+"""Time of one step: under a cap one fetch asks for the bytes of this time."""
 
 LONGEST_THROTTLE_S = 300.0
-"""A broker that says to wait longer (`throttle_time_ms`, KIP-219) is asked again after this. A quota of 14 kB/s
-asks for as much after one fetch of `FETCH_BYTES`."""
+"""Longest wait for a broker that throttles (`throttle_time_ms`, KIP-219).
+
+After one fetch of `FETCH_BYTES` a quota of 14 kB/s asks for as much.
+"""
 
 LIVE_SHARE, BACKFILL_SHARE = 1 / 2, 3 / 8
-"""Of the pump's memory: nothing is fetched while more than this is held."""
+"""Shares of the pump's memory: a lane fetches nothing while more is held."""
 
 BACKFILL_LEAVES = 1 / 2
-"""Of a step's bytes: so much the backfill leaves in the bucket for the live tail."""
+"""Share of a step's bytes that the backfill leaves to the live tail in the bucket."""
 
 
 class Lane(NamedTuple):
-    """Who is fetched from, and by which of the two."""
+    """Broker to fetch from, for the live tail or for the backfill."""
 
     broker: int
     backfill: bool
 
 
 class Bucket:
-    """Bytes that may pass; filled at a rate, up to one step's worth. Without a rate there is no limit."""
+    """Bucket of bytes that may pass, filled at a rate up to one step's bytes.
+
+    Without a rate there is no limit.
+    """
 
     def __init__(self, clock: Callable[[], float] = now_s) -> None:
         self._clock = clock
@@ -52,18 +60,21 @@ class Bucket:
         self._at = clock()
 
     def set_rate(self, bytes_per_second: float | None) -> None:
-        """Change the rate; what is in the bucket stays."""
+        """Change the rate; the bucket keeps its bytes."""
         self._fill()
         self._rate = bytes_per_second
 
     def take(self, size: int) -> None:
-        """So many bytes have passed; it may go below nothing."""
+        """Take bytes that have passed, even below zero."""
         if self._rate is not None:
             self._fill()
             self._level -= size
 
     def wait_s(self, leave: float = 0.0) -> float:
-        """How long until there is more in it than `leave` of a step; 0: there is now."""
+        """Return the seconds until more than the share `leave` of a step is in the bucket.
+
+        0 means that more is there now.
+        """
         if self._rate is None:
             return 0.0
         self._fill()
@@ -72,7 +83,7 @@ class Bucket:
 
     @property
     def step_bytes(self) -> int | None:
-        """What may pass in one step; None: as much as one likes."""
+        """Bytes that may pass in one step; None: no limit."""
         return None if self._rate is None else max(SMALLEST_FETCH_BYTES, int(self._rate * STEP_S))
 
     def _fill(self) -> None:
@@ -83,41 +94,44 @@ class Bucket:
 
 
 class Limits:
-    """One flow's limits in one pump."""
+    """Limits of one flow in one pump."""
 
     def __init__(self, pool: FramePool, memory_bytes: int, share: float, clock: Callable[[], float] = now_s) -> None:
         self._pool = pool
         self._memory_bytes = memory_bytes
         self.share = share
-        """This pump's part of the flow's caps; what is set counts from the next `set_rates` on."""
+        """Pump's share of the flow's caps; a change counts from the next `set_rates` on."""
         self._all, self._backfill = Bucket(clock), Bucket(clock)
 
     def set_rates(self, bytes_per_second: float | None, backfill_bytes_per_second: float | None) -> None:
-        """The whole flow's caps; this pump gets its share."""
+        """Set the caps of the whole flow, of which this pump gets a share."""
         for bucket, rate in ((self._all, bytes_per_second), (self._backfill, backfill_bytes_per_second)):
             bucket.set_rate(None if rate is None else rate * self.share)
 
     def passed(self, size: int, *, backfill: bool) -> None:
-        """Count what was fetched."""
+        """Count fetched bytes."""
         self._all.take(size)
         if backfill:
             self._backfill.take(size)
 
     def has_memory(self, *, backfill: bool) -> bool:
-        """Whether enough of what was fetched before has gone."""
+        """True if little enough memory is held for another fetch."""
         return self._pool.in_use <= self._memory_bytes * (BACKFILL_SHARE if backfill else LIVE_SHARE)
 
     def may_prepare(self, *, backfill: bool, idle: bool) -> bool:
-        """Whether more batches may be made of what was fetched; `idle`: of a partition with none on its way."""
+        """True if there is memory to make more batches of fetched data.
+
+        `idle` is True for a partition without a batch on the way, which may use all of the pump's memory.
+        """
         return self.has_memory(backfill=backfill) or (idle and self._pool.in_use <= self._memory_bytes)
 
     def wait_s(self, *, backfill: bool) -> float:
-        """How long until the caps allow a fetch; 0: they do now."""
+        """Return the seconds until the caps allow a fetch; 0: now."""
         if not backfill:
             return self._all.wait_s()
         return max(self._all.wait_s(BACKFILL_LEAVES), self._backfill.wait_s())
 
     def fetch_bytes(self, *, backfill: bool) -> int | None:
-        """The most that one fetch may ask for under the caps; None: no cap."""
+        """Return the most bytes that one fetch may ask for under the caps; None: no cap."""
         steps = [self._all.step_bytes] + ([self._backfill.step_bytes] if backfill else [])
         return min((step for step in steps if step is not None), default=None)

@@ -1,6 +1,7 @@
-"""A pump's line to the driver: commands in from the control topic, reports out to the receipts topic.
+"""Pump's line to the driver: commands from the control topic, reports out.
 
-One thread a flow. It must outlive hiccups of the target: an error is kept for the report and it tries again.
+Each flow has a thread for the line, and reports go to the receipts topic. The thread must outlive hiccups of the
+target: after an error the thread tries again, with the unsent reports kept.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ _MOST_UNSENT = 100
 
 
 class Line:
-    """`heard` is called in the loop, with the whole state, after every read that brought something."""
+    """Line of one flow.
+
+    After every read with new records the loop calls `heard` with the whole state.
+    """
 
     def __init__(self, flow: FlowConfig, loop: Loop, heard: Callable[[ControlState], None]) -> None:
         self._loop = loop
@@ -39,17 +43,17 @@ class Line:
         self._state = ControlState()
         self._reports: queue.SimpleQueue[FlowReport] = queue.SimpleQueue()
         self._unsent: deque[FlowReport] = deque(maxlen=_MOST_UNSENT)
-        """What could not be published yet; the oldest are given up first."""
+        """Reports that could not be published yet; the oldest are given up first."""
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"line {flow.name}", daemon=True)
         self._thread.start()
 
     def report(self, report: FlowReport) -> None:
-        """Send it soon; never blocks."""
+        """Have a report sent soon; never blocks."""
         self._reports.put(report)
 
     def close(self, timeout_s: float) -> None:
-        """Send what is left, and stop."""
+        """Send the remaining reports, and stop."""
         self._closing.set()
         self._thread.join(timeout_s)
 
@@ -62,10 +66,10 @@ class Line:
                     self._state.apply(entries)
                     self._loop.post(lambda: self._heard(self._state))
                 self._send()
-            except Exception as error:  # this thread must not end; the loop's own clock notices the silence
+            except Exception as error:  # the thread must not end; the pump notices the driver's silence by its clock
                 log.debug("%s", error)
                 time.sleep(_RETRY_S)
-        with suppress(Exception):  # the epoch's receipts go back through Spark as well
+        with suppress(Exception):  # Spark brings the epoch's receipts to the driver as well
             self._send()
         self._client.close()
 

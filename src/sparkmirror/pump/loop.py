@@ -1,4 +1,4 @@
-"""The event loop of a pump: sockets, timers, and messages from its helper threads."""
+"""Event loop of a pump: sockets, timers, and calls from the helper threads."""
 
 from __future__ import annotations
 
@@ -17,21 +17,24 @@ from sparkmirror.clock import now_s
 from sparkmirror.wire.channel import Channel
 
 SUSPENDED_S = 2.0
-"""A turn that takes so much longer than asked for was no turn: what waits to be sent is too old to be sent (R6)."""
+"""Excess over a turn's longest time that shows a suspended or busy process.
+
+After such a turn, unsent data is too old to be sent (R6).
+"""
 
 
 class Watcher(Protocol):
-    """Whoever owns a channel."""
+    """Owner of a channel."""
 
     def on_readable(self) -> None:
-        """The socket has data."""
+        """Read from the socket, which has data."""
 
     def on_writable(self) -> None:
-        """The socket takes data again."""
+        """Write to the socket, which takes data again."""
 
 
 class Loop:
-    """One thread's loop. Only `post` may be called from other threads."""
+    """Event loop of one thread; other threads may only call `post`."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
@@ -45,17 +48,19 @@ class Loop:
         self._closing = threading.Lock()
         self._closed = False
         self.now = now_s()
-        """The time when this turn of the loop began."""
+        """Time at which this turn of the loop began."""
         self._worked_s = time.process_time()
         self.on_suspended: list[Callable[[bool], None]] = []
-        """Called first after a turn that took far longer than it should: the process was stopped in between, or, if
-        they get True, it was busy all the time."""
+        """Calls to make first after a turn that took far too long.
+
+        The argument is True if the process was busy all the time, and False if the process was stopped in between.
+        """
 
     def watch(self, channel: Channel, watcher: Watcher) -> None:
         self._selector.register(channel.fileno(), selectors.EVENT_READ, watcher)
 
     def want_write(self, channel: Channel, watcher: Watcher, wanted: bool) -> None:
-        """Call `on_writable` too, or no more."""
+        """Begin or stop calling `on_writable` of the watcher."""
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if wanted else 0)
         if self._selector.get_key(channel.fileno()).events != events:
             self._selector.modify(channel.fileno(), events, watcher)
@@ -64,20 +69,23 @@ class Loop:
         self._selector.unregister(channel.fileno())
 
     def at(self, when: float, call: Callable[[], None]) -> None:
-        """Call back at or after `when` (`clock.now_s`)."""
+        """Call back at `when` (`clock.now_s`) or later."""
         heapq.heappush(self._timers, (when, next(self._order), call))
 
     def post(self, call: Callable[[], None]) -> None:
-        """From any thread: call back in the loop, soon."""
+        """Have the loop call back soon; any thread may ask."""
         with self._closing:
             if self._closed:
-                return  # nobody wants it any more, and the descriptor may be somebody else's by now
+                return  # the loop takes no more calls, and the descriptor may belong to another file by now
             self._inbox.append(call)
-            with suppress(BlockingIOError):  # the pipe is full of wake-ups already
+            with suppress(BlockingIOError):  # a full pipe wakes the loop anyway
                 os.write(self._wake_in, b"!")
 
     def turn(self, longest_s: float) -> None:
-        """Wait for something to happen, at most `longest_s`, and let everybody concerned act on it."""
+        """Wait for an event, at most `longest_s`; call watchers, posted calls and timers.
+
+        After a suspension the turn ends with the calls in `on_suspended`.
+        """
         wait = longest_s
         if self._timers:
             wait = min(wait, max(self._timers[0][0] - now_s(), 0.0))

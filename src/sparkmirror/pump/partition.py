@@ -1,11 +1,11 @@
-"""One partition on its way: a state machine without any I/O.
+"""State machine of one partition's copy, without any I/O.
 
     SEEKING ──take()──> RUNNING ──doubt()──> DRAINING ──(nothing in flight)──> SEEKING
        │                   │                                      park() from anywhere
        └──(quiet rule)─────┘──(until reached)──> DONE
 
-After any doubt there is one answer: drop what is queued, drain what is in flight, read the position,
-send ONE batch alone until it is acknowledged, go on (invariant 5, R3).
+Any doubt has one answer: drop the queue, drain the batches in flight, read the position, send ONE batch alone until the
+batch is acknowledged, go on (invariant 5, R3).
 """
 
 from __future__ import annotations
@@ -33,17 +33,23 @@ from sparkmirror.wire.fetch import FetchPosition
 from sparkmirror.wire.produce import Ack
 
 MAX_CONFIRMATION_AGE_S = 3.0
-"""A position older than this is read again before anything is sent (R6)."""
+"""Greatest age of a position; an older position is read again before sending (R6)."""
 
 PATIENCE_S = 60.0
-"""How long a partition that has an end (`until`) may get nowhere before it is parked: `--once` must end."""
+"""Longest time without progress for a partition with an end (`until`).
+
+Then the partition is parked, because `--once` must end.
+"""
 
 BACKFILL_BYTES = 256 << 10
-"""An answer of so much that does not reach the log's end shows that the partition is far behind."""
+"""Size of an answer short of the log's end that shows a partition far behind."""
 
 BACKFILL_OFFSETS = 5_000
-"""So many offsets from the log's end it is far behind, whatever the answer held: under a cap each partition of a
-topic full of history would take one fetch's bytes from the live tail before that shows."""
+"""Distance in offsets from the log's end at which a partition is far behind.
+
+The size of an answer does not matter then. Under a cap, each partition of a topic full of history would otherwise take
+one fetch's bytes from the live tail before an answer shows the distance.
+"""
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 _SHORTEST_RETRY_S = 0.5
@@ -51,20 +57,20 @@ _FIRST_PARK_S, _LONGEST_PARK_S = 5.0, 300.0
 
 
 class Stage(Enum):
-    """Where a partition is."""
+    """Stage of a partition's copy."""
 
-    SEEKING = "its position must be read"
-    RUNNING = "it is copied"
-    DRAINING = "what is in flight comes back before its position is read"
-    PARKED = "it can't be copied now"
-    DONE = "all that was asked for is copied"
+    SEEKING = "the position must be read"
+    RUNNING = "the partition is copied"
+    DRAINING = "batches in flight come back before the position is read"
+    PARKED = "the partition can't be copied now"
+    DONE = "all records up to the goal are copied"
 
 
 class PartitionCopy:
-    """The copy of one partition. `now` is always `clock.now_s()`.
+    """Copy of one partition; each `now` is from `clock.now_s()`.
 
-    `unclean`: a predecessor may still be alive (R5).
-    `fresh_after_ms`: older records may take the leader's state with them, as of the first `now`.
+    `unclean` is True if a predecessor may still be alive (R5). Records with timestamps before `fresh_after_ms` may take
+    the leader's state with them; the limit holds for the first `now`, and rises with time.
     """
 
     def __init__(
@@ -86,15 +92,15 @@ class PartitionCopy:
         self.route = route
         self.until = until
         self.done_at = done_at
-        """Where the partition's writers have left the source for the target; None: they have not."""
+        """Source offset at which writers moved to the target; None: no move."""
         self.stage = Stage.SEEKING
         self.reason = ""
         self.cause = Cause.POSITION
-        """Why it isn't copied, while `reason` says so."""
+        """Cause behind `reason` if the partition is not copied."""
         self.seek_at = now
-        """When to read the position next, while SEEKING or PARKED."""
+        """Time of the next reading of the position, while SEEKING or PARKED."""
         self.asked_at: float | None = None
-        """When the reading of the position was asked for that is under way."""
+        """Time at which the present reading was asked for; None: no reading under way."""
         self.bearings: Bearings | None = None
         self._intake = intake
         self._was_fenced = bool(identity.former)
@@ -103,11 +109,11 @@ class PartitionCopy:
         self.queue = self.backlog.queue
         self.in_flight: deque[Batch] = deque()
         self.confirmed: list[Segment] = []
-        """Claims whose batches were all acknowledged; to be written again, behind the copy."""
+        """Claims with all batches acknowledged, to be written again behind the copy."""
         self.refused: Refused | None = None
-        """Why it is PARKED, if the target's limits would tell more."""
+        """Refusal of a batch, if the target's limits explain more."""
         self.halted: LossKind | None = None
-        """The loss that halts it, while PARKED."""
+        """Loss that halts the PARKED partition, if any."""
         self.records = 0
         self.bytes = 0
         self.acked_upstream = -1
@@ -115,30 +121,32 @@ class PartitionCopy:
         self._last_upstream = self._last_downstream = -1
         self._passed, self.appended = remembered
         self.acked_timestamp_ms = -1
-        """Of the last record that is known to be copied, by its own clock; -1: not known."""
+        """Own timestamp of the last record known to be copied; -1: unknown."""
         self.source_end = -1
         self._oldest = -1, -1
-        """The position, and the timestamp of what comes next there, as it was when the queue was dropped."""
+        """Upstream position, and timestamp of the next record, when the queue was dropped."""
         self._answered_bytes = 0
-        """What the last fetch brought."""
+        """Bytes of records in the last answer."""
         self.backfilling = False
-        """It is far behind: a whole answer did not bring it to the end."""
+        """True if the partition is far behind, so belongs to the backfill."""
         self.read_from: int | None = None
-        """A follower nearby to fetch from (KIP-392); None: the leader."""
+        """Follower nearby to fetch from (KIP-392); None: the leader."""
         self._from_latest = from_latest
         self._fresh_after_ms, self._fresh_since = fresh_after_ms, now
         self._max_in_flight = max_in_flight
         self._latest: int | None = None
         self._alone = True
+        """True if the next batch must be the only batch in flight (R3, R4)."""
         self._first = True
-        """Nothing was acknowledged since the position was read; that it was looked up does not count."""
+        """True if no batch was acknowledged since a reading; look-ups don't count."""
         self._claim_proven = True
-        """The acknowledgements of the newest claim's batches so far tell that they were no duplicates."""
+        """True if acknowledgements so far prove the newest claim's batches no duplicates."""
         self.may_be_stamped = False
-        """Somebody should look up whether the target stamps records itself, and call `stamped`."""
+        """True if the owner should read the target's timestamp type, to call `stamped`."""
         self._stamped = False
-        """It does (LogAppendTime): its acknowledgements don't tell duplicates (R2)."""
+        """True if the target stamps records (LogAppendTime); answers hide duplicates (R2)."""
         self._verifying = False
+        """True if the next reading only looks up an acknowledged batch."""
         self._confirmed_at = 0.0
         self._failures = 0
         self._troubled_since: float | None = None
@@ -147,11 +155,11 @@ class PartitionCopy:
 
     @property
     def goal(self) -> int | None:
-        """The source offset to be copied up to; None: there is always more to come."""
-        return min((one for one in (self.until, self.done_at) if one is not None), default=None)
+        """Source offset at which the copy ends; None: no end."""
+        return min((end for end in (self.until, self.done_at) if end is not None), default=None)
 
     def end_at(self, done_at: int | None, now: float) -> None:
-        """Take it that the partition's writers have moved at that source offset, or (None) that they have not."""
+        """Set the source offset at which the partition's writers moved; None: no move."""
         if done_at == self.done_at:
             return
         self.done_at = done_at
@@ -163,7 +171,7 @@ class PartitionCopy:
 
     @property
     def oldest_ms(self) -> int:
-        """Timestamp of the first record that is not acknowledged; -1: it was not fetched, or has none."""
+        """Timestamp of the first unacknowledged record; -1: not fetched, or no timestamp."""
         for waiting in (self.in_flight, self.queue):
             if waiting:
                 return waiting[0].base_timestamp
@@ -172,14 +180,15 @@ class PartitionCopy:
 
     @property
     def waiting_records(self) -> int:
-        """Records that were fetched and are not acknowledged."""
+        """Number of records fetched and not yet acknowledged."""
         return sum(batch.count for waiting in (self.in_flight, self.queue) for batch in waiting)
 
     @property
     def last_copied(self) -> tuple[int, int]:
-        """Offsets of one record, the last that was acknowledged: upstream and downstream; -1 where not known.
+        """Upstream and downstream offset of the last acknowledged record; -1: unknown.
 
-        Not those of the positions: before these there may be a gap, a marker, somebody else's record.
+        The positions need not follow these offsets directly: a gap, a marker or a foreign record may lie before a
+        position.
         """
         if self._verifying:
             return -1, -1
@@ -187,20 +196,21 @@ class PartitionCopy:
 
     @property
     def remembered(self) -> Remembered:
-        """What is to be known of it when its position is read, in other epochs too."""
+        """Knowledge for the next reading of the position, also in later epochs."""
         passed = (self.acked_upstream, self.acked_downstream) if self.acked_upstream >= 0 else self._passed
         return Remembered(passed, self.appended)
 
     # --- position -------------------------------------------------------------------------------
 
     def ask(self, now: float) -> None:
-        """Its position is being read from now on; nothing is sent until `take` or `refuse`."""
+        """Note that a reading begins; no batch is sent until `take` or `refuse`."""
         self.asked_at = now
 
     def take(self, bearings: Bearings, now: float) -> None:
-        """The position was read: start there, or confirm that it is where we think.
+        """Take a position that was read: start there, or confirm the present position.
 
-        It holds from when the leader was asked: the answer may have lain there while this process was suspended.
+        A position counts from the time when the leader was asked, because the answer may have waited while this process
+        was suspended.
         """
         self.asked_at = None
         position = bearings.position
@@ -218,7 +228,7 @@ class PartitionCopy:
             )
             confirms = self.queue and not position.lost and _leads_to(self.queue[0], position.sequence, follows)
             leads_here = upstream >= follows or bearings.resume_at == before.resume_at
-            # An id that was not known before is no other topic, but what comes next is to be claimed with it.
+            # An id known only now does not mean another topic, but the next batch must be claimed with the id.
             same_source = bearings.source_topic_id == before.source_topic_id
             if same_leaders and same_source and leads_here and confirms:
                 self._confirmed_at = bearings.read_at
@@ -233,8 +243,8 @@ class PartitionCopy:
         self.acked_downstream = position.downstream
         if position.newest_timestamp_ms is not None:
             self.acked_timestamp_ms = position.newest_timestamp_ms
-        # After an unclean takeover a predecessor may go on from the same claim; where both do, the log can't tell
-        # who wrote what it can't show any more (`arbitration`).
+        # After an unclean takeover a predecessor may go on from the same claim. If both pumps do, nothing tells the
+        # writer of records that the log no longer shows (`arbitration`). So the first batch is claimed.
         self._claimer.start(bearings, follows, due=position.claim_due or (self._unclean and not self.records))
         self._alone = self._first = not self._verifying
         self._verifying = False
@@ -243,7 +253,7 @@ class PartitionCopy:
         self.halted = None
         self.stage = Stage.RUNNING
         if position.source_topic_id is None and self._from_latest:
-            # Durable before there is anything to send: in the next epoch the latest would be another one.
+            # The start must be durable before there is anything to send: the next epoch would see another end.
             self.backlog.claims.append(self._claimer.claim_start(position.sequence, position.downstream))
         if self.goal is not None and upstream >= self.goal and not bearings.replicated:
             self.doubt("all is in the target leader's log, but its replicas have not confirmed it yet", now)
@@ -251,12 +261,12 @@ class PartitionCopy:
             self._finish_if_done()
 
     def _makes_sense(self, bearings: Bearings, now: float) -> bool:
-        """Whether a position is believed, by what was known of the partition before."""
+        """True if earlier knowledge agrees with a position; else wait or park."""
         position, (topic_id, end) = bearings.position, self.appended
         if bearings.target_topic_id != topic_id:
             end = -1
             if topic_id and self._from_latest and position.source_topic_id is None:
-                reason = "its target topic is a new one: where the copy into the old one began is looked up"
+                reason = "its target topic is a new one: the start of the copy into the old topic is looked up"
                 self.refuse(Refusal(reason, transient=True), now)
                 return False
         if reason := self._is_not_known(position.end, end) if position.supposed else "":
@@ -267,15 +277,22 @@ class PartitionCopy:
         return True
 
     def _is_not_known(self, end: int, appended: int) -> str:
-        """Why a log without records can't tell that ours went to its `end`; it had acknowledged us `appended`."""
+        """Return the reason why an emptied log's `end` does not tell the end of the copy.
+
+        `appended` is the offset up to which the target had acknowledged records of this flow; -1: unknown. An empty
+        reason means that the end is believed.
+        """
         if appended < 0:
-            return "nobody has noted how many of its offsets were markers of a fence" if self._was_fenced else ""
+            return "no note tells how many of its offsets were markers of a fence" if self._was_fenced else ""
         if appended < end:
             return f"offsets {appended} to {end - 1} may have been somebody else's"
         return ""
 
     def _resume_at(self, bearings: Bearings) -> int:
-        """Where to fetch next; where nothing was ever copied, and `latest` is wanted, it is that of the first look."""
+        """Return the source offset to fetch next.
+
+        If no record was ever copied and `latest` is asked for, the source's end at the first reading counts.
+        """
         if bearings.resume_at is not None:
             return bearings.resume_at
         if not self._from_latest or bearings.position.lost:
@@ -285,7 +302,7 @@ class PartitionCopy:
         return self._latest
 
     def refuse(self, refusal: Refusal, now: float) -> None:
-        """The position can't be told now."""
+        """Take a refusal to tell the position now: read again later, or park."""
         self.asked_at = None
         if self.stage is Stage.RUNNING:
             self.drop_queue()
@@ -299,9 +316,10 @@ class PartitionCopy:
             self._last_upstream = self._last_downstream = -1
 
     def _must_stay_quiet(self, bearings: Bearings, now: float) -> bool:
-        """Whether the quiet rule (R5) holds this position back.
+        """Start a wait and return True if the quiet rule (R5) holds a position back.
 
-        The append check guards only what a predecessor sees as we do: not where the source has lost records since.
+        The append check guards only if a predecessor sees the same records as this pump. So no partition is guarded
+        after the source has lost records.
         """
         newest_ms = bearings.position.newest_timestamp_ms
         guarded = newest_ms is not None and self._is_fresh(newest_ms, now)
@@ -319,7 +337,7 @@ class PartitionCopy:
     # --- doubt ----------------------------------------------------------------------------------
 
     def doubt(self, reason: str, now: float, cause: Cause = Cause.POSITION) -> None:
-        """Something is unsure: drop, drain, read the position again after a pause."""
+        """Drop the queue, drain, and read the position after a pause; or park."""
         if self.stage in (Stage.PARKED, Stage.DONE):
             return
         if self._out_of_patience(now) and not self.in_flight:
@@ -331,7 +349,7 @@ class PartitionCopy:
         self.stage = Stage.DRAINING if self.in_flight else Stage.SEEKING
 
     def park(self, reason: str, now: float, cause: Cause) -> None:
-        """Leave it, and look again after a while; the pause grows with each time."""
+        """Set the partition aside, and look again after a pause that grows each time."""
         self.drop_queue()
         self.reason, self.cause = reason, cause
         self.stage = Stage.PARKED
@@ -339,7 +357,7 @@ class PartitionCopy:
         self._failures += 1
 
     def lost_in_flight(self, now: float, reason: str) -> None:
-        """The connection broke: what was in flight on it may or may not be in the log."""
+        """Doubt after a broken connection: batches in flight may be in the log or not."""
         for batch in self.in_flight:
             batch.frame.release()
         self.in_flight.clear()
@@ -348,7 +366,7 @@ class PartitionCopy:
             self.doubt(reason, now, Cause.UNREACHABLE)
 
     def wants_reading(self, now: float) -> bool:
-        """Whether its position should be read now."""
+        """True if the position should be read now."""
         if self.asked_at is not None:
             return False
         if self.stage is Stage.SEEKING or self.stage is Stage.PARKED:
@@ -371,7 +389,7 @@ class PartitionCopy:
     # --- in -------------------------------------------------------------------------------------
 
     def fetch_position(self) -> FetchPosition | None:
-        """Where to fetch from, or None while nothing should be fetched."""
+        """Return the position to fetch from; None if nothing should be fetched now."""
         if self.stage is not Stage.RUNNING or self.bearings is None or not self.backlog.wants_more:
             return None
         return FetchPosition(self.backlog.upstream, self.bearings.source_leader_epoch, self.backlog.leader_epoch)
@@ -379,13 +397,13 @@ class PartitionCopy:
     def feed(
         self, frame: Frame, records: memoryview, high_watermark: int, aborted: Sequence[tuple[int, int]] = ()
     ) -> None:
-        """Take one fetch answer's batches; `prepare` makes them ready to be sent."""
+        """Take the batches of one fetch answer, for `prepare`."""
         self.source_end = high_watermark
         self._answered_bytes = len(records)
         self.backlog.feed(frame, records, aborted)
 
     def prepare(self, now: float, enough: Callable[[], bool]) -> None:
-        """Make what was fetched ready, until nothing is left or it is `enough`; raises ValueError as `Backlog`'s."""
+        """Make fetched batches ready until `enough`; raises ValueError as `Backlog` does."""
         if not self.backlog.unprepared:
             return
         outcome = self.backlog.prepare(lambda batch: self._may_be_sent(batch, now), enough)
@@ -407,7 +425,7 @@ class PartitionCopy:
         return self._quiet.allows_batch(now, guarded=self._is_fresh(batch.max_timestamp, now))
 
     def _pass_over(self, now: float) -> None:
-        """Where nothing is on its way, what was passed over is done with; or what can't be copied is next."""
+        """Count passed-over records if no batch is on the way; park at an obstacle."""
         if self.queue or self.in_flight:
             return
         self.acked_upstream = self.backlog.upstream
@@ -419,7 +437,7 @@ class PartitionCopy:
     # --- out ------------------------------------------------------------------------------------
 
     def sendable(self, now: float) -> bool:
-        """Whether the head of the queue may be sent now."""
+        """True if the head of the queue may be sent now."""
         return (
             self.stage is Stage.RUNNING
             and bool(self.queue)
@@ -430,11 +448,12 @@ class PartitionCopy:
         )
 
     def _most_in_flight(self, now: float) -> int:
-        """One, unless the leader's state is sure to outlive the answers.
+        """Return 1 unless the leader's state is sure to outlive the answers.
 
-        Old records take the state with them at the broker's next tick; then a batch would be accepted though its
-        predecessor was refused (`exactness.md`, R4). And of a compacted log a rival may have seen other
-        records: if it appended as many of them, our batch is a duplicate to the broker, but the next would be appended.
+        Old records take the state with them at the broker's next tick. Without state the leader would accept a batch
+        although the leader has refused the batch before (R3, R4). In a compacted log a rival pump may have seen other
+        records (R19): if the rival has appended as many records, this pump's batch is a duplicate to the broker, but
+        the next batch would be appended.
         """
         head = self.queue[0]
         if self._alone or not self._is_fresh(head.max_timestamp, now) or (self._tells_nothing(head) and head.claim):
@@ -444,18 +463,24 @@ class PartitionCopy:
         return self._max_in_flight
 
     def _is_fresh(self, timestamp_ms: int, now: float) -> bool:
-        """Whether the leader's state is sure to outlive a record of that time; what was fresh ages meanwhile (R4)."""
+        """True if the leader's state is sure to outlive a record of that timestamp (R4).
+
+        Fresh records grow old while the pump runs.
+        """
         return timestamp_ms >= self._fresh_after_ms + (now - self._fresh_since) * 1000
 
     def send(self, now: float) -> Batch:
-        """The batch to send; it is in flight from now on."""
+        """Return the batch to send, which is in flight from now on."""
         batch = self.backlog.take()
         batch.sent_at = now
         self.in_flight.append(batch)
         return batch
 
     def acknowledge(self, ack: Ack, now: float) -> Batch | None:
-        """An answer for the oldest batch in flight; returns the batch if it is now appended, once, by us."""
+        """Take the answer for the oldest batch in flight.
+
+        Returns the batch if this pump has appended the batch exactly once, else None.
+        """
         batch = self.in_flight.popleft()
         try:
             return self._on_ack(batch, ack, now)
@@ -473,7 +498,7 @@ class PartitionCopy:
             self._on_error(batch, ack, now)
             return None
         if ack.log_append_time_ms >= 0 and not self._stamped:
-            # Or the target stamps records itself: its topic's configuration tells.
+            # Instead of a rival, the target may stamp records itself: the topic's configuration tells.
             self.may_be_stamped = True
             self.doubt(f"a rival had already written source offset {batch.upstream}", now, Cause.RIVAL)
         elif ack.base_offset != batch.downstream:
@@ -485,7 +510,7 @@ class PartitionCopy:
         return None
 
     def _tells_nothing(self, batch: Batch) -> bool:
-        """Whether its acknowledgement can't tell a duplicate (`exactness.md`, the append check)."""
+        """True if a batch's acknowledgement can't tell a duplicate (docs/exactness.md)."""
         return self._stamped or batch.max_timestamp < 0
 
     def _note_appended(self, batch: Batch, now: float) -> None:
@@ -513,7 +538,7 @@ class PartitionCopy:
         self._pass_over(now)
         if verify and self.stage is Stage.RUNNING:
             why = "the target had lost records" if heals else "its acknowledgements can't tell a rival's batch"
-            self.doubt(f"{why}: what was appended is looked up", now)
+            self.doubt(f"{why}: the appended batch is looked up", now)
             self.seek_at, self._failures, self._verifying = now, 0, True
 
     def _on_error(self, batch: Batch, ack: Ack, now: float) -> None:
@@ -527,16 +552,16 @@ class PartitionCopy:
             self.act_on(ack.error, why.words, now)
 
     def stamped(self) -> None:
-        """The target stamps records itself."""
+        """Take note that the target stamps records itself."""
         self._stamped = True
 
-    def limited(self, why: Refused, found: Mapping[str, str]) -> None:
-        """What the target allows is known now."""
+    def limited(self, why: Refused, settings: Mapping[str, str]) -> None:
+        """Add the target's limits, now known, to the reason of a refusal."""
         if self.reason == why.words:
-            self.reason = why.with_limits(found)
+            self.reason = why.with_limits(settings)
 
     def act_on(self, error: int, reason: str, now: float) -> None:
-        """What the table of verdicts says."""
+        """Do as the table of verdicts says about an error."""
         if verdict(error) in (ErrorAction.PARK, ErrorAction.STOP):
             self.park(reason, now, cause_of_error(error))
             return
@@ -550,22 +575,22 @@ class PartitionCopy:
             self.stage = Stage.DONE
 
     def is_led_by(self, broker: int) -> bool:
-        """Whether the target's leader is this broker, as far as is known."""
+        """True if the target partition's leader is this broker, as far as known."""
         return self.bearings is not None and self.bearings.target_leader == broker
 
     def give_up(self) -> None:
-        """The epoch is over: hold nothing any more. What is still in flight is in doubt."""
+        """Release all batches at the epoch's end; batches still in flight are in doubt."""
         self.drop_queue()
         for batch in self.in_flight:
             batch.frame.release()
         self.in_flight.clear()
 
     def drop_queue(self) -> None:
-        """Forget what was fetched and not sent; it is fetched again when its turn comes."""
+        """Forget fetched and unsent batches, to be fetched again later."""
         self._oldest = self.acked_upstream, self.oldest_ms
         self.backlog.drop()
 
 
 def _leads_to(head: Batch, sequence: int, upstream: int) -> bool:
-    """Whether a position is that of the batch that would be sent next; before it there may be a gap."""
+    """True if a position is the next batch's place; a gap may lie before the batch."""
     return (head.sequence, head.follows) == (sequence, upstream)

@@ -1,4 +1,4 @@
-"""The pump: what one Spark task runs for one epoch."""
+"""Pump: the work of one Spark task for one epoch."""
 
 from __future__ import annotations
 
@@ -24,13 +24,19 @@ from sparkmirror.task_lines import set_up_task_logging
 from sparkmirror.wire.topic_partition import TopicPartition
 
 MEMORY_BYTES = 64 << 20
-"""For data on its way, in all flows of a pump together. With Python itself it stays below 256 MB."""
+"""Memory for data on the way, in all flows of a pump together.
+
+With Python the process stays below 256 MB.
+"""
 
 DRAIN_S = 5.0
-"""How long an ending epoch waits for acknowledgements."""
+"""Longest wait of an ending epoch for acknowledgements."""
 
 RECEIPTS_AT_ONCE = 500
-"""In one report, which is one record: they take some 450 bytes each, and a record may have a million."""
+"""Most receipts in one report, which is one record.
+
+A receipt takes some 450 bytes, and a record may have a million bytes.
+"""
 
 _TURN_S = 0.5
 _CHECK_S = 1.0
@@ -40,7 +46,7 @@ log = logging.getLogger(__name__)
 
 
 class _PumpRun:
-    """One flow in this pump, with its line to the driver."""
+    """One flow of the pump, with the flow's line to the driver."""
 
     def __init__(self, order: PumpOrder, flow: FlowOrder, loop: Loop, pump: str, memory_bytes: int) -> None:
         self._order = order
@@ -79,7 +85,10 @@ class _PumpRun:
         self.flow_pump.end(DRAIN_S)
 
     def tell_end(self) -> None:
-        """Report at once that this flow has ended by itself: the others of this pump may go on for long."""
+        """Report at once if this flow has ended by itself.
+
+        Other flows of the pump may go on for long.
+        """
         if self._ended_because and self.flow_pump.ended and not self._end_told:
             self._end_told = True
             self.report(ended=True)
@@ -95,11 +104,13 @@ class _PumpRun:
     def report(self, *, ended: bool = False) -> None:
         ended = ended or self._end_told
         receipts = self.flow_pump.receipts()
-        changed = [one for one in receipts if self._last.get((one.source_topic, one.partition)) != one]
-        self._last.update({(one.source_topic, one.partition): one for one in changed})
+        changed = [
+            receipt for receipt in receipts if self._last.get((receipt.source_topic, receipt.partition)) != receipt
+        ]
+        self._last.update({(receipt.source_topic, receipt.partition): receipt for receipt in changed})
         tally = self.flow_pump.tally
         flow = self.flow_pump
-        waiting = {one.reason for one in receipts if one.reason and one.state != "done"}
+        waiting = {receipt.reason for receipt in receipts if receipt.reason and receipt.state != "done"}
         report = FlowReport(
             epoch=self._order.epoch,
             task=self._order.task,
@@ -109,7 +120,7 @@ class _PumpRun:
             records=tally.records,
             bytes=tally.bytes,
             partitions=len(receipts),
-            lag=sum(max(one.source_end - one.upstream, 0) for one in receipts if one.upstream >= 0),
+            lag=sum(max(receipt.source_end - receipt.upstream, 0) for receipt in receipts if receipt.upstream >= 0),
             latency_ms=tally.take_latency_ms(),
             memory_bytes=resident_bytes(),
             host=socket.gethostname(),
@@ -122,13 +133,13 @@ class _PumpRun:
             ended=ended,
             ended_because=self._ended_because,
         )
-        for one in with_receipts(report, changed, flow.figures(changed)):
-            self._line.report(one)
+        for part in with_receipts(report, changed, flow.figures(changed)):
+            self._line.report(part)
 
     def close(self) -> list[Receipt]:
         receipts = self.flow_pump.receipts()
         if self._taken_over:
-            receipts = [one.model_copy(update={"in_doubt": True}) for one in receipts]
+            receipts = [receipt.model_copy(update={"in_doubt": True}) for receipt in receipts]
         self.report(ended=True)
         self._line.close(2.0)
         self.flow_pump.close()
@@ -138,14 +149,20 @@ class _PumpRun:
 def with_receipts(
     report: FlowReport, receipts: Sequence[Receipt], figures: Sequence[PartitionFigures] = ()
 ) -> Iterator[FlowReport]:
-    """The report with these, as often as it takes: each becomes one record, and those have a largest size."""
+    """Yield a report with its receipts and figures, in several parts if necessary.
+
+    Each part becomes one record, and a record has a largest size.
+    """
     for first in range(0, max(len(receipts), 1), RECEIPTS_AT_ONCE):
         part = slice(first, first + RECEIPTS_AT_ONCE)
         yield report.model_copy(update={"receipts": tuple(receipts[part]), "figures": tuple(figures[part])})
 
 
 def resident_bytes() -> int:
-    """Resident memory of this process now, or its peak where the system doesn't tell."""
+    """Return the resident memory of this process in bytes.
+
+    The peak if the system does not tell the present value.
+    """
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
@@ -153,7 +170,7 @@ def resident_bytes() -> int:
 
 
 def pump(order: PumpOrder) -> list[Receipt]:
-    """Pump until the epoch ends; a receipt for each partition."""
+    """Pump until the epoch ends; return a receipt for each partition."""
     set_up_task_logging()
     loop = Loop()
     name = f"{order.epoch}/{order.task}/{uuid.uuid4().hex[:8]}"

@@ -1,4 +1,4 @@
-"""What became of a partition so far, as a pump reports it."""
+"""Receipt of a partition, as a pump reports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ STATES: dict[Stage, PartitionState] = {
 
 
 def receipt_of(flow: str, copy: PartitionCopy, state: PartitionState, reason: str, cause: Cause) -> Receipt:
-    """The receipt; why the partition waits is the caller's to know."""
+    """Return the receipt of a partition.
+
+    The caller knows the state, and the reason why the partition waits.
+    """
     last_upstream, last_downstream = copy.last_copied
     return Receipt(
         flow=flow,

@@ -1,6 +1,6 @@
-"""A batch that the target refused for good: which record of it, why, and what to change.
+"""Batch refused by the target for good: the record, the reason and the remedy.
 
-The target's limits are read only then, in the background.
+The target's limits are read only after such a refusal, in the background.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ LIMITS = {
     TOO_LARGE: ("max.message.bytes",),
     INVALID_TIMESTAMP: ("message.timestamp.before.max.ms", "message.timestamp.after.max.ms"),
 }
-"""The target topic's configurations that each error is about."""
+"""Configurations of the target topic behind each error code."""
 
 
 class Refused(NamedTuple):
-    """Why a partition can't go on."""
+    """Reason why a partition can't go on."""
 
     error: int
     words: str
     target_topic: str
 
-    def with_limits(self, found: Mapping[str, str]) -> str:
-        """The whole line, with what the target's topic is set to now."""
-        if not found:
+    def with_limits(self, settings: Mapping[str, str]) -> str:
+        """Return the whole line, with the present settings of the target's topic."""
+        if not settings:
             return self.words
-        limits = ", ".join(f"{name}={value}" for name, value in found.items())
+        limits = ", ".join(f"{name}={value}" for name, value in settings.items())
         return f"{self.words}; topic {self.target_topic} has {limits}: raise what stands in the way"
 
 
 def refused(batch: Batch, ack: Ack, target_topic: str) -> Refused:
-    """What to say of it; the batch's memory must still be there."""
+    """Explain a refusal; the batch's frame must not be released yet."""
     index, detail = ack.record_errors[0] if ack.record_errors else (0, ack.message)
     reason = f"source offset {_upstream(batch, index)}: {error_name(ack.error)}"
     words = explanation(ack.error)
@@ -65,7 +65,7 @@ def _upstream(batch: Batch, index: int) -> int:
 
 
 def _date(batch: Batch, index: int) -> str:
-    """Of one record, in words."""
+    """Return the timestamp of one record in words."""
     ((_, header),) = batch_headers(batch.view)
     timestamp = next((at for offset, at, _ in raw_parts(header, batch.view) if offset == index), header.max_timestamp)
     try:

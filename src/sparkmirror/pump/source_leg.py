@@ -1,4 +1,7 @@
-"""Fetching from one source broker: one incremental session, one request in flight."""
+"""Connection that fetches from a source broker, with one request in flight.
+
+Each connection has one incremental session (KIP-227).
+"""
 
 from __future__ import annotations
 
@@ -22,27 +25,40 @@ from sparkmirror.wire.primitives import Garbled
 from sparkmirror.wire.topic_partition import TopicPartition
 
 SESSION_ERRORS = frozenset({70, 71, 106})
-"""FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR: brokers forget sessions when
-they restart or keep too many (KIP-227), so the next request, which begins a session, goes out at once."""
+"""Errors of a lost session, after which a new session is asked for at once.
+
+These are FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH and FETCH_SESSION_TOPIC_ID_ERROR. A broker forgets
+sessions when the broker restarts or keeps too many (KIP-227); the next request begins a session. A second refusal in a
+row is followed by a pause, too.
+"""
 
 TRIES = 3
-"""After so many refused requests in a row the partitions are told; a single one may be a broker's bad moment."""
+"""Number of refused requests in a row after which the partitions are told.
+
+A single refusal may be a bad moment of the broker.
+"""
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
-"""Between refused requests; pauses double."""
+"""First and longest pause after a refused request; pauses double."""
 
 HELD_BACK_WAIT_MS = 10
-"""The broker's longest wait while a partition is held back: it must get in again soon."""
+"""Broker's longest wait while a partition is held back.
+
+The wait is short because the held-back partition must be asked for again soon.
+"""
 
 
 class Fetched(Protocol):
-    """Takes one partition's part of an answer; it must hold the frame if it keeps the records."""
+    """Callback for one partition's part of an answer.
+
+    A callback that keeps the records must hold the frame.
+    """
 
     def __call__(self, part: FetchedPartition, frame: Frame) -> None: ...
 
 
 class SourceLeg(Leg):
-    """One connection that fetches."""
+    """Connection that fetches from one source broker, for one lane."""
 
     def __init__(
         self,
@@ -70,20 +86,20 @@ class SourceLeg(Leg):
         self._correlation_id = 0
         self._wanted: dict[TopicPartition, tuple[bytes, FetchPosition]] = {}
         self.held_back: set[TopicPartition] = set()
-        """Partitions that would be fetched if their queues weren't full."""
+        """Partitions not fetched only because of full queues."""
         self.not_before = 0.0
-        """No request before then: the throttle's, the broker's own, or the pause after a refused one."""
+        """Earliest time of the next request, because of a throttle or a refused request."""
         self._alarm = 0.0
-        """When `pump` is called next, if it was too early."""
+        """Time of the next call of `pump` after a call that was too early."""
         self._refusals = 0
-        """Requests that were answered with an error of their own, one after the other."""
+        """Number of requests in a row that the broker refused as a whole."""
         self.refusal = ""
-        """Why nothing comes, while request after request is refused."""
+        """Reason of the refusals while request after request is refused."""
         self.max_bytes: int | None = None
-        """The most that one fetch may ask for, if less than the session's own."""
+        """Most bytes that one fetch may ask for; None: the session's limit."""
 
     def want(self, key: TopicPartition, topic_id: bytes, position: FetchPosition) -> None:
-        """Fetch this partition from there."""
+        """Fetch a partition from `position` on."""
         self.held_back.discard(key)
         if self._wanted.get(key) != (topic_id, position):
             self._wanted[key] = topic_id, position
@@ -91,18 +107,18 @@ class SourceLeg(Leg):
                 self._session.want(key[0], topic_id, key[1], position)
 
     def forget(self, key: TopicPartition) -> None:
-        """Don't fetch it for now."""
+        """Stop fetching a partition for now."""
         self.held_back.discard(key)
         if self._wanted.pop(key, None) is not None and self._session is not None:
             self._session.forget(*key)
 
     def hold_back(self, key: TopicPartition) -> None:
-        """Don't fetch it until its queue is shorter."""
+        """Stop fetching a partition until the partition's queue is shorter."""
         self.forget(key)
         self.held_back.add(key)
 
     def connected(self, channel: Channel, session: FetchSession) -> None:
-        """Here is the channel that was asked for."""
+        """Begin to fetch over the channel that the leg has asked for."""
         if not self._take_channel(channel):
             return
         self._session = session
@@ -111,7 +127,7 @@ class SourceLeg(Leg):
         self.pump()
 
     def pump(self) -> None:
-        """Send the next request, if there is something to fetch and room for it."""
+        """Send the next request if a partition is wanted and the limits allow a fetch."""
         if self._asked_at is not None or self._renewing or not self._wanted:
             return
         if self._channel is None or self._session is None:
@@ -139,7 +155,7 @@ class SourceLeg(Leg):
             self._lose(str(error))
 
     def check(self, timeout_s: float) -> None:
-        """Give the connection up if its answer is overdue."""
+        """Give the connection up if an answer is overdue."""
         if self._asked_at is not None and self._loop.now - self._asked_at > timeout_s:
             self._lose(f"{self.peer} did not answer a fetch in {timeout_s:.0f} s")
 
@@ -173,7 +189,7 @@ class SourceLeg(Leg):
             self._refused(head.error)
 
     def _refused(self, error: int) -> None:
-        """The whole request was: ask later, later each time, and say why nothing comes."""
+        """Pause after a request refused as a whole, longer each time; give the reason."""
         self._refusals += 1
         if self._refusals == 1 and error in SESSION_ERRORS:
             return

@@ -1,4 +1,4 @@
-"""Counting what was acknowledged and how late, and what went over the connections."""
+"""Counters of acknowledged records, of delays, and of traffic over connections."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from sparkmirror.pump.batch import Batch
 from sparkmirror.wire.topic_partition import TopicPartition
 
 SAMPLE_S = 30.0
-"""Spreads are over the present sample and the one before, as Kafka's sensors (`metrics.sample.window.ms`)."""
+"""Length of a sample, as in Kafka's sensors (`metrics.sample.window.ms`).
+
+A spread is over the present sample and the sample before.
+"""
 
 _SAMPLES = 4096
 _BOUNDS_MS = tuple(bound * 1000 for bound in LATENCY_BOUNDS_S)
 
 
 class LegMeter:
-    """What went over the connections to one side; `LegTotals` says of what."""
+    """Traffic over the connections to the source or the target, as in `LegTotals`."""
 
     def __init__(self) -> None:
         self.bytes = 0
         self.requests = 0
         self.connections = 0
-        """Open ones."""
+        """Number of open connections."""
         self.errors = 0
         self.throttle_ms = 0
         self.waited_s = 0.0
@@ -33,20 +36,23 @@ class LegMeter:
         self._taken = 0.0, 0
 
     def take_mean_wait_ms(self) -> float | None:
-        """From a request to its answer, on the average since this was asked last; None without any."""
+        """Return the mean milliseconds from request to answer since the last call.
+
+        None if no answer has come since.
+        """
         waited_s, answers = self.waited_s - self._taken[0], self.answers - self._taken[1]
         self._taken = self.waited_s, self.answers
         return round(waited_s / answers * 1000, 3) if answers else None
 
     def answered(self, size: int, waited_s: float) -> None:
-        """A request was answered: so many bytes were moved by it."""
+        """Count an answered request, with the bytes moved and the time waited."""
         self.bytes += size
         self.waited_s += waited_s
         self.answers += 1
 
     @property
     def totals(self) -> LegTotals:
-        """As it is reported."""
+        """Totals for a report."""
         return LegTotals(
             bytes=self.bytes,
             requests=self.requests,
@@ -72,7 +78,7 @@ class _Sample:
 
 
 class FigureWindow:
-    """Least, most, mean and last of a figure over the last minute or half of it."""
+    """Least, most, mean and last of a figure over the last half to whole minute."""
 
     __slots__ = ("_before", "_last", "_now")
 
@@ -82,7 +88,7 @@ class FigureWindow:
         self._last = 0.0
 
     def note(self, now_s: float, least: float, most: float, count: int) -> None:
-        """`count` observations between `least`, which is the newest, and `most`."""
+        """Note `count` observations from `least` to `most`; the newest is `least`."""
         self._roll(now_s)
         if self._now is None:
             self._now = _Sample(now_s)
@@ -90,13 +96,13 @@ class FigureWindow:
         self._last = least
 
     def read(self, now_s: float) -> tuple[float, float, float, float] | None:
-        """Last, least, most and mean; None where nothing was observed."""
+        """Return last, least, most and mean; None without observations."""
         self._roll(now_s)
         samples = [sample for sample in (self._before, self._now) if sample is not None]
         if not samples:
             return None
         mean = sum(sample.sum for sample in samples) / sum(sample.count for sample in samples)
-        return self._last, min(one.least for one in samples), max(one.most for one in samples), round(mean, 3)
+        return self._last, min(each.least for each in samples), max(each.most for each in samples), round(mean, 3)
 
     def _roll(self, now_s: float) -> None:
         if self._now is not None and now_s - self._now.since_s >= SAMPLE_S:
@@ -120,7 +126,10 @@ class _Latencies:
 
 
 class Tally:
-    """Records, bytes and totals since the start; latencies of single batches since they were last taken."""
+    """Counters of one flow in one pump.
+
+    Records, bytes and totals count since the start; `take_latency_ms` takes the latencies of single batches.
+    """
 
     def __init__(self) -> None:
         self.records = 0
@@ -134,7 +143,10 @@ class Tally:
         )
 
     def acknowledged(self, source: TopicPartition, batch: Batch, now: float) -> None:
-        """A batch of a source partition was acknowledged now; `now` is the clock of `batch.sent_at`."""
+        """Count a batch of a source partition, just acknowledged.
+
+        `now` is by the clock of `batch.sent_at`.
+        """
         self.records += batch.count
         self.bytes += len(batch.view)
         if batch.max_timestamp < 0:
@@ -151,7 +163,7 @@ class Tally:
 
     @property
     def totals(self) -> Totals:
-        """As they are reported."""
+        """Totals for a report."""
         return Totals(
             source=self.source.totals,
             target=self.target.totals,
@@ -160,7 +172,7 @@ class Tally:
         )
 
     def figures(self, source: TopicPartition, oldest_ms: int, now: float) -> PartitionFigures:
-        """What was measured of a source partition; `oldest_ms` as `PartitionFigures` has it."""
+        """Return the figures of a source partition; `oldest_ms` as in `PartitionFigures`."""
         latency, age = self._spreads.get(source, (None, None))
         return PartitionFigures(
             source_topic=source[0],
@@ -171,7 +183,10 @@ class Tally:
         )
 
     def take_latency_ms(self) -> tuple[float, float] | None:
-        """p50 and p99 in milliseconds from newest record's timestamp to acknowledgement, a batch one sample."""
+        """Return p50 and p99 of the milliseconds from timestamp to acknowledgement.
+
+        Each batch is one sample, with the timestamp of the newest record. None without samples since the last call.
+        """
         samples, self._latencies = sorted(self._latencies), []
         if not samples:
             return None

@@ -1,4 +1,7 @@
-"""Producing to one target broker: up to five requests in flight, one batch a partition in each."""
+"""Connection that produces to one target broker.
+
+Up to five requests are in flight. Each request has at most one batch of a partition.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ class _Request(NamedTuple):
 
 
 class _Ready:
-    """Partitions with something to send, in the order they came; those of the live tail first."""
+    """Partitions with a batch to send, in order of arrival, the live tail first."""
 
     def __init__(self) -> None:
         self._live: dict[PartitionCopy, None] = {}
@@ -51,7 +54,7 @@ class _Ready:
 
 
 class TargetLeg(Leg):
-    """One connection that produces."""
+    """Connection that produces to one target broker."""
 
     def __init__(
         self,
@@ -88,18 +91,21 @@ class TargetLeg(Leg):
         self._sending_since = 0.0
 
     def offer(self, copy: PartitionCopy) -> None:
-        """This partition has a batch to send."""
+        """Take note that a partition has a batch to send."""
         self._ready.add(copy)
 
     def connected(self, channel: Channel, version: int) -> None:
-        """Here is the channel that was asked for; `version` is that of Produce."""
+        """Begin to send over the channel that the leg has asked for.
+
+        `version` is the version of Produce.
+        """
         if self._take_channel(channel):
             channel.in_time = self._is_in_time
             self._version = version
             self.pump()
 
     def pump(self) -> None:
-        """Send as many requests as there are batches and room in flight for."""
+        """Send all ready batches, as far as the limit of requests in flight allows."""
         if not self._ready or self._renewing:
             return
         if self._channel is None:
@@ -121,7 +127,7 @@ class TargetLeg(Leg):
             self._lose(str(error))
 
     def _send_one(self, channel: Channel) -> bool:
-        now = now_s()  # not the loop's: this process may have been stopped since the turn began (R6)
+        now = now_s()  # not the loop's time, as the process may have been stopped since the turn began (R6)
         size = 0
         batches: dict[bytes, dict[int, memoryview]] = {}
         copies: dict[TopicPartitionKey, PartitionCopy] = {}
@@ -160,11 +166,17 @@ class TargetLeg(Leg):
         super().on_writable()
 
     def _is_in_time(self) -> bool:
-        """Whether this process has run since it was decided to send this: it may be stopped at any moment (R6)."""
+        """True if the process was not stopped since the decision to send (R6).
+
+        A process may be stopped at any moment.
+        """
         return now_s() - self._sending_since < SUSPENDED_S
 
     def check(self, timeout_s: float) -> None:
-        """Give the connection up if its oldest answer is overdue; time that the broker muted us doesn't count."""
+        """Give the connection up if the oldest answer is overdue.
+
+        Time for which the broker muted the pump does not count.
+        """
         if self._requests:
             since = max(self._requests[0].sent_at, self._muted_until)
             if self._loop.now - since > timeout_s:
@@ -189,7 +201,11 @@ class TargetLeg(Leg):
         self.pump()
 
     def _take(self, acks: Iterable[Ack]) -> None:
-        """What is answered twice, or not at all, is in doubt with all the rest."""
+        """Hand out the acknowledgements of the oldest request.
+
+        Raises `Garbled` unless the broker answers each partition of the request exactly once; then all batches in
+        flight are in doubt.
+        """
         if not self._requests:
             raise Garbled("an answer to a Produce that was not sent")
         request = self._requests[0]
@@ -208,7 +224,7 @@ class TargetLeg(Leg):
         self.meter.errors += 1
         self._hang_up()
         flying = dict.fromkeys(copy for request in self._requests for copy in request.copies.values())
-        # One that waits here may be in flight elsewhere: its leader has moved.
+        # A partition that waits here may be in flight at another broker, since the partition's leader has moved.
         waiting = [copy for copy in self._ready.in_order() if copy not in flying and not copy.in_flight]
         hit = [*flying, *waiting]
         self._requests.clear()
@@ -217,7 +233,7 @@ class TargetLeg(Leg):
 
     @property
     def unsent(self) -> bool:
-        """Whether a request is only in part with the system."""
+        """True if the kernel has only a part of a request."""
         return self._channel is not None and self._channel.unsent
 
     @property

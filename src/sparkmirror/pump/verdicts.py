@@ -1,13 +1,13 @@
-"""What to do about each of Kafka's error codes that a pump can meet, on either side: one table.
+"""Verdicts: a pump's action for each of Kafka's error codes, on either side.
 
-After every error that isn't final the position is read again and one batch goes alone (invariant 5, R3); the
-verdicts differ in when: at once where our view was out of date, after a pause where a broker needs time,
-with growing pauses where somebody must act first, and never where this pump has no right to write any more.
+After every error that isn't final the pump reads the position again and sends one batch alone (invariant 5, R3). The
+verdicts differ in time: at once if the pump's view was out of date, after a pause if a broker needs time, with growing
+pauses if an operator must act first, and never if the pump has no right to write any more.
 
-Two small sets stand beside it, because no partition is copied there: a question is asked a few times while its asker
-waits. `cluster/topic_log.py` writes and reads our internal topics and tries all again but `_FINAL_ERRORS`;
-`cluster/producers.py` asks for a producer id and tries only `_NOT_YET` again. Neither contradicts the table: the former
-would be parked, the latter tried again.
+Two modules have small sets instead of the table, because these modules copy no partition and repeat a request a few
+times while the caller waits. `cluster/topic_log.py` writes and reads the internal topics, and repeats after all errors
+but `_FINAL_ERRORS`. `cluster/producers.py` asks for a producer id, and repeats only after `_NOT_YET`. Both sets agree
+with the table: the pump would park for the former codes, and try again for the latter.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from enum import Enum
 
 
 class ErrorAction(Enum):
-    """What an error code asks for."""
+    """Action for an error code."""
 
-    SEEK = "our view is out of date: read leaders and position again, at once"
+    SEEK = "the pump's view is out of date: read leaders and position again, at once"
     RETRY = "it may pass by itself: the same after a pause"
-    PARK = "leave the partition until somebody acts, look again with growing pauses"
+    PARK = "leave the partition until an operator acts, look again with growing pauses"
     STOP = "never write again with this producer id and epoch"
 
 
@@ -31,7 +31,7 @@ _SEEK = {
     6: "the leader has moved",
     9: "the replica is not there",
     13: "a network error at the broker",
-    45: "another sequence was due: somebody else has appended, or a batch before this one was refused",
+    45: "another sequence was due: a rival pump has appended, or a batch before this one was refused",
     46: "the batch is there already",
     59: "the leader has no state of this producer",
     72: "the listener is not known at the broker",
@@ -94,14 +94,17 @@ _TABLE = (
     (ErrorAction.STOP, _STOP),
 )
 TABLE = {code: (verdict, words) for verdict, codes in _TABLE for code, words in codes.items()}
-"""Kafka's error code -> the verdict, and a few words."""
+"""Verdict and a few words for each of Kafka's error codes."""
 
 
 def verdict(code: int) -> ErrorAction:
-    """The verdict on an error code; one that isn't listed may go away by itself."""
+    """Return the verdict on an error code.
+
+    An unlisted error may pass by itself, so the verdict is RETRY.
+    """
     return TABLE[code][0] if code in TABLE else ErrorAction.RETRY
 
 
 def explanation(code: int) -> str:
-    """A few words on a code; empty for one that isn't listed."""
+    """Return a few words on an error code; empty for an unlisted code."""
     return TABLE[code][1] if code in TABLE else ""
