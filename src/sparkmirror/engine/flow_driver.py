@@ -61,13 +61,8 @@ STATE_LIFETIME_DEFAULT_MS = 86_400_000
 Kafka's default since 3.4; the default was longer before.
 """
 WATCH_S = 0.4
-SHORTEST_S = 0.5
-"""Shortest time in seconds to measure a rate over: shorter ones give noise."""
 IDLE_AFTER_S = 30.0
-"""Seconds without a report after which a partition counts as idle.
-
-Pumps report only changes.
-"""
+"""Seconds until an unreported partition counts as idle: pumps report changes only."""
 
 LOOK_S = 5.0
 """Seconds between readings of the source's ends, for the lag."""
@@ -197,7 +192,7 @@ class FlowDriver:
             source=self._source,
             target=self._target,
             topics=lambda: self.topics,
-            receipts=self._receipts,
+            receipts=lambda: self.view.receipts,
             copied=lambda: self.view.copied,
             groups=self.groups,
             once=self._once,
@@ -494,7 +489,7 @@ class FlowDriver:
                 if self.held() and time.monotonic() >= follow_at:
                     follow_at = time.monotonic() + TICK_S
                     with self._lock:
-                        self.done_topics.follow(control, self._receipts())
+                        self.done_topics.follow(control, self.view.receipts)
             except Exception as error:  # figures may be late, but this thread must not end
                 log.debug("flow %s: %s", self.name, error)
                 self._closing.wait(_FAILED_WATCH_PAUSE_S)
@@ -535,20 +530,12 @@ class FlowDriver:
                 self._control.epoch(Epoch(incarnation=self._incarnation, number=number, phase=phase))
 
     def _note(self, report: FlowReport) -> None:
-        now = report.at_ms / 1000
         self.view.note(report)
         if report.epoch <= self._settled_epoch:
             return  # late: the final receipts of that epoch are known
+        self.view.take_report(self.name, report)
         for receipt in report.receipts:
-            key = PartitionKey(self.name, receipt.source_topic, receipt.partition)
-            view = self.view.partitions.setdefault(key, PartitionView())
-            if view.receipt is not None and view.pump == report.pump and now - view.seen_at >= SHORTEST_S:
-                view.bytes_per_s = (receipt.bytes - view.receipt.bytes) / (now - view.seen_at)
-                view.records_per_s = (receipt.records - view.receipt.records) / (now - view.seen_at)
-            view.take(receipt, report.pump, now)
             self.done_topics.reach(receipt)
-        for figures in report.figures:
-            self.view.partitions[PartitionKey(self.name, figures.source_topic, figures.partition)].figures = figures
 
     def take_receipts(self, epoch: int, receipts: Mapping[PartitionKey, Receipt]) -> None:
         """Take the final receipts of an epoch."""
@@ -563,10 +550,6 @@ class FlowDriver:
         """Duties whose last turn failed, with the reason in a single line."""
         return self.duties.failing if self.duties is not None else {}
 
-    def _receipts(self) -> list[Receipt]:
-        """Return the newest receipt of each partition."""
-        return [view.receipt for view in list(self.view.partitions.values()) if view.receipt is not None]
-
     @property
     def send_failure(self) -> str:
         """A partition that can't be copied, with reason, if that must end the mirror.
@@ -577,7 +560,7 @@ class FlowDriver:
             return ""
         awaited = self.takeover.awaited if isinstance(self.takeover, GroupTakeover) else ()
         parked = [
-            receipt for receipt in self._receipts() if receipt.state == "parked" and receipt.reason not in awaited
+            receipt for receipt in self.view.receipts if receipt.state == "parked" and receipt.reason not in awaited
         ]
         return next((f"{receipt.source_topic}-{receipt.partition}: {receipt.reason}" for receipt in parked), "")
 

@@ -17,6 +17,9 @@ from sparkmirror.messages.figures import PartitionFigures, Totals
 from sparkmirror.messages.orders import FlowReport, Receipt
 from sparkmirror.wire.topic_partition import TopicPartition
 
+SHORTEST_S = 0.5
+"""Shortest time in seconds to measure a rate over: shorter ones give noise."""
+
 
 @dataclass(slots=True)
 class PartitionView:
@@ -133,6 +136,24 @@ class FlowView:
             for key, view in views
             if view.receipt is not None and view.receipt.upstream > 0
         }
+
+    @property
+    def receipts(self) -> list[Receipt]:
+        """The newest receipt of each partition."""
+        return [view.receipt for view in list(self.partitions.values()) if view.receipt is not None]
+
+    def take_report(self, flow: str, report: FlowReport) -> None:
+        """Take receipts and figures of a pump of the flow, with the rates since its report before."""
+        now = report.at_ms / 1000
+        for receipt in report.receipts:
+            key = PartitionKey(flow, receipt.source_topic, receipt.partition)
+            view = self.partitions.setdefault(key, PartitionView())
+            if view.receipt is not None and view.pump == report.pump and now - view.seen_at >= SHORTEST_S:
+                view.bytes_per_s = (receipt.bytes - view.receipt.bytes) / (now - view.seen_at)
+                view.records_per_s = (receipt.records - view.receipt.records) / (now - view.seen_at)
+            view.take(receipt, report.pump, now)
+        for figures in report.figures:
+            self.partitions[PartitionKey(flow, figures.source_topic, figures.partition)].figures = figures
 
     def settle(self, epoch: int, receipts: Iterable[Receipt]) -> None:
         """Take note of an ended epoch and its receipts."""

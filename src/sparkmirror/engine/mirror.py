@@ -18,13 +18,13 @@ from contextlib import suppress
 from pyspark.sql import SparkSession
 
 from sparkmirror.config import MirrorConfig
-from sparkmirror.durable.losses import LossKind
 from sparkmirror.engine.assignment import Assignment, PartitionKey, plan
 from sparkmirror.engine.duties import LAST_TURNS_S
 from sparkmirror.engine.end_reason import EndReason
 from sparkmirror.engine.epoch import EpochJob
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.growth import grow, grown, shares
+from sparkmirror.engine.missing import missing_of
 from sparkmirror.engine.observer import Observer
 from sparkmirror.engine.progress import FlowProgress, ProgressMeter
 from sparkmirror.engine.publishing import Publishing
@@ -78,11 +78,6 @@ STAND_BY_SESSIONS = 5
 A dead holder is replaced within one.
 """
 
-INCOMPLETE = frozenset({LossKind.EXPIRED, LossKind.TRUNCATED})
-"""Losses that make the copy incomplete with `once`.
-
-The copy went on behind such losses (`docs/losses.md`).
-"""
 
 _TURN_S = 0.2
 _PROGRESS_S, _LONGEST_PROGRESS_S = 0.5, 2.0
@@ -585,33 +580,12 @@ class Mirror:
             raise CopyIncomplete("\n".join(lines))
 
     def _missing_of(self, driver: FlowDriver) -> list[str]:
-        """Return a line for each thing that a flow has not copied, with `once`."""
-        return [
-            *self._missing.get(driver.name, ()),
-            *(f"{driver.name}: {what} was not copied: {why}" for what, why in sorted(driver.owed.items())),
-            *(
-                _stopped(driver.name, view.receipt)
-                for view in list(driver.view.partitions.values())
-                if view.receipt is not None and view.receipt.state == "parked"
-            ),
-            *(
-                f"{driver.name}: {loss.kind}: {loss.words}"
-                for loss in driver.losses
-                if loss.kind in INCOMPLETE and loss.action != "halted"
-            ),
-        ]
+        return missing_of(driver, self._missing.get(driver.name, ()))
 
 
 def _tasks(assignment: Assignment, flow: str) -> dict[PartitionKey, int]:
     """Return the task that copies each of a flow's partitions."""
     return {key: task for task, keys in enumerate(assignment) for key in keys if key.flow == flow}
-
-
-def _stopped(flow: str, receipt: Receipt) -> str:
-    partition = f"{flow}: {receipt.source_topic}-{receipt.partition}"
-    if receipt.halted:
-        return f"{partition} is halted ({receipt.halted}): {receipt.reason}"
-    return f"{partition} stopped at offset {receipt.upstream}: {receipt.reason}"
 
 
 def _is_settled(receipt: Receipt) -> bool:
