@@ -143,7 +143,7 @@ class FlowView:
         return [view.receipt for view in list(self.partitions.values()) if view.receipt is not None]
 
     def take_report(self, flow: str, report: FlowReport) -> None:
-        """Take receipts and figures of a pump of the flow, with the rates since its report before."""
+        """Take a pump's receipts and figures, with the rates since its report before."""
         now = report.at_ms / 1000
         for receipt in report.receipts:
             key = PartitionKey(flow, receipt.source_topic, receipt.partition)
