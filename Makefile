@@ -3,6 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?=
+AREA ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-full test-versions test-deploy bench chaos lint clean setup
@@ -16,9 +17,9 @@ demo: setup ## See it work: two real Kafka clusters, a mirror between them (ARGS
 test: lint ## Run all checks and the tests, but for the long ones (ARGS="tests/wire -k lz4" for some)
 	$(BIN)/python $(if $(ARGS),-m pytest $(ARGS),tests/rows.py)
 
-test-full: lint ## Run all checks and all tests but those of versions and deployments: kills, standalone Spark, the real MirrorMaker 2
+test-full: lint ## Run all but the tests of versions and deployments: kills, standalone Spark, MirrorMaker 2 (AREA=position for some)
 	@$(PYTHON) bootstrap.py --mirror-maker
-	$(BIN)/python tests/rows.py --full $(ARGS)
+	$(BIN)/python $(if $(AREA),tests/areas.py $(AREA),tests/rows.py --full) $(ARGS)
 
 test-versions: lint ## Run it between all versions of Kafka and on all of Spark, write docs/versions.md (an hour and a half)
 	@$(PYTHON) bootstrap.py --mirror-maker
