@@ -1,0 +1,120 @@
+"""The mirror's chart, installed on a node."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import mirror_process as mp
+import yaml
+from tests.deploy.kube_build import helm
+from tests.deploy.kube_node import KubeNode, is_ready
+
+CHARTS = Path(__file__).parents[2] / "deploy" / "helm"
+MIRROR = "mirror"
+"""The namespace."""
+MIRRORS = "app.kubernetes.io/component=mirror"
+READY_S = 300.0
+WAITING = ("--wait", "--timeout", f"{READY_S:.0f}s")
+
+FILE = """\
+clusters = primary, backup
+primary.bootstrap.servers = primary.kafka:9092
+backup.bootstrap.servers = backup.kafka:9092
+primary->backup.enabled = true
+primary->backup.topics = orders, history
+tasks.max = 3
+refresh.topics.interval.seconds = 2
+"""
+
+
+class Release:
+    """The chart of the mirror, installed with values that add up."""
+
+    def __init__(self, node: KubeNode, directory: Path, image: str) -> None:
+        self.node = node
+        repository, _, tag = image.rpartition(":")
+        one_replica = "".join(f"{key} = {value}\n" for key, value in mp.ONE_REPLICA.items())
+        self._values: dict[str, Any] = {
+            "image": {"repository": repository, "tag": tag},
+            "config": {"text": FILE + one_replica},
+        }
+        self._file = directory / "values.yaml"
+
+    def set(self, **values: Mapping[str, object]) -> None:
+        """Install it, or upgrade it to these values too, and wait until its pods are ready."""
+        for name, value in values.items():
+            self._values[name] = {**self._values.get(name, {}), **value}
+        self._file.write_text(yaml.safe_dump(self._values))
+        told = ("--values", str(self._file), *WAITING)
+        run_helm(self.node, MIRROR, "upgrade", "--install", "shop", str(CHARTS / "sparkmirror"), *told)
+
+    def roles(self) -> dict[str, str]:
+        """What each ready pod is to the flow, by the pod's name."""
+        ready = [pod for pod in self.node.pods(MIRROR, MIRRORS) if is_ready(pod)]
+        return {pod["metadata"]["name"]: role(self.node, pod["status"]["podIP"]) for pod in ready}
+
+    def working(self) -> str:
+        """The name of the pod that works."""
+        mp.wait_for(lambda: "leader" in self.roles().values(), READY_S, "a pod works")
+        return next(pod for pod, its in self.roles().items() if its == "leader")
+
+    def slots(self) -> int:
+        """How many tasks the working pod's Spark can run at once."""
+        (address,) = (
+            pod["status"]["podIP"]
+            for pod in self.node.pods(MIRROR, MIRRORS)
+            if pod["metadata"]["name"] == self.working()
+        )
+        found = re.search(r"^sparkmirror_spark_slots (\S+)$", metrics(self.node, address), re.MULTILINE)
+        return int(float(found[1])) if found else 0
+
+    def wait_for_slots(self, wanted: int) -> None:
+        mp.wait_for(lambda: self.slots() == wanted, READY_S, f"Spark has {wanted} slots")
+
+    def wait_for_both(self) -> None:
+        mp.wait_for(lambda: sorted(self.roles().values()) == ["leader", "standby"], READY_S, "one works, one stands by")
+
+    def evict(self, pod: str, *, ok: bool = True) -> str:
+        """What the API says of it."""
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": MIRROR}}
+        path = f"/api/v1/namespaces/{MIRROR}/pods/{pod}/eviction"
+        return self.node.kubectl("create", "--raw", path, "-f", "-", given=json.dumps(eviction), ok=ok)
+
+    def sparkmirror(self, *words: str) -> None:
+        """A verb with the mirror's file, in the working pod."""
+        verb, *others = words
+        program = ("sparkmirror", verb, "/etc/sparkmirror/config/mm2.properties", *others)
+        self.node.kubectl("exec", "-n", MIRROR, self.working(), "--", *program)
+
+
+def run_helm(node: KubeNode, namespace: str, *words: str) -> str:
+    """As whoever may do everything."""
+    client = (str(helm()), "--kubeconfig", node.kubeconfig, "-n", namespace)
+    return node.place.run(*client, *words, timeout=READY_S + 30, environment=os.environ)
+
+
+def role(node: KubeNode, address: str) -> str:
+    """Of the process at this address; empty while none answers."""
+    role_is = r'^sparkmirror_flow_role\{.*role="(\w+)".*\} 1(?:\.0)?$'
+    found = re.search(role_is, metrics(node, address), re.MULTILINE)
+    return found[1] if found else ""
+
+
+def metrics(node: KubeNode, address: str) -> str:
+    """Empty while nobody answers."""
+
+    def asked() -> str:
+        with urllib.request.urlopen(f"http://{address}:9404/metrics", timeout=5) as answer:
+            text: str = answer.read().decode()
+            return text
+
+    try:
+        return node.place.ask(asked)
+    except OSError:
+        return ""
